@@ -6,7 +6,7 @@ Source: Kafka, KafkaConfig, DynamicBrokerConfig (precedence), LogManager.isStray
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -216,6 +216,44 @@ def _stopped_cleanly(path: str, log_dirs: Sequence[str], files: Files) -> bool:
     )
     places = (home, *log_dirs) if is_same_node else (home,)
     return any(clean_shutdown.exists(place, files) for place in places)
+
+
+def settings_of_broker(
+    log_dirs: Sequence[str], files: Files
+) -> tuple[ClusterSettings | None, tuple[str, ...]]:
+    """Read what is known of the broker of the first log directory, for a command that is not told
+    where its metadata log is; and give its other log directories.
+
+    Those are looked for among the directories that were given, and those beside them. Raises as
+    `read_cluster_settings` does.
+    """
+    own = _meta_properties(log_dirs[0], files)
+    if own is None or own.node_id is None or own.cluster_id is None:
+        return read_cluster_settings(log_dirs[:1], MetadataSource(), files), ()
+    metadata = os.path.join(log_dirs[0], METADATA_DIR)
+    source = MetadataSource(metadata if files.is_directory(metadata) else None)
+    found = {os.path.realpath(log_dirs[0]): log_dirs[0]}
+    for path in (*log_dirs[1:], *_beside(log_dirs, files)):
+        try:
+            other = _meta_properties(path, files)
+        except (CorruptFileError, OSError):  # it does not say whose it is
+            continue
+        if other is None or (other.node_id, other.cluster_id) != (own.node_id, own.cluster_id):
+            continue
+        is_copy = other.directory_id == own.directory_id and other.directory_id is not None
+        if not (is_copy and source.metadata):  # else the copy may be of another time
+            found.setdefault(os.path.realpath(path), path)
+    paths = tuple(found.values())
+    return read_cluster_settings(paths, source, files), paths[1:]
+
+
+def _beside(log_dirs: Sequence[str], files: Files) -> Iterator[str]:
+    for parent in dict.fromkeys(os.path.dirname(os.path.realpath(path)) for path in log_dirs):
+        try:
+            directories, _ = files.list_names(parent)
+        except OSError:  # a parent that only the broker's directories may be reached through
+            continue
+        yield from (os.path.join(parent, name) for name in sorted(directories))
 
 
 def registered_log_dirs(cluster: ClusterSettings | None) -> tuple[UUID, ...]:

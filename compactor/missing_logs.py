@@ -20,6 +20,9 @@ START_NO_BROKER = "Start no broker here: it begins a log without .log files agai
 _SAYING_AN_END = (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT, checkpoint.CLEANER_OFFSET)
 
 
+Checkpoints = Mapping[str, Mapping[TopicPartition, int]]  # entries by the name of the file
+
+
 class RecordedEnd(NamedTuple):
     """The highest offset that a checkpoint has for a log: its log end was not below."""
 
@@ -27,28 +30,38 @@ class RecordedEnd(NamedTuple):
     checkpoint: str  # name of the file
 
 
-def recorded_ends(log_dir: str, files: Files = LOCAL) -> Mapping[TopicPartition, RecordedEnd]:
+def recorded_ends(
+    log_dir: str, files: Files = LOCAL, known: Checkpoints | None = None
+) -> Mapping[TopicPartition, RecordedEnd]:
     """Give the recorded end of each log that had records above its log start offset.
 
-    A checkpoint that cannot be read says nothing here; who needs it reports it.
+    known: checkpoints that were read already. One that cannot be read says nothing here; who needs
+    it reports it.
     """
-    starts = _entries(log_dir, checkpoint.LOG_START, files)
+    known = known or {}
+    entries = {
+        name: known[name] if name in known else _entries(log_dir, name, files)
+        for name in (checkpoint.LOG_START, *_SAYING_AN_END)
+    }
+    starts = entries[checkpoint.LOG_START]
     ends: dict[TopicPartition, RecordedEnd] = {}
     for name in _SAYING_AN_END:
-        for key, offset in _entries(log_dir, name, files).items():
-            known = ends[key].offset if key in ends else max(starts.get(key, 0), 0)
-            if offset > known:
+        for key, offset in entries[name].items():
+            below = ends[key].offset if key in ends else max(starts.get(key, 0), 0)
+            if offset > below:
                 ends[key] = RecordedEnd(offset, name)
     return ends
 
 
-def ends_of_empty_logs(
-    listing: LogDirListing, files: Files = LOCAL
+def ends_where_needed(
+    listing: LogDirListing, known: Checkpoints, files: Files = LOCAL
 ) -> Mapping[TopicPartition, RecordedEnd]:
-    """Give them where they are needed: where some log has no segment."""
-    if all(partition.segments for partition in listing.partitions):
+    """Give them where some log has no segment, or a checkpoint names one without a directory."""
+    here = {(log.topic, log.partition) for log in listing.partitions}
+    is_any_gone = any(key not in here for entries in known.values() for key in entries)
+    if not is_any_gone and all(partition.segments for partition in listing.partitions):
         return {}
-    return recorded_ends(listing.path, files)
+    return recorded_ends(listing.path, files, known)
 
 
 def why_missing(

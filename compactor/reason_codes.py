@@ -90,7 +90,10 @@ class ReasonCode(StrEnum):
         "A link or another file that no log has lies in the log's directory.",
     )
     IN_TWO_LOG_DIRS = "in-two-log-dirs", "The same log is in two of the log directories."
-    LOG_MISSING = "log-missing", "Its .log files are gone, and checkpoints say that it had records."
+    LOG_MISSING = (
+        "log-missing",
+        "Its .log files or its directory are gone; by checkpoints it had records.",
+    )
     SEGMENT_TOO_LARGE = "segment-too-large", "A segment has more bytes than a segment may have."
     NULL_KEYS = "null-keys", "Most records to be removed have no key: --drop-null-keys."
     SET_ASIDE = "set-aside", "An earlier run or a recovery set it aside, and it has not changed."

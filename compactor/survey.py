@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.high_watermarks import has_high_watermarks
-from compactor.missing_logs import RecordedEnd, ends_of_empty_logs
+from compactor.missing_logs import RecordedEnd, ends_where_needed
 from compactor.reason_codes import reason_code_of_os
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TIME_INDEX, file_name, parse_future_dir, parse_partition_dir
@@ -35,7 +35,7 @@ class LogDirSurvey:
     log_start_offsets: Mapping[TopicPartition, int]
     high_watermarks: Mapping[TopicPartition, int] | None  # None: there is no such file
     problem: str | None = None  # a checkpoint that cannot be read: no log here can be judged
-    # how far logs reached, by checkpoints; none where every log has a segment
+    # how far logs reached, by checkpoints; none where each of them has its segments
     recorded_ends: Mapping[TopicPartition, RecordedEnd] = field(default_factory=dict)
 
     @property
@@ -94,14 +94,18 @@ def survey_log_dir(
     except OSError as error:
         raise RefusedError(f"{path}: {error.strerror}", reason_code_of_os(error)) from error
     try:
+        # before it is read: if it goes meanwhile, nothing counts as replicated
+        is_known = has_high_watermarks(path, files)
+        known = {
+            name: checkpoint.read(os.path.join(path, name), files)
+            for name in (checkpoint.CLEANER_OFFSET, checkpoint.LOG_START, checkpoint.REPLICATION)
+        }
         return LogDirSurvey(
             listing=listing,
-            cleaner_offsets=checkpoint.read(os.path.join(path, checkpoint.CLEANER_OFFSET), files),
-            log_start_offsets=checkpoint.read(os.path.join(path, checkpoint.LOG_START), files),
-            high_watermarks=checkpoint.read(os.path.join(path, checkpoint.REPLICATION), files)
-            if has_high_watermarks(path, files)
-            else None,
-            recorded_ends=ends_of_empty_logs(listing, files),
+            cleaner_offsets=known[checkpoint.CLEANER_OFFSET],
+            log_start_offsets=known[checkpoint.LOG_START],
+            high_watermarks=known[checkpoint.REPLICATION] if is_known else None,
+            recorded_ends=ends_where_needed(listing, known, files),
         )
     except CorruptFileError as error:
         return _unread(listing, str(error))

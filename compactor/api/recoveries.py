@@ -1,5 +1,7 @@
 """`recover`: finish or undo what a run, a broker's cleaner or a broker left half-done."""
 
+from collections.abc import Sequence
+
 from compactor import account
 from compactor.api import places
 from compactor.api.arguments import Paths
@@ -9,6 +11,7 @@ from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import ConfigError
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
 from compactor.log_dir_lock import lock_log_dirs
+from compactor.missing_directories import gone_from
 from compactor.recovery.log_dir_recovery import LoadRules, LogDirRecovery, recover_log_dir
 from compactor.survey import topics_in
 from storage.errors import CorruptFileError
@@ -35,9 +38,20 @@ def recover(
         premises = premises_of(rules, paths)
         account.current().topics |= topics_in(paths, premises.files)[0]
         recovered = recover_log_dirs(paths, premises, progress, as_kafka=as_kafka)
+        recovered = [_with_gone(log_dir, paths, premises, rules) for log_dir in recovered]
         removed = any(log_dir.removed for log_dir in recovered)
         account.current().is_changed |= progress.has_changed or removed
         return recovered
+
+
+def _with_gone(
+    recovered: LogDirRecovery, log_dirs: Sequence[str], premises: Premises, rules: Rules
+) -> LogDirRecovery:
+    if rules.no_metadata:
+        return recovered
+    config = premises.config_of(recovered.path)
+    gone = gone_from(recovered.path, log_dirs, premises.files, config.cluster)
+    return recovered.with_gone(gone, config.is_wanted)
 
 
 def recover_log_dirs(

@@ -12,7 +12,7 @@ from compactor.exit_codes import (
 )
 from compactor.round_report import LogStatus
 from compactor.views.met_conditions import met_documents, met_lines
-from compactor.views.next_steps import after_plan
+from compactor.views.next_steps import after_plan, names_of_gone, records_gone
 from compactor.views.plan_json import estimates_document, plan_document, plan_totals
 from compactor.views.plan_table import Said, Screen, plan_view, saved_lines
 from compactor.views.report_json import JsonObject, start_documents, summary
@@ -49,6 +49,7 @@ def result_of(wanted: RoundArguments) -> Result:
             may_start=not api.forbid_start(planned.start_problems),
         )
         screen = Screen(wanted.order, wanted.top)
+        show_lines(records_gone(names_of_gone(found.not_cleaned)))
         show(lambda width: plan_view(found, width, said, screen))
         show_lines(met_lines(met))
         log_dirs = [log_dir.path for log_dir in found.log_dirs]

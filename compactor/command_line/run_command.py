@@ -11,6 +11,7 @@ from compactor.exit_codes import (
     reason_code_of_report,
 )
 from compactor.views.met_conditions import met_documents, met_lines
+from compactor.views.next_steps import names_of_gone, records_gone
 from compactor.views.report_json import ending, report_document, report_summary
 from compactor.views.report_table import report_view
 
@@ -23,6 +24,7 @@ def result_of(wanted: RoundArguments) -> Result:
         report = api.run(wanted.log_dirs, rules_of(wanted), options, progress)
     met = api.met_by_run(conditions, report) if conditions else []
     if wanted.format is Format.TABLE:
+        show_lines(records_gone(names_of_gone(report.logs)))
         show(lambda width: report_view(report, width))
         show_lines(met_lines(met))
     else:

@@ -40,6 +40,7 @@ def result_of(wanted: VerifyArguments) -> Result:
         for finding in found.findings:
             print_line(printable(str(finding)))
         print_line(verification_line(found))
+        show_lines([f"{notice[:1].upper()}{notice[1:]}." for notice in found.notices])
         if compared is not None:
             show(lambda width: comparison_view(compared, width))
         show_lines(after_verify(wanted.log_dir, found, compared))

@@ -13,7 +13,8 @@ from compactor.host.printable import counted, iso_time, printable, size_text, sp
 from compactor.host.shell_commands import compactor
 from compactor.host.users import user_name
 from compactor.log_dir_lock import LOCK_FILE
-from compactor.missing_logs import START_NO_BROKER, ends_of_empty_logs, why_missing
+from compactor.missing_directories import gone_from
+from compactor.missing_logs import START_NO_BROKER, recorded_ends, why_missing
 from compactor.planning.remedy_commands import typed_by
 from compactor.preconditions import Obstacle
 from compactor.reason_codes import ReasonCode
@@ -25,7 +26,11 @@ from storage.formats import checkpoint, meta_properties
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
 
 CLOCKS_DIFFER_MS = 5 * 60_000
+RECORDS = "records"  # the subject of the check that says that some are gone
 _SHOWN = 3
+_WHICH_METADATA = (
+    "Give the broker's directory with __cluster_metadata-0, too: it says whether they belong here."
+)
 
 
 class Foreseen(NamedTuple):
@@ -50,7 +55,6 @@ def log_dir_checks(log_dir: str, now_ms: int, run: Foreseen = NOTHING) -> list[C
     """Look at all that concerns one log directory, which can be listed."""
     listing = list_log_dir(log_dir, LOCAL)
     found = [
-        *_missing_logs(listing),
         _identity(log_dir, listing),
         _permissions(log_dir, listing),
         _file_system(log_dir),
@@ -64,7 +68,8 @@ def log_dir_checks(log_dir: str, now_ms: int, run: Foreseen = NOTHING) -> list[C
     failed = obstacle_checks([o for o in run.obstacles if _is_in(o, log_dir)])
     subjects = {check.subject for check in failed}
     kept = [check for check in found if check.subject not in subjects]
-    return [*failed, *kept, *_not_cleaned(log_dir, run.not_cleaned)]
+    missing = _missing_logs(listing, run.log_dirs)
+    return [*missing, *failed, *kept, *_not_cleaned(log_dir, run.not_cleaned)]
 
 
 def obstacle_checks(obstacles: Iterable[Obstacle]) -> list[Check]:
@@ -87,7 +92,11 @@ def _is_in(obstacle: Obstacle, log_dir: str) -> bool:
 
 
 def _not_cleaned(log_dir: str, reports: Iterable[LogReport]) -> list[Check]:
-    own = [report for report in reports if report.log_dir == log_dir]
+    own = [
+        report
+        for report in reports
+        if report.log_dir == log_dir and report.reason_code is not ReasonCode.LOG_MISSING
+    ]
     if not own:
         return []
     shown = "; ".join(
@@ -112,19 +121,22 @@ def _identity(log_dir: str, listing: LogDirListing) -> Check:
     return ok("log directory", f"{found}; broker {known.node_id} of cluster {known.cluster_id}")
 
 
-def _missing_logs(listing: LogDirListing) -> list[Check]:
-    """A check only where something is wrong: it stands first then."""
-    ends = ends_of_empty_logs(listing)
-    missing = [
+def _missing_logs(listing: LogDirListing, others: Sequence[str]) -> list[Check]:
+    """A check only where something is wrong, or may be: it stands first then."""
+    gone = gone_from(listing.path, others, LOCAL)
+    missing = [f"{printable(log.topic)}-{log.partition}: {log.problem}" for log in gone.logs]
+    is_any_empty = not all(log.segments for log in listing.partitions)
+    ends = recorded_ends(listing.path) if is_any_empty else {}
+    missing += [
         f"{printable(log.name)}: {problem}"
         for log in listing.partitions
         if (problem := why_missing(log, ends)) is not None
     ]
     if not missing:
-        return []
+        return [warn(RECORDS, notice, _WHICH_METADATA) for notice in gone.notices]
     more = f" and {len(missing) - _SHOWN:,} more logs" if len(missing) > _SHOWN else ""
     advice = f"{START_NO_BROKER} Bring the files back from a backup that has them."
-    return [fail("records", "; ".join(missing[:_SHOWN]) + more, advice)]
+    return [fail(RECORDS, "; ".join(missing[:_SHOWN]) + more, advice)]
 
 
 def _permissions(log_dir: str, listing: LogDirListing) -> Check:

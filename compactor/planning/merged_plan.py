@@ -7,7 +7,7 @@ brokers is two logs. Pure.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compactor.planning.round_plan import RoundPlan, order_of
+from compactor.planning.round_plan import RoundPlan, order_of, order_of_report
 
 
 def merged(plans: Sequence[RoundPlan]) -> RoundPlan:
@@ -18,7 +18,7 @@ def merged(plans: Sequence[RoundPlan]) -> RoundPlan:
     taken.sort(key=lambda pair: order_of(pair[1].judgement))
     others = [facts for plan in plans for facts in plan.facts[len(plan.logs) :]]
     not_cleaned = [report for plan in plans for report in plan.not_cleaned]
-    not_cleaned.sort(key=lambda report: (report.topic, report.partition, report.log_dir))
+    not_cleaned.sort(key=order_of_report)
     return RoundPlan(
         as_of_ms=plans[0].as_of_ms,
         logs=tuple(replace(log, log_id=number) for number, (log, _) in enumerate(taken)),

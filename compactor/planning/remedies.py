@@ -231,10 +231,10 @@ REMEDIES: Mapping[ReasonCode, RemedyOfAny] = {
         briefly="leave it to a broker that knows it",
     ),
     ReasonCode.LOG_MISSING: RemedyOfAny(
-        "Bring its .log files back from a backup that has them, before a broker starts here. If "
-        "another replica has the records, remove this directory while the broker is stopped, and "
-        "the broker fetches the log again.",
-        briefly="start no broker; bring its .log files back from a backup",
+        "Bring its files back from a backup that has them, before a broker starts here. If another "
+        "replica has the records, remove what is left of its directory while the broker is "
+        "stopped, and the broker fetches the log again.",
+        briefly="start no broker; bring its files back from a backup",
     ),
     ReasonCode.NULL_KEYS: RemedyOfAny(
         "Look at some of them. If they are from before the topic was compacted, and may go: "

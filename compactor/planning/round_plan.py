@@ -4,18 +4,18 @@ Reads metadata only, and changes nothing. Every log that is not taken gets a rea
 wrong with one log or one directory sets it aside, and the others go on. Source: spec C-3 to C-5.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cleaner_jobs.plan import LogPlan
 from compactor.cluster_settings import registered_log_dirs
 from compactor.config import Config
+from compactor.missing_directories import entries_of, missing_directories
 from compactor.planning.candidate import Judgement, RoundClock
 from compactor.planning.inventory import LogSize, size_of, unlisted_size
 from compactor.planning.judging import Judging, judged
 from compactor.planning.log_plan import log_plan_of
-from compactor.planning.missing_directories import missing_directories
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
 from compactor.planning.planner import CLUSTER_METADATA
 from compactor.planning.selection import dirtiest_first
@@ -56,7 +56,7 @@ class RoundPlan:
 
     as_of_ms: int
     logs: tuple[LogPlan, ...]  # dirtiest first
-    not_cleaned: tuple[LogReport, ...]  # passed over or set aside, each with its reason; by name
+    not_cleaned: tuple[LogReport, ...]  # passed over or set aside, each with its reason
     facts: tuple[LogFacts, ...]  # those of `logs` first and in their order, then the other ones
     # log directory -> impossible entries of its cleaner checkpoint, set right (C-4.2)
     checkpoint_repairs: Mapping[str, Mapping[TopicPartition, int]]
@@ -104,7 +104,7 @@ def plan_as_asked(asked: Judging) -> RoundPlan:
     """Likewise, with every log judged as it is asked for."""
     with collector_paused():
         surveys, outcomes = judged(asked)
-        missing = list(missing_directories(asked.config, surveys, asked.files))
+        missing = list(_missing(asked, surveys))
         plan = _round_plan(asked.clock.now_ms, surveys, outcomes, missing)
         are_known = bool(registered_log_dirs(asked.config.cluster))
         return replace(plan, are_all_log_dirs_known=are_known)
@@ -129,7 +129,7 @@ def _round_plan(
     return RoundPlan(
         as_of_ms=as_of_ms,
         logs=tuple(log_plan_of(log_id, prepared) for log_id, prepared in enumerate(taken)),
-        not_cleaned=tuple(sorted(reports, key=lambda r: (r.topic, r.partition, r.log_dir))),
+        not_cleaned=tuple(sorted(reports, key=order_of_report)),
         facts=tuple(facts),
         checkpoint_repairs=_repairs(outcomes),
         log_dirs=tuple(_log_dir_facts(survey) for survey in surveys),
@@ -139,10 +139,31 @@ def _round_plan(
     )
 
 
+def _missing(asked: Judging, surveys: Sequence[LogDirSurvey]) -> Iterator[LogReport]:
+    """Logs whose directory is gone, and that filters do not leave out."""
+    log_dirs = [entries_of(survey.listing, survey.recorded_ends) for survey in surveys]
+    for log in missing_directories(log_dirs, asked.config.cluster, asked.files):
+        if asked.config.is_wanted(log.topic):
+            yield LogReport(
+                log_dir=log.log_dir,
+                topic=log.topic,
+                partition=log.partition,
+                status=LogStatus.SET_ASIDE,
+                reason=log.problem,
+                reason_code=ReasonCode.LOG_MISSING,
+            )
+
+
 def order_of(judgement: Judgement) -> tuple[float, str, int]:
     """What logs are taken in the order of: the dirtiest first."""
     partition = judgement.partition
     return dirtiest_first(judgement.cleanable, partition.topic, partition.partition)
+
+
+def order_of_report(report: LogReport) -> tuple[bool, str, int, str]:
+    """By name; but those come first whose records are gone."""
+    is_gone = report.reason_code is ReasonCode.LOG_MISSING
+    return not is_gone, report.topic, report.partition, report.log_dir
 
 
 def _report(outcome: PartitionOutcome) -> LogReport:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.config import Config
+from compactor.missing_directories import Gone
 from compactor.missing_logs import RecordedEnd, recorded_ends, why_missing_by_names
 from compactor.reason_codes import ReasonCode, reason_code_of, reason_code_of_os
 from compactor.recovery.settling import TEMPORARY, Settlement, settlement
@@ -88,6 +89,21 @@ class LogDirRecovery:
     has_clean_shutdown: bool
     logs: tuple[LogRecovery, ...]  # those to which something was done, or should have been
     removed: tuple[str, ...] = ()  # files of the log directory itself
+    notices: tuple[str, ...] = ()  # for people to judge
+
+    def with_gone(self, gone: Gone, is_wanted: Callable[[str], bool]) -> "LogDirRecovery":
+        """Put first what has lost its records, among it logs whose directory is gone."""
+        logs = [log for log in self.logs if log.reason_code is ReasonCode.LOG_MISSING]
+        for missing in gone.logs:
+            if is_wanted(missing.topic):
+                log = LogRecovery(
+                    log_dir=self.path, topic=missing.topic, partition=missing.partition
+                )
+                logs.append(
+                    replace(log, problem=missing.problem, reason_code=ReasonCode.LOG_MISSING)
+                )
+        others = (log for log in self.logs if log.reason_code is not ReasonCode.LOG_MISSING)
+        return replace(self, logs=(*logs, *others), notices=gone.notices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +162,13 @@ def recover_log_dir(
         threads.shutdown(cancel_futures=True)
     if as_kafka and is_clean and not is_half_done:
         clean_shutdown.write(path, epoch, files)
-    return LogDirRecovery(path, len(partitions), is_clean, tuple(logs), tuple(removed))
+    return LogDirRecovery(
+        path=path,
+        partitions=len(partitions),
+        has_clean_shutdown=is_clean,
+        logs=tuple(logs),
+        removed=tuple(removed),
+    )
 
 
 def _take_mark_away(path: str, files: Files) -> int | None:

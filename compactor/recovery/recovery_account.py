@@ -33,13 +33,16 @@ def what_was_done(log: LogRecovery) -> str:
 
 
 def advice_of(recovered: Iterable[LogDirRecovery]) -> list[str]:
-    """What a run after this recovery needs, a line for each log directory."""
-    return [
-        f"{log_dir.path}: no {CLEAN_SHUTDOWN}, and recover writes none: each run here needs "
-        f"--recover-first {UNTIL_A_CLEAN_SHUTDOWN}."
-        for log_dir in recovered
-        if not log_dir.has_clean_shutdown
-    ]
+    """What people have to judge, and what a run after this recovery needs: a line for each."""
+    advice = []
+    for log_dir in recovered:
+        advice += [f"{log_dir.path}: {notice}." for notice in log_dir.notices]
+        if not log_dir.has_clean_shutdown:
+            advice.append(
+                f"{log_dir.path}: no {CLEAN_SHUTDOWN}, and recover writes none: each run here "
+                f"needs --recover-first {UNTIL_A_CLEAN_SHUTDOWN}."
+            )
+    return advice
 
 
 def with_recovery_noted(

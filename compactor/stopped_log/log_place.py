@@ -6,6 +6,7 @@ from typing import NamedTuple
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import near_path
+from compactor.missing_logs import recorded_ends, why_missing_by_names
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.file_names import parse_future_dir
@@ -80,11 +81,13 @@ def named_log(log_dir: str, topic_partition: str) -> LogAt:
 
 
 def known_offsets(at: LogAt, files: Files = LOCAL) -> KnownOffsets:
-    """Read them. CorruptFileError where a checkpoint cannot be read."""
+    """Read them. CorruptFileError where a checkpoint cannot be read, RefusedError where the log's
+    records are gone: who opens it then begins it again as an empty one."""
 
     def entry(name: str) -> int | None:
         return checkpoint.read(at.checkpoint(name), files).get(at.key)
 
+    _require_records(at, files)
     is_replication_known = files.exists(at.checkpoint(checkpoint.REPLICATION))
     high_watermark = (entry(checkpoint.REPLICATION) or 0) if is_replication_known else None
     return KnownOffsets(
@@ -94,6 +97,16 @@ def known_offsets(at: LogAt, files: Files = LOCAL) -> KnownOffsets:
         cleaner=entry(checkpoint.CLEANER_OFFSET),
         is_clean=clean_shutdown.exists(at.log_dir, files),
     )
+
+
+def _require_records(at: LogAt, files: Files) -> None:
+    end = recorded_ends(at.log_dir, files).get(at.key)
+    problem = why_missing_by_names(files.list_names(at.path)[1], end)
+    if problem is not None:
+        raise RefusedError(
+            f"{at.path}: {problem}. Bring them back from a backup first. Nothing was changed",
+            ReasonCode.LOG_MISSING,
+        )
 
 
 def require_changeable(at: LogAt, known: KnownOffsets, files: Files = LOCAL) -> PartitionListing:

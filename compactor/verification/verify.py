@@ -7,7 +7,7 @@ finding as well, and says so.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,8 @@ from compactor.exit_codes import UsageError
 from compactor.host.clock import now_ms
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
-from compactor.missing_logs import ends_of_empty_logs, why_missing
+from compactor.missing_directories import Gone, gone_from
+from compactor.missing_logs import recorded_ends, why_missing
 from compactor.reason_codes import ReasonCode
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
 from compactor.verification.missing_offsets import (
@@ -69,6 +70,7 @@ class Verification:
     records: int = 0
     log_bytes: int = 0
     findings: list[Finding] = field(default_factory=list)
+    notices: tuple[str, ...] = ()  # for people to judge
     start_problems: list[StartProblem] = field(default_factory=list)  # each is a finding, too
 
     @property
@@ -106,10 +108,11 @@ def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verificati
     """
     listing = list_log_dir(log_dir)
     partitions = [p for p in listing.partitions if only is None or p.name == only]
-    if only is not None and not partitions:
+    gone = gone_from(log_dir, (), LOCAL)
+    found = Verification(findings=list(_check_missing(listing, partitions, gone, only)))
+    if only is not None and not partitions and not found.findings:
         hint = did_you_mean(only, [partition.name for partition in listing.partitions])
         raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {log_dir}{hint}")
-    found = Verification(findings=list(_check_missing(listing, partitions)))
     progress.stage(VERIFY_STAGE, sum(len(p.segments) for p in partitions))
     first_dirty_of = first_dirty_offsets(log_dir)
     end_offsets = {}
@@ -122,6 +125,7 @@ def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verificati
                 found.findings += _check_gaps(partition, offsets.gaps, first_dirty_offset)
     if only is None:
         found.findings += _check_log_dir(listing)
+        found.notices = gone.notices
     found.findings += _check_checkpoints(log_dir, end_offsets, others_too=only is None)
     _check_start(found, log_dir, only)
     return found
@@ -158,9 +162,15 @@ def _check_start(found: Verification, log_dir: str, only: str | None) -> None:
 
 
 def _check_missing(
-    listing: LogDirListing, partitions: Iterable[PartitionListing]
+    listing: LogDirListing, partitions: Sequence[PartitionListing], gone: Gone, only: str | None
 ) -> Iterator[Finding]:
-    ends = ends_of_empty_logs(listing)
+    for log in gone.logs:
+        name = f"{log.topic}-{log.partition}"
+        if only is None or name == only:
+            path = os.path.join(listing.path, name)
+            yield Finding(path, 0, log.problem, ReasonCode.LOG_MISSING)
+    is_any_empty = not all(partition.segments for partition in partitions)
+    ends = recorded_ends(listing.path) if is_any_empty else {}
     for partition in partitions:
         problem = why_missing(partition, ends)
         if problem is not None:

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compactor.doctor.checks import Check, Checkup, Grade, count
+from compactor.doctor.log_dirs import RECORDS
 from compactor.host.printable import counted, one_line, printable
 from compactor.views.report_json import JsonObject
 from compactor.views.run_ending import run_ending_document
@@ -22,6 +23,16 @@ def checkup_view(found: Checkup) -> RenderableType:
     if found.run:
         parts += [Text("A run", "bold"), _table(found.run)]
     return Group(*parts, Text(_sum(found)))
+
+
+def logs_without_records(found: Checkup) -> list[str]:
+    """Log directories, each with what is said of logs whose records are gone."""
+    return [
+        f"{path}: {check.found}"
+        for path, checks in found.log_dirs
+        for check in checks
+        if check.subject == RECORDS and check.grade is Grade.FAIL
+    ]
 
 
 def checkup_document(found: Checkup) -> JsonObject:

@@ -1,6 +1,6 @@
 """What to do next: the lines that end what a command says, where there is something to be done."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compactor.broker_start.values import StartProblem, forbid_start
@@ -10,6 +10,7 @@ from compactor.missing_logs import START_NO_BROKER
 from compactor.planning.remedy_commands import all_described
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import CleaningReport, LogReport, LogStatus
+from compactor.views.reason_lines import some
 
 if TYPE_CHECKING:
     from compactor.inspect.inspection import Inspection
@@ -50,12 +51,25 @@ def _set_aside_by_start(problems: Sequence[StartProblem]) -> list[str]:
     return [f"{one_line(str(moved[0]))}{more}."]
 
 
+def records_gone(logs: Iterable[str]) -> list[str]:
+    """The line with which all begins that is said of log directories with such logs."""
+    names = list(logs)
+    return [f"Records are gone: {some(names)}. {START_NO_BROKER}"] if names else []
+
+
+def names_of_gone(logs: Iterable[LogReport]) -> Iterator[str]:
+    """The logs of a plan or a report whose records are gone."""
+    for log in logs:
+        if log.reason_code is ReasonCode.LOG_MISSING:
+            yield f"{log.topic}-{log.partition}"
+
+
 def next_steps(report: CleaningReport) -> list[str]:
     """Sentences; a command stands on a line of its own, behind blanks."""
     lines = _of_logs(report.logs)
     done = [log for log in report.logs if log.status in _REWRITTEN]
     unfit = before_a_start(report.start_problems)
-    if any(log.reason_code is ReasonCode.LOG_MISSING for log in report.logs):
+    if any(names_of_gone(report.logs)):
         lines.insert(0, _BRING_BACK)
     elif report.dry_run and done:
         where = "" if report.copies else " Stop the broker first."
@@ -103,11 +117,11 @@ def after_recovery(
                 ]
     if forbid_start(problems):
         return before_a_start(problems)
-    return [
-        "Next: start the broker, or compact first:",
-        f"  {compactor('run', *(log_dir.path for log_dir in recovered))}",
-        *_set_aside_by_start(problems),
-    ]
+    run = f"  {compactor('run', *(log_dir.path for log_dir in recovered))}"
+    if any(log_dir.notices for log_dir in recovered):
+        absent = "Start no broker here whose logs those are that are not here."
+        return ["Next: compact it, if you like:", run, absent]
+    return ["Next: start the broker, or compact first:", run, *_set_aside_by_start(problems)]
 
 
 def after_verify(log_dir: str, found: "Verification", compared: "Comparison | None") -> list[str]:

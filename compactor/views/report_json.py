@@ -108,7 +108,7 @@ def report_document(report: CleaningReport) -> JsonObject:
         "notices": list(report.notices),
         "start_problems": start_documents(report.start_problems),
         "phases": [_phase(phase) for phase in report.phases],
-        "logs": [_log(log) for log in report.logs],
+        "logs": [_log(log) for log in sorted(report.logs, key=_is_not_gone)],
     }
 
 
@@ -122,6 +122,10 @@ def start_documents(problems: Sequence[StartProblem]) -> list[JsonObject]:
         }
         for problem in problems
     ]
+
+
+def _is_not_gone(log: LogReport) -> bool:
+    return log.reason_code is not ReasonCode.LOG_MISSING
 
 
 def _log(log: LogReport) -> JsonObject:

@@ -242,6 +242,7 @@ class Verification(TypedDict):
     """A verification."""
 
     totals: NotRequired[VerificationTotals]
+    notices: NotRequired[list[str]]
     findings: NotRequired[list[Finding]]
     against: NotRequired[Comparison]
     partitions: NotRequired[list[ComparedPartition]]

@@ -19,7 +19,8 @@ def verification_document(found: Verification) -> JsonObject:
             "records": found.records,
             "log_bytes": found.log_bytes,
             "findings": len(found.findings),
-        }
+        },
+        "notices": list(found.notices),
     }
 
 

@@ -1,6 +1,7 @@
 """A log without .log files, though checkpoints say that it had records: every command says so."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from compactor import api
 from storage.formats import checkpoint, clean_shutdown
+from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import NOW_MS, Shape, build
 from tests.compactor.test_cluster_settings import POLICY, cluster, identify
 from tests.storage.log.test_cluster_metadata import A, B, partition, removal, topic
@@ -22,6 +24,12 @@ COMMANDS = (
     ("run", "{data}", "--any-clock"),
     ("explain", "{data}", "t-0"),
 )
+BEGINNINGS = {  # of those that say nothing before they name the log
+    "verify": "/",
+    "recover": "t-1 ",
+    "explain": "t-1 is set aside",
+    "doctor": "Records are gone: ",
+}
 POLICIES = ("compact", "delete")
 
 
@@ -114,16 +122,107 @@ def missing(data: Path, **rules: Any) -> list[tuple[str, int]]:
     return [(log.topic, log.partition) for log in found]
 
 
-@pytest.mark.parametrize("words", [COMMANDS[3], COMMANDS[4]], ids=" ".join)
+@pytest.mark.parametrize("where", ["here", "given", "beside"])
+@pytest.mark.parametrize("words", [*COMMANDS[:6], ("explain", "{data}", "t-1")], ids=" ".join)
 def test_a_directory_that_the_metadata_log_places_here_is_missed(
-    tmp_path: Path, words: tuple[str, ...]
+    tmp_path: Path, words: tuple[str, ...], where: str
 ) -> None:
-    data = without_directory(tmp_path)
-    found = run_command(*(word.format(data=data) for word in words))
+    """where: the metadata log is. For one beside look those who take a directory by itself."""
+    data = without_directory(tmp_path / "broker")
+    given = [word.format(data=data) for word in words]
+    if where != "here":
+        first = data.parent / "first"
+        first.mkdir()
+        identify(first, 1, A)
+        (data / METADATA_DIR).rename(first / METADATA_DIR)
+        checkpoint.write(str(first / checkpoint.REPLICATION), {})
+        clean_shutdown.write(str(first))
+    if where == "beside" and words[0] not in ("verify", "doctor", "recover"):
+        return
+    if where == "given" and words[0] != "verify":  # which takes one directory, and looks beside it
+        given.insert(1, str(data.parent / "first"))
+    found = run_command(*given)
     shown = " ".join((found.out + found.error).split())
-    assert found.code == 4
+    assert found.code == 4, shown
     assert "its directory is gone: replication-offset-checkpoint says that it had" in shown
     assert "tart the broker" not in shown
+    assert "all sound" not in shown
+    assert "A run can be done" not in shown
+    assert found.out.startswith(BEGINNINGS.get(words[0], "Records are gone: t-1. Start no broker"))
+    assert not (data / "t-1").exists()
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_report_begins_with_it(tmp_path: Path, command: str) -> None:
+    data = without_directory(tmp_path)
+    words = [command, data, "--any-clock", *(["--dry-run"] if command == "run" else [])]
+    page = tmp_path / "report.html"
+    found = run_command(*words, "--format", "json", "--report", page)
+    logs = json.loads(found.out)["logs" if command == "run" else "not_taken"]
+    assert (logs[0]["topic"], logs[0]["partition"]) == ("t", 1)
+    assert logs[0]["reason_code"] == "log-missing"
+    assert "Records are gone: t-1. Start no broker here" in page.read_text()
+
+
+def test_verify_of_the_missing_log_alone_says_so(tmp_path: Path) -> None:
+    found = run_command("verify", without_directory(tmp_path), "t-1")
+    assert found.code == 4
+    assert "its directory is gone" in found.out
+
+
+@pytest.mark.parametrize("words", [COMMANDS[0], COMMANDS[1], COMMANDS[2]], ids=" ".join)
+@pytest.mark.parametrize("is_copy", [False, True])
+def test_a_copy_of_chosen_topics_is_sound_with_one_line(
+    tmp_path: Path, words: tuple[str, ...], is_copy: bool
+) -> None:
+    """is_copy: the original, with its metadata log, stands beside it, whole."""
+    data = without_directory(tmp_path / "broker")
+    (data / METADATA_DIR).rename(tmp_path / "metadata")
+    if is_copy:
+        shutil.copytree(data, data.parent / "original")
+        (tmp_path / "metadata").rename(data.parent / "original" / METADATA_DIR)
+        (data.parent / "original" / "t-1").mkdir()
+    found = run_command(*(word.format(data=data) for word in words))
+    shown = " ".join((found.out + found.error).split())
+    assert found.code == 0, shown
+    assert "its directory is gone" not in shown
+    line = "ot in this directory, though its checkpoints name them: 1 log (t-1). That is so of"
+    assert (line in shown) is not is_copy
+    assert is_copy or "tart the broker" not in shown
+
+
+def test_a_copy_beside_does_not_stand_in_for_what_is_gone(tmp_path: Path) -> None:
+    data = without_directory(tmp_path / "broker")
+    shutil.copytree(data, data.parent / "backup")
+    (data.parent / "backup" / "t-1").mkdir()
+    assert run_command("verify", data).code == 4
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("log", "offsets", "{data}", "t-0"),
+        ("log", "read", "{data}", "t-0"),
+        ("log", "roll", "{data}", "t-0"),
+        ("log", "roll", "{data}", "t-0", "--dry-run"),
+        ("log", "truncate", "{data}", "t-0", "--to", "3", "--only-replica"),
+        ("log", "delete-records", "{data}", "t-0", "--before", "3", "--only-replica"),
+        ("log", "append", "{data}", "t-0", "--only-replica", "--records", "{data}/../new.json"),
+        ("log", "abort", "{data}", "t-0", "--producer-id", "7", "--only-replica"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_begins_a_log_again_whose_records_are_gone(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    data = without_logs(tmp_path)
+    (tmp_path / "new.json").write_text('{"key": "k", "value": "v"}\n')
+    before = {path: path.read_bytes() for path in (data / "t-0").iterdir()}
+    found = run_command(*(word.format(data=data) for word in words))
+    shown = " ".join((found.out + found.error).split())
+    assert found.code == 3, shown
+    assert "its .log files are gone: replication-offset-checkpoint says that it had" in shown
+    assert {path: path.read_bytes() for path in (data / "t-0").iterdir()} == before
 
 
 def test_a_directory_that_need_not_be_here_is_not_missed(tmp_path: Path) -> None:

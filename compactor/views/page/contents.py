@@ -10,6 +10,7 @@ from compactor.host.printable import counted, one_line, printable, size_text
 from compactor.planning.remedies import REMEDIES, remedy_of
 from compactor.planning.remedy_commands import LogPlace
 from compactor.reason_codes import ReasonCode
+from compactor.views.next_steps import records_gone
 from compactor.views.page.rows import Row
 from compactor.views.report_json import JsonObject, phase_name
 
@@ -90,6 +91,13 @@ def verdict_of(document: JsonObject) -> Sentence:
     """The first sentence: what came of it."""
     if "error" in document:
         return Sentence(one_line(document["error"]) + ".", "bad")
+    gone = [
+        f"{log['topic']}-{log['partition']}"
+        for log in document.get("not_taken") or document.get("logs") or ()
+        if log.get("reason_code") == ReasonCode.LOG_MISSING
+    ]
+    if gone:
+        return Sentence(" ".join(records_gone(gone)), "bad")
     mood = {0: "good", 1: "bad"}.get(document["exit_code"], "warn")
     totals = document.get("totals", {})
     if document["command"] == "plan":

@@ -71,7 +71,12 @@ def test_after_a_plan_comes_the_dry_run_unless_a_run_would_be_refused() -> None:
 
 
 def test_after_a_recovery_the_first_log_that_was_set_aside_is_looked_at() -> None:
-    sound = LogDirRecovery("/data/a b", 2, True, (LogRecovery("/data/a b", "t", 0),))
+    sound = LogDirRecovery(
+        path="/data/a b",
+        partitions=2,
+        has_clean_shutdown=True,
+        logs=(LogRecovery("/data/a b", "t", 0),),
+    )
     assert after_recovery([sound]) == [
         "Next: start the broker, or compact first:",
         "  compactor run '/data/a b'",
