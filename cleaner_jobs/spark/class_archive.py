@@ -34,7 +34,8 @@ def archive_path(environ: Mapping[str, str]) -> Path:
 
 def can_be_made(environ: Mapping[str, str]) -> bool:
     """Whether Java brings the archive that ours lies on."""
-    return (java_path(environ).resolve().parent.parent / "lib" / "server" / "classes.jsa").exists()
+    home = java_path(environ).resolve().parent.parent
+    return is_kept(home / "lib" / "server" / "classes.jsa")
 
 
 def kept_file(
@@ -43,6 +44,14 @@ def kept_file(
     """Name a file of the cache after the folder that it belongs to and what it depends on."""
     names = (sha256(text.encode()).hexdigest()[:12] for text in (str(owner), "\n".join(state)))
     return cache_dir(environ) / f"{kind}-{'-'.join(names)}{suffix}"
+
+
+def is_kept(path: Path) -> bool:
+    """Whether a file of the cache is there; not if the cache cannot be read."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def forget_older(kept: Path) -> None:

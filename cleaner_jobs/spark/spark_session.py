@@ -24,7 +24,12 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
-from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, archive_path, spark_home
+from cleaner_jobs.spark.class_archive import (
+    SUBMITTED_VARIABLE,
+    archive_path,
+    is_kept,
+    spark_home,
+)
 from cleaner_jobs.spark.gateway import (
     DRIVER_MEMORY,
     JAVA_OPTIONS,
@@ -217,7 +222,7 @@ def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> d
         *of_user,
     ]
     archive = archive_path(environ)
-    if archive.exists():
+    if is_kept(archive):
         java_options.append(_quoted(f"-XX:SharedArchiveFile={archive}"))
     return {
         **options,

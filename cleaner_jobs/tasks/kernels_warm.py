@@ -4,6 +4,7 @@ A kernel's first call costs a second or more where it must be compiled, and tent
 loaded from the cache; done before workers are forked, no task pays for it.
 """
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from storage.formats import (
     segment_indexes,
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES
+from storage.kernels.kernel import why_not_kept
 from storage.kernels.xxh3_kernel import digest_between, digests_between
 
 
@@ -194,5 +196,15 @@ def _warm_transactions() -> None:
     transactions.with_open_data(table, numbers)
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """The exit code: 1 where what was compiled cannot be kept for other processes."""
     warm()
+    problem = why_not_kept()
+    if problem is None:
+        return 0
+    sys.stderr.write(f"{problem.filename}: {problem.strerror}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -77,7 +77,7 @@ def _spark(
 ) -> Iterator["SparkContext"]:
     """A Spark of its own."""
     if SUBMITTED_VARIABLE not in os.environ:  # or Java is there already
-        use_java(os.environ, cache_dir(os.environ))
+        use_java(os.environ, cache_dir(os.environ), work_dir=facts.work_dir)
     first_use.prepare(os.environ, progress.message, lambda: timed(FIRST_USE))
     with timed(SESSION):
         from cleaner_jobs.spark.spark_session import end_spark, start_spark

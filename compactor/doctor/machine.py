@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from compactor.host import descriptor_limit
 from compactor.host.clock import now_ms
 from compactor.host.printable import counted, iso_time, size_text
 from compactor.host.version import version
+from storage.files.filesystem import exists, is_directory
 from storage.user_home import (
     NOWHERE,
     HomeTakenError,
@@ -45,7 +46,7 @@ def machine_checks(environ: Mapping[str, str]) -> list[Check]:
         _user(environ),
         _open_files(),
         _temporary(),
-        _cache(environ),
+        *_caches(environ),
         _clock(),
     ]
 
@@ -154,17 +155,54 @@ def _temporary() -> Check:
     )
 
 
-def _cache(environ: Mapping[str, str]) -> Check:
-    directory = cache_dir(environ)
-    existing = next(path for path in (directory, *directory.parents) if path.exists())
-    if os.access(existing, os.W_OK | os.X_OK):
-        return ok("cache", str(directory))
+def _caches(environ: Mapping[str, str]) -> Iterator[Check]:
+    """Where a run keeps what makes the next start fast. No run fails for what is wrong there."""
+    named = environ.get("NUMBA_CACHE_DIR")
+    if named:
+        yield _cache("kernels' cache", Path(named), "NUMBA_CACHE_DIR")
+    try:
+        yield _cache("cache", cache_dir(environ), "HOME or XDG_CACHE_HOME")
+    except HomeTakenError:
+        return  # which the check of the user says
+
+
+def _cache(subject: str, directory: Path, variables: str) -> Check:
+    problem = why_not_kept_in(directory)
+    if problem is None:
+        return ok(subject, str(directory))
     return warn(
-        "cache",
-        f"no permission to write in {existing}",
-        "Set HOME or XDG_CACHE_HOME to a directory of this user: without what is kept there each "
-        "start takes some seconds more.",
+        subject,
+        problem,
+        f"Set {variables} to a directory of this user with room: without what is kept there each "
+        "start takes longer, up to half a minute.",
     )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return exists(str(path))
+    except NotADirectoryError:
+        return False
+
+
+def why_not_kept_in(directory: Path) -> str | None:
+    """What keeps files from being made in a directory that may be yet to be made; None: nothing."""
+    try:
+        existing = next(path for path in (directory, *directory.parents) if _is_there(path))
+        if not is_directory(str(existing)):
+            return f"{existing} is no directory"
+        state = os.statvfs(existing)
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    if state.f_flag & os.ST_RDONLY:
+        return f"{existing} is on a read-only file system"
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return f"no permission to write in {existing}"
+    if state.f_bavail == 0:
+        return f"no room on the file system of {existing}"
+    if state.f_files and state.f_favail == 0:
+        return f"no inode is free on the file system of {existing}"
+    return None
 
 
 def _clock() -> Check:

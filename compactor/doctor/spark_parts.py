@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from cleaner_jobs.spark.class_archive import archive_path, cache_dir, can_be_made, spark_home
+from cleaner_jobs.spark.class_archive import (
+    archive_path,
+    cache_dir,
+    can_be_made,
+    is_kept,
+    spark_home,
+)
 from cleaner_jobs.spark.first_use import kernels_mark
 from compactor.doctor.checks import Check, fail, ok, warn
 from compactor.errors import CleaningFailedError
@@ -52,10 +58,10 @@ def _spark(environ: Mapping[str, str]) -> Check:
 def _archive(environ: Mapping[str, str], java: Java) -> Check:
     subject = "class archive"
     archive = archive_path(environ)
-    if archive.exists():
+    if is_kept(archive):
         return ok(subject, str(archive))
     failed = archive.with_suffix(".log")
-    if failed.exists():
+    if is_kept(failed):
         return warn(
             subject,
             f"it could not be made: {failed}",
@@ -72,7 +78,7 @@ def _archive(environ: Mapping[str, str], java: Java) -> Check:
 
 def _kernels(environ: Mapping[str, str]) -> Check:
     subject = "kernels"
-    if kernels_mark(environ).exists():
+    if is_kept(kernels_mark(environ)):
         return ok(subject, f"compiled for {platform.machine()}, numba {metadata.version('numba')}")
     return warn(subject, "not compiled yet for this source and this machine", _PREPARE)
 

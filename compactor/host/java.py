@@ -52,10 +52,14 @@ def use_java(
     environ: MutableMapping[str, str],
     cache_dir: Path,
     system_folders: Sequence[Path] = SYSTEM_FOLDERS,
+    work_dir: str | None = None,
 ) -> Java:
-    """Point JAVA_HOME in environ at a Java that fits; CleaningFailedError if there is none."""
+    """Point JAVA_HOME in environ at a Java that fits; CleaningFailedError if there is none.
+
+    work_dir: where a starter is made if the cache cannot keep it.
+    """
     java = find_java(environ, system_folders)
-    home = java.home if java.is_complete else make_shim(java.home, cache_dir)
+    home = java.home if java.is_complete else _starter_of(java.home, cache_dir, work_dir)
     environ["JAVA_HOME"] = str(home)
     return java
 
@@ -117,14 +121,23 @@ def probe(home: Path, origin: str) -> Java | None:
     return Java(home, int(major[1]), WANTED_MODULE in modules.split(), origin)
 
 
+def _starter_of(home: Path, cache_dir: Path, work_dir: str | None) -> Path:
+    try:
+        return make_shim(home, cache_dir)
+    except CleaningFailedError:
+        if work_dir is None:
+            raise
+        return make_shim(home, Path(work_dir))
+
+
 def make_shim(home: Path, cache_dir: Path) -> Path:
     """A directory to use as JAVA_HOME in place of home, named after what it does."""
     shim_home, text = _shim_of(home, cache_dir)
     shim = shim_home / "bin" / "java"
-    if shim.exists():
-        return shim_home
     temporary = shim.with_name(f"java.{os.getpid()}.tmp")  # two runs may make it at once
     try:
+        if shim.exists():
+            return shim_home
         shim.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(text, "utf-8")
         temporary.chmod(0o755)

@@ -9,12 +9,15 @@ source would work on one log. So the cache is checked against all modules that a
 Where the source stands in a directory that this user cannot write to, what is kept beside it is
 read all the same: a packed environment brings kernels that no executor is to compile. A cache
 directory that NUMBA_CACHE_DIR names is the only one that is read.
+
+What is wrong with a cache costs time, and is never an error of what a kernel works on: a kernel
+that cannot be read there is compiled, and one that cannot be kept is so again by the next process.
 """
 
-import errno
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from glob import escape
 from hashlib import sha256
@@ -117,6 +120,19 @@ class _KernelCache(FunctionCache):
         stamp = _stamp(function.__module__, path)
         self._cache_file = _KernelFiles(self._cache_path, beside, self._impl.filename_base, stamp)
 
+    def load_overload(self, sig: object, target_context: Any) -> Any:
+        """What is kept; None where it cannot be read, as where there is none: it is compiled."""
+        with suppress(Exception):  # of the disk, or of what half a file makes of pickle and LLVM
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        return None
+
+    def save_overload(self, sig: object, data: object) -> None:
+        """Keep it. Where that cannot be done, this process alone has what it has compiled."""
+        try:
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        except OSError as error:
+            _problems.append(error)
+
 
 class _KernelFiles(IndexDataCacheFile):
     """The kernels of a function that this user keeps, and those that stand beside its source."""
@@ -142,16 +158,22 @@ class _KernelFiles(IndexDataCacheFile):
     def save(self, key: object, data: object) -> None:
         try:
             super().save(key, data)  # type: ignore[no-untyped-call]
-            for file in Path(self._cache_path).glob(self._older):
-                if not file.name.startswith(self._own):
-                    file.unlink(missing_ok=True)
-        except OSError as error:
-            if error.errno not in _CANNOT_BE_KEPT:
-                raise
+        except OSError:
+            raise
+        except Exception:  # half an index is there, which is read first
+            os.unlink(self._index_path)
+            super().save(key, data)  # type: ignore[no-untyped-call]
+        for file in Path(self._cache_path).glob(self._older):
+            if not file.name.startswith(self._own):
+                file.unlink(missing_ok=True)
 
 
-# Then this process alone has what it has compiled.
-_CANNOT_BE_KEPT = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
+_problems: list[OSError] = []
+
+
+def why_not_kept() -> OSError | None:
+    """What kept this process from keeping a kernel that it has compiled; None: nothing did."""
+    return _problems[0] if _problems else None
 
 
 @cache

@@ -24,6 +24,7 @@ from tests.storage.log.test_cluster_metadata import batches, log, topic
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command
 from tests.support.lock_holding import holding
+from tests.support.private_mounts import python_with_mounts
 
 
 @pytest.fixture
@@ -121,11 +122,44 @@ def test_another_owner_is_to_be_worked_as(data: Path, monkeypatch: pytest.Monkey
 def test_a_log_that_has_no_room_beside_itself_is_named(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Room = namedtuple("Room", "f_bavail f_frsize")
-    monkeypatch.setattr(os, "statvfs", lambda _: Room(100, 1))
+    Room = namedtuple("Room", "f_bavail f_frsize f_flag f_files f_favail")
+    monkeypatch.setattr(os, "statvfs", lambda _: Room(100, 1, 0, 0, 0))
     check = found(data, "room")
     assert check.grade is Grade.WARN
     assert check.found == "100 B free, and the largest log, t-0, has 237 B"
+
+
+def test_a_cache_that_cannot_be_kept_is_a_warning_with_its_cause(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert machine.why_not_kept_in(tmp_path / "not there yet") is None
+    assert machine.why_not_kept_in(file / "cache") == f"{file} is no directory"
+    environ = {"NUMBA_CACHE_DIR": str(file), "XDG_CACHE_HOME": str(file), "HOME": str(tmp_path)}
+    checks = {check.subject: check for check in machine.machine_checks(environ)}
+    for subject, variable in (("cache", "XDG_CACHE_HOME"), ("kernels' cache", "NUMBA_CACHE_DIR")):
+        assert checks[subject].grade is Grade.WARN
+        assert checks[subject].found == f"{file} is no directory"
+        assert variable in (checks[subject].advice or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("ro", "{} is on a read-only file system"),
+        ("size=4k", "no room on the file system of {}"),
+        ("nr_inodes=2", "no inode is free on the file system of {}"),
+    ],
+)
+def test_so_is_one_on_a_disk_that_takes_nothing(tmp_path: Path, options: str, problem: str) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\n"
+        "from compactor.doctor.machine import why_not_kept_in\n"
+        f"disk = Path({str(tmp_path)!r})\n"
+        f"{options!r} == 'ro' or (disk / 'file').write_bytes(b'-' * {4096 * (options[0] == 's')})\n"
+        "print(why_not_kept_in(disk / 'cache'))"
+    )
+    done = python_with_mounts([f"-t tmpfs -o {options} none {tmp_path}"], code)
+    assert done.stdout == f"{problem.format(tmp_path)}\n", done.stderr
 
 
 def test_memory_is_that_of_the_control_group_where_it_is_less(tmp_path: Path) -> None:

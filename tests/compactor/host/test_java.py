@@ -158,3 +158,11 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CleaningFailedError, match=r"file/java-.*: cannot write the starter"):
         java.make_shim(home, tmp_path / "file")
+
+
+def test_a_starter_that_the_cache_cannot_keep_stands_in_the_work_directory(tmp_path: Path) -> None:
+    home = make_java(tmp_path / "trimmed", "21.0.8", TRIMMED)
+    (tmp_path / "file").touch()
+    environ = {"JAVA_HOME": str(home), "PATH": ""}
+    java.use_java(environ, tmp_path / "file", [], work_dir=str(tmp_path / "work"))
+    assert Path(environ["JAVA_HOME"]).parent == tmp_path / "work"

@@ -1,5 +1,6 @@
 """A cached kernel is one of the source as it stands, with all that it was compiled from."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from numba.core.errors import TypingError
 
 from storage.kernels.kernel import allocating_kernel, kernel
+from tests.support.private_mounts import python_with_mounts
 
 PROJECT = Path(__file__).parents[3]
 
@@ -38,6 +40,7 @@ from {package}.work import work
 print(work(7), sum(work.stats.cache_hits.values()))
 """
 KILLED = """
+import errno
 import os
 from numba.core.caching import IndexDataCacheFile
 IndexDataCacheFile._save_data = lambda *_: os._exit(9)
@@ -116,3 +119,51 @@ def test_only_a_kernel_that_says_so_makes_arrays() -> None:
     assert sum_of_ones(3) == 3
     with pytest.raises(TypingError):
         sum_of_zeros(3)
+
+
+FAILING = """
+import builtins, os
+from storage.kernels import kernel
+of_python = builtins.open
+def failing(path, *rest, **named):
+    if "numba-cache" in str(path):
+        raise OSError({number}, os.strerror({number}), path)
+    return of_python(path, *rest, **named)
+builtins.open = failing
+from {{package}}.work import work
+assert work(7) == 7
+problem = kernel.why_not_kept()
+assert problem is not None and problem.errno == {number}, problem
+"""
+
+
+@pytest.mark.parametrize("name", ["ENOSPC", "EDQUOT", "ENOTDIR", "EIO", "EROFS", "EACCES"])
+def test_a_cache_that_fails_is_no_error_of_the_work(
+    package: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(package.parent / "numba-cache"))
+    done = run(package, FAILING.format(number=getattr(errno, name)))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+def test_half_a_file_in_the_cache_is_compiled_anew(package: Path) -> None:
+    assert call(package) == "7 0"
+    for kept in package.rglob("work*.nb?"):
+        os.truncate(kept, kept.stat().st_size // 2)
+    assert call(package) == "7 0"
+
+
+@pytest.mark.parametrize("options", ["size=4k", "nr_inodes=2", "ro"])
+def test_a_cache_without_room_is_no_error_of_the_work(package: Path, options: str) -> None:
+    """On a real file system: 4 KiB take the directory, and not what is to be in it."""
+    small = package.parent / "small"
+    small.mkdir()
+    code = (
+        "import os, sys\n"
+        f"os.environ['NUMBA_CACHE_DIR'] = sys.path.insert(0, {str(package.parent)!r}) or "
+        f"{str(small / 'cache')!r}\n"
+        f"{CALL.format(package=PACKAGE)}"
+    )
+    done = python_with_mounts([f"-t tmpfs -o {options} none {small}"], code)
+    assert (done.returncode, done.stdout) == (0, "7 0\n"), done.stderr
