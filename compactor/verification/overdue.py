@@ -50,7 +50,7 @@ class Overdue:
         self._bounds, self._latest, self._path_of = bounds, latest, path_of
         self._complete_to = bounds.complete_to or 0
         self._as_of_ms = clock.complete_as_of_ms
-        self._dirty_from = first_dirty_offset(before)
+        self._dirty_from = max(first_dirty_offset(before), bounds.log_start_offset)
         bases = {before.log_start_offset, *(s.base_offset for s in before.listing.segments)}
         self._begins_with_segment = self._dirty_from in bases
         known = before.producers

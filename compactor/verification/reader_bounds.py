@@ -188,11 +188,12 @@ def check_offsets(
         yield difference(
             path, 0, f"the oldest open transaction begins at {now}, before at {was[0]}"
         )
-    yield from _check_producers((before, after), loaded, as_of_ms)
+    now_ms = max(as_of_ms, evidence.now_ms or as_of_ms)  # whoever opened it since may forget them
+    yield from _check_producers((before, after), loaded, now_ms)
 
 
 def _check_producers(
-    sides: tuple[Side, Side], loaded: ProducerState, as_of_ms: int
+    sides: tuple[Side, Side], loaded: ProducerState, now_ms: int
 ) -> Iterator[Finding]:
     """A broker knows the same producers; one that has expired may be forgotten (C-23.4), and one
     whose batches retention has deleted.
@@ -208,7 +209,7 @@ def _check_producers(
             continue
         is_expired = (
             entry.current_txn_first_offset is None
-            and as_of_ms - entry.timestamp >= producer_snapshot.EXPIRATION_MS
+            and now_ms - entry.timestamp >= producer_snapshot.EXPIRATION_MS
         )
         if now not in (entry, loaded.entries.get(producer_id)) and not (now is None and is_expired):
             yield difference(path, 0, f"producer {producer_id}: {now}, before {entry}")
@@ -272,14 +273,17 @@ def check_checkpoints(
 
 
 def check_untouched(before: Side, after: Side, bounds: Bounds) -> Iterator[Finding]:
-    """Segments that no cleaning has reached have the same bytes, but for what was appended."""
+    """Segments that no cleaning has reached have the same bytes, but for what was appended.
+
+    So has one that ends above the log start: retention deletes whole segments.
+    """
     names = {
         file_name(s.base_offset, suffix)
         for side in (before, after)
-        for s in side.listing.segments
+        for s, end in zip(side.listing.segments, side.ends(), strict=False)
         for suffix in (LOG, TXN_INDEX)
-        if max(bounds.rewritten_end, bounds.log_start_offset) <= s.base_offset
-        and s.base_offset < bounds.log_end_offset
+        if bounds.rewritten_end <= s.base_offset < bounds.log_end_offset
+        and bounds.log_start_offset < max(end, s.base_offset + 1)
     }
     has_grown = after.log_end_offset > before.log_end_offset
     of_active = file_name(before.active_base, "")

@@ -158,7 +158,8 @@ class _Reports:
             for e in document.get("appended", ())
         )
         self._logs[key] = replace(log, appended=log.appended + added)
-        self._begins_at(key, int(after["log_start"]))
+        if int(after["log_start"]) > int(document["before"]["log_start"]):
+            self._begins_at(key, int(after["log_start"]))
 
     def _begins_at(self, key: LogKey, start: int) -> None:
         log = self._logs.get(key, Reported())

@@ -127,10 +127,21 @@ def after_recovery(
 def after_verify(log_dir: str, found: "Verification", compared: "Comparison | None") -> list[str]:
     """Of findings: what not to do, and where a sound log is; of a sound one: what can go."""
     if compared is not None and compared.findings:
+        sources, codes = _sources(compared), {each.reason_code for each in compared.findings}
+        if sources and codes == {ReasonCode.UNEXPLAINED}:
+            return [
+                f"Next: compare again, and give {'; '.join(sources)}. Until that explains what is "
+                f"gone, start no broker on {printable(log_dir)}, and keep "
+                f"{printable(compared.before)} as it is."
+            ]
         return [
             f"Next: start no broker on {printable(log_dir)}, and keep {printable(compared.before)} "
             f"as it is. If the run has kept originals, {named('undo')} brings the logs back.",
-            *_sources(compared),
+            *(
+                [f"What may explain a finding, and was not given: {'; '.join(sources)}."]
+                if sources
+                else []
+            ),
         ]
     if any(finding.reason_code is ReasonCode.LOG_MISSING for finding in found.findings):
         return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
@@ -157,9 +168,7 @@ def _sources(compared: "Comparison") -> list[str]:
     sources = [] if evidence.has_reports else ["--run-report, the report of each command since"]
     if evidence.config is None:
         sources.append("--topic-configs, the settings of the topics")
-    if not sources:
-        return []
-    return [f"What may explain a finding, and was not given: {'; '.join(sources)}."]
+    return sources
 
 
 def after_configs(found: "Sequence[TopicConfiguration]") -> list[str]:

@@ -29,6 +29,7 @@ class Score:
     planted: int = 0
     false_alarms: list[str] = field(default_factory=list)
     of_truncations: list[str] = field(default_factory=list)  # alarms that the measure allows
+    of_unreported: list[str] = field(default_factory=list)  # likewise: a report was never written
     missed: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     soundness: Counter[str] = field(default_factory=Counter)
@@ -58,7 +59,8 @@ def play(number: int, root: Path, broker: Broker, size: int = BATCH) -> Score:
             world.write(scripts[0].steps[0], own)
             steps = Steps(world, chance, truncates)
             steps.play(chance.randint(2, 8))
-            _judge(score, world, f"{number} ({' '.join(steps.done)})", truncates)
+            name = f"{number} ({' '.join(steps.done)})"
+            _judge(score, world, name, _alarms(score, steps))
             _plant(score, world, number, chance)
     finally:
         score.counts += world.counts
@@ -95,11 +97,21 @@ def _scripts(number: int, size: int, chance: random.Random) -> list[Script]:
     return scripts
 
 
-def _judge(score: Score, world: SequenceWorld, name: str, truncates: bool) -> None:
+def _alarms(score: Score, steps: Steps) -> list[str]:
+    """Where a false alarm counts.
+
+    A run that was killed before it wrote a report shows in the cleaner's checkpoint of what came
+    later; undo takes that back, too.
+    """
+    if "truncate" in steps.done:
+        return score.of_truncations
+    return score.of_unreported if steps.has_hidden_cleaning else score.false_alarms
+
+
+def _judge(score: Score, world: SequenceWorld, name: str, alarms: list[str]) -> None:
     score.problems += [f"{name}: {problem}" for problem in world.problems]
     compared = world.compare(reports=True, settings=True)
     found = problems_by_partition(compared, world.partitions)
-    alarms = score.of_truncations if truncates else score.false_alarms
     alarms += [f"{name}: {partition}: {'; '.join(p[:3])}" for partition, p in found.items()]
     score.soundness.update(each.soundness.value for each in compared.partitions)
     for reports, settings, what in (
@@ -140,6 +152,7 @@ def told(score: Score) -> Sequence[str]:
     return [
         *(f"FALSE ALARM {line}" for line in score.false_alarms),
         *(f"alarm after truncation {line}" for line in score.of_truncations),
+        *(f"alarm after a run without a report {line}" for line in score.of_unreported),
         *(f"CALLED SOUND {line}" for line in score.missed),
         *(f"PROBLEM {line}" for line in score.problems),
         *(f"{count:8,} {what}" for what, count in sorted(score.counts.items())),
@@ -150,6 +163,7 @@ def told(score: Score) -> Sequence[str]:
         ),
         *(f"{count:8,} losses planted: {what}" for what, count in sorted(score.kinds.items())),
         f"{score.sequences:,} sequences: {len(score.false_alarms)} false alarms, "
-        f"{len(score.of_truncations)} after a truncation; {len(score.missed)} of "
+        f"{len(score.of_truncations)} after a truncation, {len(score.of_unreported)} after a run "
+        f"without a report that was undone; {len(score.missed)} of "
         f"{score.planted:,} planted losses called sound",
     ]

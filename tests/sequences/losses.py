@@ -10,9 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from storage.codecs.compression import Codec, compress
 from storage.file_names import INDEX, LOG, TIME_INDEX
 from storage.formats import checkpoint
-from tests.support.reference_batch import ReferenceBatch, decode, encode, split
+from tests.support.reference_batch import (
+    CODEC_BITS,
+    HEADER,
+    ReferenceBatch,
+    decode,
+    encode_parts,
+    split,
+)
+from tests.support.reference_batch import encode as encode_plain
 
 
 class Place(NamedTuple):
@@ -142,6 +151,12 @@ def _without(place: Place, key: bytes | None) -> bytes:
     if place.batch.is_control or len(kept) == len(place.batch.records):
         return place.raw
     return encode(replace(place.batch, records=kept)) if kept else b""
+
+
+def encode(batch: ReferenceBatch) -> bytes:
+    """The bytes of a batch, compressed as it says."""
+    codec = Codec(batch.attributes & CODEC_BITS)
+    return encode_parts(batch, compress(codec, encode_plain(batch)[HEADER.size :]))
 
 
 def _rewrite(place: Place, made: bytes) -> None:

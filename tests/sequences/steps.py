@@ -21,6 +21,8 @@ class Steps:
         self._world, self._chance, self._truncates = world, chance, truncates
         self._kept: list[str] = []
         self._is_settled = True
+        self._has_unreported_run = False
+        self.has_hidden_cleaning = False  # of which no report and no checkpoint tells
         self.done: list[str] = []  # for a person
 
     def play(self, count: int) -> None:
@@ -70,9 +72,12 @@ class Steps:
         world.set_times()
         self._is_settled = False
         if self._chance.random() < 0.5:
+            world.counts["run killed, with a report"] += 1
             report = world.new_report()
             report.write_text(json.dumps(_interrupted(world.now_ms)))
             world.give(report)
+        else:
+            self._has_unreported_run = True
 
     def recover(self) -> None:
         report = self._world.new_report()
@@ -88,6 +93,7 @@ class Steps:
             return  # there was nothing to clean
         report = self._world.new_report()
         path = self._world.root / "kept" / self._kept.pop()
+        self.has_hidden_cleaning |= self._has_unreported_run
         self._world.ours("undo", path, "--report", report, codes=(OK, REFUSED, PARTIAL))
         self._world.give(report)
         self._is_settled = True
@@ -145,7 +151,10 @@ class Steps:
         report = self._world.new_report()
         command = ["log", verb, self._world.now_dir, name, *words, *self._world.topic_configs()]
         command += ["--yes", "--report", report]
-        self._world.ours(*command, *([] if self._world.is_clean() else ["--recover-first"]))
+        # a log that is cut at its log start may end below it, where its next start begins anew
+        codes = (OK, REFUSED) if verb == "truncate" else (OK,)
+        unclean = [] if self._world.is_clean() else ["--recover-first"]
+        self._world.ours(*command, *unclean, codes=codes)
         self._world.give(report)
 
     def kafka(self) -> None:

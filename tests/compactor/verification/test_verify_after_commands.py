@@ -259,8 +259,12 @@ class TestWhatIsRemoved:
         report = self.change(place, "delete-records", "--before", 2)
         settings = tmp_path / "retained.json"
         settings.write_text(json.dumps({"t": {"cleanup.policy": "compact"}}))
-        [finding] = findings(place.verify("--format", "json"))
+        ended = place.verify("--format", "json")
+        [finding] = findings(ended)
+        assert finding["reason_code"] == "unexplained"
         assert "the log begins at offset 2, before at 0" in finding["problem"]
+        said = " ".join(place.verify().out.split())
+        assert "Next: compare again, and give --run-report, the report of each command" in said
         assert "--topic-configs with retention.ms, would explain it" in finding["problem"]
         [finding] = findings(place.verify("--topic-configs", settings, "--format", "json"))
         assert "cleanup.policy of its topic has no delete" in finding["problem"]
@@ -328,6 +332,53 @@ class TestWhatIsRemoved:
         [path] = kept.iterdir()
         assert run_command("undo", path, "--report", undo).code == 0
         require_sound(place.verify("--run-report", run, "--run-report", undo))
+
+    def test_a_log_start_of_a_run_that_was_undone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its report explains no log start any more, nor does that of an append in between."""
+        use_local_rounds(monkeypatch, tmp_path / "work")
+        policy = {"cleanup.policy": "compact,delete", "retention.ms": "1000"}
+        place = Place(tmp_path, **policy)
+        place.write("ab", "cd", "")
+        place.copy()
+        run, undo = self.report(place, "run"), self.report(place, "undo")
+        kept = tmp_path / "kept"
+        kept.mkdir()
+        assert place.run("--report", run, "--keep-originals", kept).code == 0
+        assert not (place.now / LOG_NAME / file_name(0, LOG)).exists()
+        records = self.records(place, 1)
+        added = self.change(place, "append", "--records", records, name="added")
+        [path] = kept.iterdir()
+        assert run_command("undo", path, "--report", undo).code == 0
+        given: list[object] = ["--run-report", run, "--run-report", added, "--run-report", undo]
+        require_sound(place.verify(*given))
+        for path in (place.now / LOG_NAME).glob(f"{0:020d}.*"):
+            path.unlink()
+        [finding] = findings(place.verify(*given, "--format", "json"))
+        assert "the log begins at offset 2, before at 0" in finding["problem"]
+
+    def test_a_record_that_has_changed_beside_a_log_start_in_its_segment(
+        self, place: Place
+    ) -> None:
+        """No cleaning and no retention rewrites the active segment, wherever the log begins."""
+        place.write("abcd")
+        place.copy()
+        report = self.change(place, "delete-records", "--before", 2)
+        path = place.now / LOG_NAME / file_name(0, LOG)
+        require_sound(place.verify("--run-report", report))
+        path.write_bytes(path.read_bytes().replace(b"d" * 20, b"x" * 20))
+        problems = [each["problem"] for each in findings(place.verify("--format", "json"))]
+        assert "has changed, though no cleaning changes it" in problems
+
+    def test_records_below_a_log_start_that_rose_before_the_cleaning(self, place: Place) -> None:
+        """A cleaner maps keys from the log start on: what is superseded below it may stay."""
+        place.write("abab", "c", "c", "")
+        place.copy()
+        deleted = self.change(place, "delete-records", "--before", 3, name="deleted")
+        run = self.report(place, "run")
+        assert place.run("--report", run).summary["totals"]["logs"]["cleaned"] == 1
+        require_sound(place.verify("--run-report", deleted, "--run-report", run))
 
     def test_an_appended_tombstone_that_is_gone_with_what_it_deleted(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
