@@ -179,14 +179,14 @@ class FilePool:
             self._known.gone(source)
             self._known.added(target)
             for file in self._taken(source):
-                file.path = target
+                file.renamed(target)
                 self._register(file)
             of_directory = self._named.pop(source, None)
             if of_directory is not None:
                 self._named[target] = of_directory
                 for name, files in of_directory.items():
                     for file in files:
-                        file.path = os.path.join(target, name)
+                        file.renamed(os.path.join(target, name))
 
     def remove(self, path: str) -> None:
         with self._lock:
@@ -324,6 +324,7 @@ class _PooledFile:
         self.was_used = True
         if to_write:  # else as it is: the writer may be about to say so
             self.is_dirty = True
+            opened.file.held(True)
         return opened
 
     def wrote(self, held: HeldFile) -> None:
@@ -347,6 +348,11 @@ class _PooledFile:
             raise error
         self.is_dirty = False  # before: what is written meanwhile is not synced
         opened.file.sync()
+
+    def renamed(self, path: str) -> None:
+        self.path, opened = path, self.opened
+        if opened is not None:
+            opened.file.renamed(path)
 
     def close(self) -> None:
         self._pool.forget(self)

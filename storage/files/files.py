@@ -1,12 +1,16 @@
 """What code asks of files, and what each operation promises, wherever the files are.
 
 Who works on files takes a `Files` as an argument: `LocalFiles` in a command, `MemoryFiles` or
-`WatchedFiles` in a test. Three promises carry everything that is done in place:
+`WatchedFiles` in a test. Four promises carry everything that is done in place:
 
 1. A rename takes its target's place in one step: whoever looks finds the old file or the new one.
 2. Bytes that were synced outlive a power cut. Bytes that were not may be lost, all or in part.
 3. Names that were synced, with their directory, do so too. A name that was given, moved or removed
    since may be found as it was before, each by itself and in any order.
+4. What is written or cut in place changes one name. A file that has more, by hard links, is copied
+   before, the copy synced, and put in the place of the name that it was reached by. The others keep
+   the old file, as does who else has it open: they may be a backup (`cp -al`), a copy (`run
+   --output --link`), or what an undo brings back.
 
 Nothing else is ordered: what has to be on disk before something else is synced before it.
 
@@ -71,7 +75,9 @@ NOT_HELD: HeldFile = _NotHeld()  # of a file that only its own operations may re
 class ChangingFile(Protocol):
     """A file that is open for reading and writing: the same one, whatever becomes of its name.
 
-    What is written or cut is seen by every reader at once, and on disk after `sync`.
+    What is written or cut is seen by every reader at once, and on disk after `sync`. Who reads a
+    file with several names sees it as it was opened until then. EMLINK is raised for a change of
+    one whose name is gone, or another file's: nobody could say where its own bytes should go.
     """
 
     def read(self, position: int, length: int) -> bytes:
@@ -107,6 +113,11 @@ class ChangingFile(Protocol):
 
     def sync(self) -> None:
         """Return once the bytes of the file are on disk. Says nothing of its name."""
+        ...
+
+    def renamed(self, path: str) -> None:
+        """Take note that its name is path now. Who renames a file that is open, or the directory
+        that it is in, says so; a pool notes it by itself."""
         ...
 
     def close(self) -> None: ...
@@ -187,6 +198,8 @@ class Files(Protocol):
 
     def link(self, source: str, target: str) -> None:
         """Give a file a second name, which must be new. On disk only after sync_directory.
+
+        It is the same file until one of the names is written or cut.
 
         OSError where there are no hard links, or the names are on two file systems.
         """

@@ -312,17 +312,6 @@ def _adopt_owner_of_directory(descriptor: int, path: str) -> None:
             os.fchown(descriptor, model.st_uid, model.st_gid)
 
 
-def truncate_file(path: str, size_bytes: int) -> None:
-    """Cut a file off, and return once that is on disk. A crash leaves the old length or the new."""
-    descriptor = _open_to_change(path, os.O_WRONLY | os.O_NOFOLLOW, 0)
-    try:
-        with naming(path):
-            os.ftruncate(descriptor, size_bytes)
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def sync_file(path: str) -> None:
     """Return once the bytes of the file are on disk. Says nothing of its name."""
     with Reached(path, False) as (name, directory):

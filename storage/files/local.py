@@ -6,13 +6,15 @@ from typing import Self
 
 from storage.files import filesystem
 from storage.files.files import ChangingFile, Entry, HeldFile, OpenFile
+from storage.files.own_copy import make_own
 
 
 class LocalFiles:
     """`Files` by the calls of the operating system, with every sync that they promise.
 
     A file in a directory that is held is reached in that very directory or not at all
-    (`held_directories`).
+    (`held_directories`). One that has other names, by hard links, gets bytes of its own before it
+    is written or cut in place (`own_copy`).
     """
 
     __slots__ = ()
@@ -51,7 +53,12 @@ class LocalFiles:
         filesystem.replace_file(path, data)
 
     def truncate_file(self, path: str, size_bytes: int) -> None:
-        filesystem.truncate_file(path, size_bytes)
+        file = _LocalChangingFile(path, create=False)
+        try:
+            file.truncate(size_bytes)
+            file.sync()
+        finally:
+            file.close()
 
     def rename(self, source: str, target: str) -> None:
         filesystem.rename(source, target)
@@ -106,7 +113,9 @@ class _LocalChangingFile:
         self._path = path
         self.descriptor = filesystem.open_to_change(path, create)
 
-    def held(self, _to_write: bool = False) -> HeldFile:
+    def held(self, to_write: bool = False) -> HeldFile:
+        if to_write:
+            make_own(self.descriptor, self._path)
         return self  # it is open until it is closed
 
     def wrote(self, _held: HeldFile) -> None:
@@ -120,6 +129,7 @@ class _LocalChangingFile:
             raise
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        make_own(self.descriptor, self._path)
         try:
             written = os.pwrite(self.descriptor, data, position)
             while written < len(data):  # a signal, or a limit of the system
@@ -130,6 +140,7 @@ class _LocalChangingFile:
             raise
 
     def truncate(self, size_bytes: int) -> None:
+        make_own(self.descriptor, self._path)
         with filesystem.naming(self._path):
             os.ftruncate(self.descriptor, size_bytes)
 
@@ -144,6 +155,9 @@ class _LocalChangingFile:
     def sync(self) -> None:
         with filesystem.naming(self._path):
             os.fsync(self.descriptor)
+
+    def renamed(self, path: str) -> None:
+        self._path = path
 
     def close(self) -> None:
         descriptor, self.descriptor = self.descriptor, -1  # soon that of another file

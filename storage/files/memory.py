@@ -7,8 +7,7 @@ relies on an order is found out.
 
 import errno
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, Self
 
 from storage.errors import CorruptFileError
@@ -24,6 +23,7 @@ class _File:
     mtime_ns: int
     ctime_ns: int
     on_disk: bytes = b""  # its bytes as they were synced last
+    links: int = 1  # names
 
 
 @dataclass(slots=True, eq=False)
@@ -101,20 +101,24 @@ class MemoryFiles:
         if create and name not in directory.names:
             self._inodes += 1
             now = self._tick()
-            directory.names[name] = _File(self._inodes, b"", now, now)
+            directory.names[name] = _file(self._inodes, b"", now)
         node = self._node(path)
         if isinstance(node, _Directory):
             _fail(errno.EISDIR, path)
-        return _ChangingInMemory(node, path, self._tick)
+        return _ChangingInMemory(self, node, path)
 
     def replace_file(self, path: str, data: bytes) -> None:
         temporary = f"{path}.tmp"
         directory, name = self._place(temporary)
-        if isinstance(directory.names.get(name), _Directory):
+        there = directory.names.get(name)
+        if isinstance(there, _Directory):
             _fail(errno.EISDIR, temporary)
+        if there is not None:
+            there.links -= 1
         self._inodes += 1
         self._tick()
-        made = _File(self._inodes, data, self._now_ns, self._now_ns, on_disk=data)
+        made = _file(self._inodes, data, self._now_ns)
+        made.on_disk = data
         directory.names[name] = made
         try:
             self.rename(temporary, path)
@@ -129,9 +133,27 @@ class MemoryFiles:
             _fail(errno.EISDIR, path)
         if size_bytes < 0:
             _fail(errno.EINVAL, path)
-        node.data = node.data[:size_bytes].ljust(size_bytes, b"\0")
-        node.mtime_ns = node.ctime_ns = self._tick()
+        node = self.own(node, path)
+        self.change(node, node.data[:size_bytes].ljust(size_bytes, b"\0"))
         node.on_disk = node.data
+
+    def own(self, file: _File, path: str) -> _File:
+        """What may be changed in place of a file: a copy that takes this name of several."""
+        if file.links < 2:
+            return file
+        directory, name = self._place(path)
+        if directory.names.get(name) is not file:
+            raise OSError(errno.EMLINK, "has other names (hard links), and has lost this one", path)
+        self._inodes += 1
+        file.links -= 1
+        copy = replace(file, inode=self._inodes, on_disk=file.data, links=1)
+        directory.names[name] = copy
+        self.sync_directory(os.path.dirname(path))
+        return copy
+
+    def change(self, file: _File, data: bytes) -> None:
+        file.data = data
+        file.mtime_ns = file.ctime_ns = self._tick()
 
     def rename(self, source: str, target: str) -> None:
         paths = source, target
@@ -154,6 +176,8 @@ class MemoryFiles:
             if isinstance(there, _Directory):
                 _fail(errno.EISDIR, *paths)
             moved.ctime_ns = self._tick()
+        if isinstance(there, _File):
+            there.links -= 1
         del old_in.names[old]
         new_in.names[new] = moved
 
@@ -168,12 +192,15 @@ class MemoryFiles:
         if isinstance(linked, _Directory):
             _fail(errno.EPERM, *paths)
         linked.ctime_ns = self._tick()
+        linked.links += 1
         directory.names[name] = linked
 
     def remove(self, path: str) -> None:
-        if isinstance(self._node(path), _Directory):
+        node = self._node(path)
+        if isinstance(node, _Directory):
             _fail(errno.EISDIR, path)
         directory, name = self._place(path)
+        node.links -= 1
         del directory.names[name]
 
     def make_directory(self, path: str) -> None:
@@ -265,8 +292,8 @@ class _OpenInMemory:
 
 
 class _ChangingInMemory:
-    def __init__(self, file: _File, path: str, tick: Callable[[], int]) -> None:
-        self._file, self._path, self._tick = file, path, tick
+    def __init__(self, files: MemoryFiles, file: _File, path: str) -> None:
+        self._files, self._file, self._path = files, file, path
 
     def read(self, position: int, length: int) -> bytes:
         return _range(self._file, self._path, position, length)
@@ -283,8 +310,8 @@ class _ChangingInMemory:
         self._change(self._file.data[:size_bytes].ljust(size_bytes, b"\0"))
 
     def _change(self, data: bytes) -> None:
-        self._file.data = data
-        self._file.mtime_ns = self._file.ctime_ns = self._tick()
+        self._file = self._files.own(self._file, self._path)
+        self._files.change(self._file, data)
 
     def held(self, _to_write: bool = False) -> HeldFile:
         return NOT_HELD
@@ -302,8 +329,15 @@ class _ChangingInMemory:
     def sync(self) -> None:
         self._file.on_disk = self._file.data
 
+    def renamed(self, path: str) -> None:
+        self._path = path
+
     def close(self) -> None:
         """There is nothing to close."""
+
+
+def _file(inode: int, data: bytes, now_ns: int) -> _File:
+    return _File(inode=inode, data=data, mtime_ns=now_ns, ctime_ns=now_ns)
 
 
 def _kept(directory: _Directory, kept: dict[int, _Node]) -> dict[str, _Node]:
@@ -312,14 +346,14 @@ def _kept(directory: _Directory, kept: dict[int, _Node]) -> dict[str, _Node]:
     for name, node in directory.on_disk.items():
         if node.inode not in kept:
             if isinstance(node, _File):
-                kept[node.inode] = _File(
-                    node.inode, node.on_disk, node.mtime_ns, node.ctime_ns, node.on_disk
-                )
+                kept[node.inode] = replace(node, data=node.on_disk, links=0)
             else:
                 kept[node.inode] = left = _Directory(node.inode)
                 left.names = _kept(node, kept)
                 left.on_disk = dict(left.names)
-        names[name] = kept[node.inode]
+        names[name] = found = kept[node.inode]
+        if isinstance(found, _File):
+            found.links += 1
     return names
 
 

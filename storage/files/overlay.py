@@ -8,7 +8,7 @@ works there. Directories are neither made, removed nor renamed.
 import errno
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, NoReturn, Self
 
 from storage.files.files import NOT_HELD, ChangingFile, Entry, Files, HeldFile, OpenFile
@@ -155,7 +155,9 @@ class OverlayFiles:
     def link(self, source: str, target: str) -> None:
         if self.exists(target):
             _fail(errno.EEXIST, target)
-        self._files[os.path.abspath(target)] = self._file(source)
+        linked = self._file(source)  # no byte of which may change with the other name
+        own = replace(linked, behind=bytearray(linked.behind), opened=None)
+        self._files[os.path.abspath(target)] = own
 
     def remove(self, path: str) -> None:
         self._file(path)
@@ -299,6 +301,9 @@ class _Changing:
 
     def sync(self) -> None:
         """There is nothing to sync."""
+
+    def renamed(self, _path: str) -> None:
+        """It is known without its name."""
 
     def close(self) -> None:
         """Else the overlay closes what is below."""

@@ -163,5 +163,8 @@ class _WatchedChangingFile:
         self._note("sync", self._path)
         self._file.sync()
 
+    def renamed(self, path: str) -> None:
+        self._file.renamed(path)
+
     def close(self) -> None:
         self._file.close()

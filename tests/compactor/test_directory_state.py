@@ -18,6 +18,7 @@ from compactor.command_line.commands import app
 from compactor.copying.manifest import Manifest, write
 from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from storage.files.local import LOCAL
+from storage.formats import clean_shutdown
 from tests.compactor.api.test_copies import METADATA, RULES, log_dir_in
 from tests.support.file_states import state_of
 from tests.support.local_command import Ended, run_command, use_local_rounds
@@ -112,6 +113,31 @@ def test_a_copy_is_not_changed_nor_its_original_through_it(
     assert changed <= {"copy/.lock", "other/.lock"}
     assert says_why(ended, mark)
     assert ended.code == (0 if dry and command == "run" else 3), ended.error
+
+
+@pytest.mark.parametrize("command", CHANGING)
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_a_backup_by_hard_links_does_not_change_with_its_original(
+    made: Path, tmp_path: Path, command: str, is_torn: bool
+) -> None:
+    """`cp -al` leaves no mark: what is written in place gets bytes of its own before."""
+    root = tmp_path / "root"
+    shutil.copytree(made, root)
+    for log_dir in ("copy", "other"):
+        clean_shutdown.write(str(root / log_dir))
+    more = CHANGING[command]
+    if is_torn:
+        (root / "copy" / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+        active = max((root / "copy" / "orders-0").glob("*.log"))
+        active.write_bytes(active.read_bytes() + b"torn")
+        (root / "copy" / "orders-0" / active.with_suffix(".index").name).write_bytes(bytes(80))
+        more += ("--recover-first",) if command.split()[0] in ("run", "log") else ()
+    shutil.copytree(root / "copy", tmp_path / "backup", copy_function=os.link)
+    before, changed = state_of(tmp_path / "backup"), state_of(root)
+    ended = run_command(*words_of(root, command, more))
+    assert state_of(tmp_path / "backup") == before, ended
+    if ended.code == 0 and command.startswith("log"):  # the others find nothing to do
+        assert state_of(root) != changed
 
 
 @MARKS

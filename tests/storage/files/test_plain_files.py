@@ -31,7 +31,7 @@ MACHINE = {
 PLAIN: dict[str, dict[str, str]] = {
     "what keeps the promises of `Files` on this machine": {
         "storage.files": "backends cloning discarding file_attributes filesystem "
-        "freed_behind held_directories io_limit local reached",
+        "freed_behind held_directories io_limit local own_copy reached",
     },
     "the reading and writing of tasks, by descriptors: the hot path, on an executor": {
         "cleaner_jobs.tasks": "batch_window cleaned_segment early_rows entry_spill heartbeat "

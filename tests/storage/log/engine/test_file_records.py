@@ -189,7 +189,8 @@ class FullDisk:
         self._file = file
         self.read, self.truncate = file.read, file.truncate
         self.size, self.sync, self.close = file.size, file.sync, file.close
-        self.held, self.wrote, self.is_open = file.held, file.wrote, True
+        self.held, self.wrote, self.renamed = file.held, file.wrote, file.renamed
+        self.is_open = True
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
         self._file.write(position, data[: len(data) // 2])

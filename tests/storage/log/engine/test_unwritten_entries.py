@@ -173,6 +173,7 @@ class SlowSync:
         self._sync, self.is_open = file.sync, True
         self.read, self.write, self.truncate = file.read, file.write, file.truncate
         self.held, self.wrote, self.size, self.close = file.held, file.wrote, file.size, file.close
+        self.renamed = file.renamed
 
     def sync(self) -> None:
         self.in_sync.set()
