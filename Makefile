@@ -4,15 +4,23 @@ LOCK_STATE := $(firstword $(shell cksum requirements.lock))
 STAMP := .venv/.made-for-$(LOCK_STATE)
 AIRFLOW_STAMP := .venv-airflow/.made-for-$(firstword $(shell cksum requirements-airflow.lock))
 STORAGE_STAMP := .venv-storage/.made-for-$(LOCK_STATE)
+OLDER_CODECS_STAMP := .venv-kafka-4.3/.made-for-$(LOCK_STATE)-$(firstword $(shell cksum requirements-kafka-4.3.lock))
 PYTHON_OF_VENV := .venv/bin/python
 # psutil's "auto" counts physical cores. A file stays on one core, for the fixtures of its module.
 CORES ?= logical
 ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 PAGES := tests/test_how_to.py tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
-# The Kafka that targets compare with: 4.1, 4.2, 4.3 or 4.4 (tests/oracle/versions.py).
-ifneq ($(KAFKA),)
+# The Kafka that `make conformance` and `make test-engine` compare with (tests/oracle/versions.py), in the
+# environment whose codecs write its bytes: one process can hold only one libzstd.
+KAFKA ?= 4.3
 export ORACLE_KAFKA := $(KAFKA)
+ifneq ($(filter 4.1 4.2 4.3,$(KAFKA)),)
+KAFKA_STAMP := $(OLDER_CODECS_STAMP)
+PYTHON_OF_KAFKA := .venv-kafka-4.3/bin/python
+else
+KAFKA_STAMP := $(STAMP)
+PYTHON_OF_KAFKA := $(PYTHON_OF_VENV)
 endif
 
 # Images of containers often set this: each process would compile every module of ours and of the tests anew.
@@ -24,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
-setup: $(STAMP) $(STORAGE_STAMP) ## install everything into .venv, and prepare what the first run would
+setup: $(STAMP) $(STORAGE_STAMP) $(OLDER_CODECS_STAMP) ## install everything into .venv, and prepare what the first run would
 
 demo: $(STAMP) ## write a log directory, and plan, dry-run, run and prove a compaction of it
 	$(PYTHON_OF_VENV) -m demo
@@ -47,8 +55,8 @@ check: $(STAMP) ## format, lint, types, import contracts, unit tests: before eac
 	.venv/bin/lint-imports
 	$(PYTHON_OF_VENV) -m pytest -q $(PAGES) tests/storage tests/cleaner_jobs tests/compactor
 
-conformance: $(STAMP) ## hold 200 random logs against Kafka's own cleaner; KAFKA=4.4 for another release, here and in test-engine (needs a JDK; fetches Kafka)
-	$(PYTHON_OF_VENV) -m tests.conformance
+conformance: $(KAFKA_STAMP) ## hold 200 random logs against Kafka's own cleaner; KAFKA=4.4 for another release, here and in test-engine (needs a JDK; fetches Kafka)
+	$(PYTHON_OF_KAFKA) -m tests.conformance
 
 test-crash: $(STAMP) ## cut runs short in every way, and recover each by Kafka and by ours; CRASH_STATES=N for a sample (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m pytest -q $(ON_ALL_CORES) -m crash tests/crash
@@ -69,11 +77,11 @@ test-histories: $(STAMP) ## random histories of logs under brokers and under us,
 test-sequences: $(STAMP) ## compare logs by verify --against after random sequences of commands, ours and Kafka's, then with planted losses, 1,000 or SEQUENCES=N (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.sequences $(if $(SEQUENCES),--count $(SEQUENCES))
 
-test-engine: $(STAMP) ## replay 1,000 random scripts, or SCRIPTS=N, by Kafka's storage engine and by ours, as many with cleaning and recompression, 300 (or N) of a log manager, and recover --as-kafka where 300 (or N) of them open a log again; compare transcripts and files
-	$(PYTHON_OF_VENV) -m tests.engine --scripts $(if $(SCRIPTS),$(SCRIPTS),1000)
-	$(PYTHON_OF_VENV) -m tests.engine --everything --first-seed 100001 --scripts $(if $(SCRIPTS),$(SCRIPTS),1000)
-	$(PYTHON_OF_VENV) -m tests.engine --manager --scripts $(if $(SCRIPTS),$(SCRIPTS),300)
-	$(PYTHON_OF_VENV) -m tests.engine.recoveries --scripts $(if $(SCRIPTS),$(SCRIPTS),300)
+test-engine: $(KAFKA_STAMP) ## replay 1,000 random scripts, or SCRIPTS=N, by Kafka's storage engine and by ours, as many with cleaning and recompression, 300 (or N) of a log manager, and recover --as-kafka where 300 (or N) of them open a log again; compare transcripts and files
+	$(PYTHON_OF_KAFKA) -m tests.engine --scripts $(if $(SCRIPTS),$(SCRIPTS),1000)
+	$(PYTHON_OF_KAFKA) -m tests.engine --everything --first-seed 100001 --scripts $(if $(SCRIPTS),$(SCRIPTS),1000)
+	$(PYTHON_OF_KAFKA) -m tests.engine --manager --scripts $(if $(SCRIPTS),$(SCRIPTS),300)
+	$(PYTHON_OF_KAFKA) -m tests.engine.recoveries --scripts $(if $(SCRIPTS),$(SCRIPTS),300)
 
 test-engine-crash: $(STAMP) ## cut every operation of the storage engine short in every way, and open what is left by Kafka's and by ours; CRASH_STATES=N for a sample
 	$(PYTHON_OF_VENV) -m tests.engine.crash $(if $(CRASH_STATES),--states $(CRASH_STATES))
@@ -147,17 +155,24 @@ lock: $(STAMP) ## write the lock files anew from pyproject.toml; UPGRADE=--upgra
 	.venv/bin/uv pip compile --quiet pyproject.toml --extra dev --extra java --universal \
 	  --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
 	  --custom-compile-command 'make lock' --output-file requirements.lock $(UPGRADE)
+	echo 'zstandard==0.23.0' | .venv/bin/uv pip compile --quiet - --universal --no-deps \
+	  --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
+	  --custom-compile-command 'make lock' --output-file requirements-kafka-4.3.lock
 	echo 'apache-airflow>=3.1,<4' | .venv/bin/uv pip compile --quiet - --universal \
 	  --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
 	  --custom-compile-command 'make lock' --output-file requirements-airflow.lock $(UPGRADE)
 
 clean: ## remove the environments and what tools left
-	rm -rf .venv .venv-storage .venv-airflow .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-storage .venv-kafka-4.3 .venv-airflow .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP):
 	.ci/make-venv .venv all
 	$(PYTHON_OF_VENV) -m compactor.prepare
+	touch $@
+
+$(OLDER_CODECS_STAMP):
+	.ci/make-venv .venv-kafka-4.3 kafka-4.3
 	touch $@
 
 $(STORAGE_STAMP):

@@ -35,6 +35,7 @@ _FIELDS_OF_4_1: Words = (  # they became Java records
 )
 _MOVED_IN_4_4: Words = (
     ("kafka.log.LogManager", "org.apache.kafka.storage.internals.log.LogManager"),
+    ("common.utils.ByteBufferOutputStream", "common.utils.internals.ByteBufferOutputStream"),
     ("common.utils.BufferSupplier", "common.utils.internals.BufferSupplier"),
     ("common.utils.CloseableIterator", "common.utils.internals.CloseableIterator"),
     ("common.utils.Crc32C", "common.utils.internals.Crc32C"),

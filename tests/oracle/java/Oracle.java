@@ -27,13 +27,14 @@ public final class Oracle {
             case "recover" -> Cleaning.recover(a);
             case "retain" -> Cleaning.retain(a);
             case "dump" -> Dump.dump(a);
+            case "compressed" -> Compressed.folder(a);
             case "bench" -> Bench.bench(a);
             case "coordinator-records" -> CoordinatorRecords.print(a.positional);
             case "engine" -> EngineRuns.one(a);
             case "engine-all" -> EngineRuns.all(a);
             case "engine-bench" -> EngineBench.run(a);
             default -> {
-                System.err.println("verbs: build, cases, fleet, clean, clean-all, clean-many, select, recover, recover-all, retain, dump, bench, engine, engine-all, engine-bench, coordinator-records; see README.md");
+                System.err.println("verbs: build, cases, fleet, clean, clean-all, clean-many, select, recover, recover-all, retain, dump, compressed, bench, engine, engine-all, engine-bench, coordinator-records; see README.md");
                 System.exit(2);
             }
         }
