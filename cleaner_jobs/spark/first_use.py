@@ -26,6 +26,7 @@ from cleaner_jobs.spark.class_archive import (
     forget_older,
     kept_file,
 )
+from cleaner_jobs.spark.control_groups import processors
 from cleaner_jobs.spark.worker_daemon import KERNELS_MODULE
 from cleaner_jobs.undisturbed import undisturbed
 
@@ -81,7 +82,9 @@ def kernels_mark(environ: Mapping[str, str]) -> Path:
 
 
 def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """How many this process may use: by its affinity, and by the quota of its control group."""
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(own, processors() or own)
 
 
 class _Maker(NamedTuple):

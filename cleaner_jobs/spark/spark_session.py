@@ -38,6 +38,7 @@ from cleaner_jobs.spark.gateway import (
     start_gateway,
 )
 from cleaner_jobs.spark.local_dirs import LOCAL_DIR
+from cleaner_jobs.spark.local_size import KillWatch, local_size
 from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
 from cleaner_jobs.spark.submitted_java import connect_to_java
 from cleaner_jobs.spark.submitted_log import quieten
@@ -60,8 +61,7 @@ JAVA_CLASS = re.compile(r'^(Exception in thread "[^"]*" )?([\w$]+\.)+[\w$]+(Exce
 # young generation and metaspace. A Java without memory ends: of one that goes on without a thread
 # nothing would ever be heard.
 LOCAL_JAVA_OPTIONS = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn192m -XX:MetaspaceSize=128m "
-    "-XX:+ExitOnOutOfMemoryError"
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=128m -XX:+ExitOnOutOfMemoryError"
 )
 
 ALWAYS = {
@@ -83,6 +83,8 @@ SMALL_JOBS = {
     "spark.broadcast.blockSize": "128k",
     "spark.cleaner.referenceTracking": "false",
 }
+# Spark keeps 300 MiB of its heap free and refuses one of less than 450; none of our tasks needs it.
+RESERVED_MEMORY, RESERVED_BYTES = "spark.testing.reservedMemory", 300 << 20
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
@@ -91,6 +93,7 @@ JAVA_IS_GONE = "Spark's Java process is gone"
 # What comes out of a call to Java that fails; of the last one, where Java has gone.
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
+_watches: list[KillWatch] = []  # since the last start of Spark
 _started_here: list[Any] = []  # the gateway of a Java that was started here, until it has ended
 
 
@@ -112,19 +115,20 @@ def start_spark(
         raise SparkStartError(f"Spark did not start: {HAS_SESSION}")
     log_path = Path(work_dir) / LOG_NAME
     handler = signal.getsignal(signal.SIGINT)
+    _watches[:] = [KillWatch()]
     try:
         if SUBMITTED_VARIABLE in os.environ:
             conf = _submitted_conf(master, app_name, extra or {})
             return _quiet(SparkContext(conf=conf))
         options = {
-            **session_options(master or DEFAULT_MASTER, work_dir, os.environ),
+            **session_options(master or f"local[{local_size().tasks}]", work_dir, os.environ),
             **(extra or {}),
             "spark.app.name": app_name,
         }
         return _quiet(_start_java_and_context(options, log_path, by_launcher=bool(extra)))
     except (*SPARK_ERRORS, OSError) as error:
         given = f" with master {master}" if master else ""
-        cause = _cause(error, log_path)
+        cause = _cause(error, log_path) + _kill_words()
         _end_java()
         raise SparkStartError(f"Spark did not start{given}: {cause}") from error
     except KeyboardInterrupt:
@@ -196,16 +200,21 @@ def _forget(gateway: Any) -> None:
 def cause_of_failure(error: Exception) -> str:
     """Why a job failed, in one line for the operator."""
     if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
-        return JAVA_IS_GONE
+        return JAVA_IS_GONE + _kill_words()
     try:
         text = str(error)  # of an exception of Java's, which is asked for it
     except SPARK_ERRORS:
-        return JAVA_IS_GONE
+        return JAVA_IS_GONE + _kill_words()
     host, cause = task_failure(text)
     on = f" on {host}" if host else ""
     if cause == PYTHON_DIED:
-        return f"a task's Python process died{on}, perhaps for want of memory"
+        of_memory = _kill_words() or ", perhaps for want of memory"
+        return f"a task's Python process died{on}{of_memory}"
     return f"a task failed{on}: {cause}"
+
+
+def _kill_words() -> str:
+    return _watches[0].words() if _watches else ""
 
 
 def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -215,8 +224,10 @@ def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> d
     if not is_local(master):
         return {**options, JAVA_OPTIONS: " ".join(of_user)} if of_user else options
     own_directory = str(Path(work_dir).absolute())
+    size = local_size()
     java_options = [
         LOCAL_JAVA_OPTIONS,
+        f"-Xmn{size.young}",
         f"-Dlog4j2.configurationFile={_log4j_file().as_uri()}",
         _quoted(f"-Djava.io.tmpdir={own_directory}"),  # where a Java that was killed leaves files
         *of_user,
@@ -228,7 +239,8 @@ def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> d
         **options,
         **LOOPBACK,
         **SMALL_JOBS,
-        DRIVER_MEMORY: "1g",  # plans and outcomes; no record ever comes to the driver
+        DRIVER_MEMORY: size.heap,
+        RESERVED_MEMORY: str(min(RESERVED_BYTES, size.heap_bytes // 3)),
         JAVA_OPTIONS: " ".join(java_options),
         LOCAL_DIR: own_directory,
         **_socket_options(own_directory),

@@ -18,6 +18,7 @@ from compactor.broker_start.values import StartProblem
 from compactor.host.printable import counted
 from compactor.host.run_history import machine_pace
 from compactor.planning.expected import Estimates, Expected, expected_of
+from compactor.planning.room import memory_notices
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts
 from compactor.preconditions import RunEnding
@@ -113,7 +114,7 @@ def _planned(
     lasting = remembered.lasting(premises.conditions)
     warnings = (*without_lasting(premises, lasting), *remembered.warnings)
     return Plan(
-        round_plan=replace(found, lasting=tuple(lasting.values())),
+        round_plan=replace(found, lasting=(*lasting.values(), *memory_notices(bool(found.logs)))),
         space=space,
         run=ending,
         warnings=warnings,

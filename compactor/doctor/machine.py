@@ -13,7 +13,9 @@ from importlib import metadata
 from pathlib import Path
 
 from cleaner_jobs.spark.class_archive import cache_dir
+from cleaner_jobs.spark.control_groups import memory
 from cleaner_jobs.spark.first_use import cores
+from cleaner_jobs.spark.local_size import local_size, size_within
 from compactor.doctor.checks import Check, fail, ok, warn
 from compactor.host import descriptor_limit
 from compactor.host.clock import now_ms
@@ -30,8 +32,6 @@ from storage.user_home import (
 )
 
 PACKAGES = ("pyspark", "pyarrow", "numba", "numpy", "fsspec", "xxhash", "typer", "rich")
-DRIVER_BYTES = 1 << 30  # Java's heap, as `session_options` asks for it
-WORKER_BYTES = 400 << 20  # the most that was seen of one worker, and each core has one
 FEWEST_TEMPORARY_BYTES = 1 << 30
 _CLOCK_ERROR = 5  # TIME_ERROR of adjtimex: nothing keeps the clock right
 _TIMEX_BYTES = 1024  # more than struct timex has anywhere
@@ -93,31 +93,26 @@ def _user(environ: Mapping[str, str]) -> Check:
 
 
 def _memory() -> Check:
-    own, available = cores(), available_bytes()
-    found = f"{counted(own, 'core')}, {size_text(available)} free"
-    needed = DRIVER_BYTES + own * WORKER_BYTES
-    if available >= needed:
-        return ok("memory and cores", found)
-    fewer = max((available - DRIVER_BYTES) // WORKER_BYTES, 1)
+    subject = "memory and cores"
+    there = memory()
+    size = local_size(there)
+    found = f"{counted(cores(), 'core')}, {size_text(there.free_bytes)} free"
+    if there.limit is not None:
+        found += f" of the {size_text(there.limit.value)} that {there.limit.group} allows"
+    tasks = counted(size.tasks, "task")
+    needs = f"a run needs up to {size_text(size.needed_bytes)}, {tasks} at once"
+    if there.free_bytes >= size.needed_bytes:
+        return ok(subject, f"{found}; {needs}")
+    fewer = size_within(there.free_bytes, cores())
+    if fewer.needed_bytes <= there.free_bytes:
+        advice = f"Run with --master 'local[{fewer.tasks}]', or stop the broker first: its memory "
+        return warn(subject, f"{found}; {needs}", f"{advice}counts.")
+    least = size_text(fewer.needed_bytes)
     return warn(
-        "memory and cores",
-        f"{found}; a run on all cores may take up to {size_text(needed)}",
-        f"Run with --master 'local[{fewer}]', or stop the broker first: its memory counts.",
+        subject,
+        f"{found}; {needs}",
+        f"Give it {least} or more: with less the kernel may kill a process of the run.",
     )
-
-
-def available_bytes(root: Path = Path("/")) -> int:
-    """What a process may still take: of the machine, and of its control group. root: for tests."""
-    lines = (root / "proc/meminfo").read_text("ascii").splitlines()
-    sizes = dict(line.split(":", 1) for line in lines)
-    available = int(sizes["MemAvailable"].split()[0]) * 1024
-    group = root / "sys/fs/cgroup"
-    try:
-        limit = (group / "memory.max").read_text("ascii").strip()
-        used = int((group / "memory.current").read_text("ascii"))
-    except (OSError, ValueError):  # none, or one of version 1
-        return available
-    return available if limit == "max" else min(available, max(int(limit) - used, 0))
 
 
 def _open_files() -> Check:

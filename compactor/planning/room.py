@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.spark.control_groups import memory
+from cleaner_jobs.spark.local_size import local_size
 from compactor.errors import RefusedError
+from compactor.host.printable import counted, size_text
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import Places, Room, SpacePlan, plan_space
 from compactor.planning.uncleaned import untouched_report
@@ -80,11 +83,24 @@ def require_room(plan: RoundPlan, space: SpacePlan) -> None:
 def cores_of(master: str | None) -> int | None:
     """How many tasks work at once; None where a cluster decides."""
     if master is None:
-        return os.cpu_count()
+        return local_size().tasks
     found = _LOCAL.fullmatch(master)
     if found is None:
         return None
     return os.cpu_count() if found[1] == "*" else int(found[1] or 1)
+
+
+def memory_notices(is_needed: bool) -> list[str]:
+    """What a run here needs of memory and what there is, where a control group limits it."""
+    there = memory()
+    if there.limit is None or not is_needed:
+        return []
+    size = local_size(there)
+    return [
+        f"Memory: a run here needs up to {size_text(size.needed_bytes)} with "
+        f"{counted(size.tasks, 'task')} at once; {size_text(there.free_bytes)} free of the "
+        f"{size_text(there.limit.value)} that {there.limit.group} allows"
+    ]
 
 
 def _room(path: str, name: str) -> Room:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cleaner_jobs.spark.control_groups import Limit, Memory
 from compactor import api
 from compactor.api import Grade
 from compactor.doctor import log_dirs as of_log_dirs
@@ -162,17 +163,20 @@ def test_so_is_one_on_a_disk_that_takes_nothing(tmp_path: Path, options: str, pr
     assert done.stdout == f"{problem.format(tmp_path)}\n", done.stderr
 
 
-def test_memory_is_that_of_the_control_group_where_it_is_less(tmp_path: Path) -> None:
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc/meminfo").write_text("MemTotal: 9000 kB\nMemAvailable: 5000 kB\n")
-    assert machine.available_bytes(tmp_path) == 5_120_000
-    group = tmp_path / "sys/fs/cgroup"
-    group.mkdir(parents=True)
-    (group / "memory.max").write_text("max\n")
-    (group / "memory.current").write_text("1000\n")
-    assert machine.available_bytes(tmp_path) == 5_120_000
-    (group / "memory.max").write_text("3000\n")
-    assert machine.available_bytes(tmp_path) == 2000
+def test_what_a_limited_group_allows_is_told_with_what_a_run_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """1 GiB, as many a container has: one task, and 256 MiB of heap."""
+    of_group = Limit(1 << 30, Path("/sys/fs/cgroup"))
+    for free, grade in (((1 << 30) - 4096, Grade.OK), (700 << 20, Grade.WARN)):
+        there = Memory(1 << 30, free, of_group)
+        monkeypatch.setattr(machine, "memory", lambda there=there: there)
+        (check,) = (
+            c for c in machine.machine_checks(os.environ) if c.subject == "memory and cores"
+        )
+        assert check.grade is grade
+        assert "free of the 1.1 GB that /sys/fs/cgroup allows" in check.found
+        assert "a run needs up to 1.1 GB, 1 task at once" in check.found
 
 
 def test_too_few_open_files_fail(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,8 +187,8 @@ def test_too_few_open_files_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_little_memory_leads_to_fewer_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1 GiB for Java and 400 MiB for each worker: of 2 GiB there is room for two, and a half."""
-    monkeypatch.setattr(machine, "available_bytes", lambda: 2 << 30)
+    """400 MiB for each worker, a third of the rest for Java: 2 GiB have room for two."""
+    monkeypatch.setattr(machine, "memory", lambda: Memory(8 << 30, 2 << 30, None))
     monkeypatch.setattr(machine, "cores", lambda: 8)
     (check,) = (c for c in machine.machine_checks(os.environ) if c.subject == "memory and cores")
     assert check.grade is Grade.WARN

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from cleaner_jobs.spark.control_groups import Limit, Memory
+from compactor.planning import room
 from compactor.planning.room import cores_of, places_of
 from tests.compactor.small_rounds import GROUPS, logs_in
 from tests.support.made_log import plan_of
@@ -46,3 +48,13 @@ def test_a_file_system_may_have_no_limit_of_files(
     monkeypatch.setattr(os, "statvfs", lambda _: values)
     (room,) = places_of([log], str(tmp_path)).rooms.values()
     assert (room.free_bytes, room.free_files) == (40 * 1024, free)
+
+
+def test_a_limited_group_has_its_memory_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = Memory(1 << 30, 1 << 29, Limit(1 << 30, Path("/sys/fs/cgroup")))
+    monkeypatch.setattr(room, "memory", lambda: there)
+    assert room.memory_notices(is_needed=False) == []
+    assert room.memory_notices(is_needed=True) == [
+        "Memory: a run here needs up to 1.1 GB with 1 task at once; 536.9 MB free of the 1.1 GB "
+        "that /sys/fs/cgroup allows"
+    ]
