@@ -49,7 +49,8 @@ _MAX_VARINT_BYTES = 10
 class Batching:
     """How records become batches.
 
-    codec: of the batches, where the topic's compression.type leaves that to the producer.
+    codec: of the batches, where the topic's compression.type leaves that to the producer; else they
+    are compressed as the topic says, at its level.
     batch_bytes: of a batch at most, before it is compressed; one record may be larger.
     leader_epoch: of the batches.
     """
@@ -100,7 +101,7 @@ def append(
     appended before, raise AppendStoppedError, which counts them.
     """
     check_table(table)
-    codec = _codec(log.config, batching.codec)
+    how = _compression(log.config, batching.codec)
     request = AppendRequest(leader_epoch=batching.leader_epoch, is_made_for_log=True)
     done = Appended(None, log.log_end_offset, 0, 0)
     cause: Exception | None = None
@@ -108,8 +109,8 @@ def append(
         for chunk in chunks(table):
             columns = records_of(chunk, log.now_ms)
             _check_records(columns, log, done.records)
-            _check_sizes(columns, log.config, codec, batching.batch_bytes)
-            for data in _made(columns, codec, batching.batch_bytes):
+            _check_sizes(columns, log.config, how, batching.batch_bytes)
+            for data in _made(columns, how, batching.batch_bytes):
                 done = _and(done, log.append_batches_as_leader(data, request))
     except BatchAppendError as error:
         done, cause = _and(done, error.appended), error.cause
@@ -135,11 +136,22 @@ def _and(done: Appended, more: Sequence[LogAppendInfo]) -> Appended:
     )
 
 
-def _codec(config: LogConfig, asked: Codec) -> Codec:
+class _Compression(NamedTuple):
+    codec: Codec
+    level: int | None  # None: the codec's default
+
+    @property
+    def is_done_by_kernels(self) -> bool:
+        """Otherwise each batch is compressed by itself."""
+        return self.codec is not Codec.SNAPPY and self.level is None
+
+
+def _compression(config: LogConfig, asked: Codec) -> _Compression:
     kind = config.compression_type
     if kind == "producer":
-        return asked
-    return Codec.NONE if kind == "uncompressed" else Codec[kind.upper()]
+        return _Compression(asked, None)
+    codec = Codec.NONE if kind == "uncompressed" else Codec[kind.upper()]
+    return _Compression(codec, config.compression_level)
 
 
 def _check_records(records: Records, log: Log, before: int) -> None:
@@ -161,16 +173,16 @@ def _check_records(records: Records, log: Log, before: int) -> None:
         raise RecordValidationError(error, (before + at).tolist())
 
 
-def _check_sizes(records: Records, config: LogConfig, codec: Codec, batch_bytes: int) -> None:
+def _check_sizes(records: Records, config: LogConfig, how: _Compression, batch_bytes: int) -> None:
     """Raise what the log would raise for a batch that is too large.
 
     Batches are made once more for this, unless no record is so large that one could be.
     """
     longest = max(batch_bytes, BATCH_HEADER_BYTES + _longest(records))
-    longest = max_payload_bytes(longest) if codec else longest
+    longest = max_payload_bytes(longest) if how.codec else longest
     if longest <= min(config.max_message_bytes, config.segment_bytes):
         return
-    for data in _made(records, codec, batch_bytes):
+    for data in _made(records, how, batch_bytes):
         for size in (batch.size_bytes for batch in in_memory(data)):
             if size > config.max_message_bytes:
                 most = f"max.message.bytes is {config.max_message_bytes}"
@@ -191,34 +203,37 @@ def _longest(records: Records) -> int:
     return int(sizes.max(initial=0)) + 8 * _MAX_VARINT_BYTES
 
 
-def _made(records: Records, codec: Codec, batch_bytes: int) -> Iterator[bytes | memoryview]:
+def _made(records: Records, how: _Compression, batch_bytes: int) -> Iterator[bytes | memoryview]:
     """Yield the batches of records, some at a time; what is yielded holds until the next is."""
     room, first = max(ROOM_BYTES, 2 * batch_bytes), 0
-    out, scratch = np.empty(2 * room, np.uint8), np.empty(room if codec else 0, np.uint8)
+    in_kernel = how.codec if how.is_done_by_kernels else Codec.NONE
+    out, scratch = np.empty(2 * room, np.uint8), np.empty(room if in_kernel else 0, np.uint8)
     made = np.empty((_MADE_AT_ONCE, MADE_COLUMNS), np.int64)
-    # snappy is compressed batch by batch
-    limits = int(Codec.NONE if codec is Codec.SNAPPY else codec), batch_bytes
+    limits = int(in_kernel), batch_bytes
     while first < len(records.timestamps):
         first, count, code = make_batches(
             records, first, limits, (out, scratch), made, tools_of_thread()
         )
         if count:
-            yield _bytes_of(out, made[:count], codec)
+            yield _bytes_of(out, made[:count], how)
         if code == NO_ROOM and not count:
             room *= 2
-            out, scratch = np.empty(2 * room, np.uint8), np.empty(room if codec else 0, np.uint8)
+            out, scratch = (
+                np.empty(2 * room, np.uint8),
+                np.empty(room if in_kernel else 0, np.uint8),
+            )
 
 
-def _bytes_of(out: ByteArray, made: Int64Array, codec: Codec) -> bytes | memoryview:
+def _bytes_of(out: ByteArray, made: Int64Array, how: _Compression) -> bytes | memoryview:
     """Of batches that stand one behind the other."""
-    if codec is not Codec.SNAPPY and made[:, COMPRESSED].all():
+    if how.is_done_by_kernels and made[:, COMPRESSED].all():
         return out.data[: made[-1, END]]
-    return b"".join(_compressed(out, row, codec) for row in made)
+    return b"".join(_compressed(out, row, how) for row in made)
 
 
-def _compressed(out: ByteArray, row: Int64Array, codec: Codec) -> bytes:
+def _compressed(out: ByteArray, row: Int64Array, how: _Compression) -> bytes:
     batch = out[row[START] : row[END]].tobytes()
-    if codec is not Codec.SNAPPY and row[COMPRESSED]:
+    if how.is_done_by_kernels and row[COMPRESSED]:
         return batch
-    header = BatchHeader(*HEADER.unpack_from(batch))._replace(attributes=int(codec))
-    return seal(header, compress(codec, batch[BATCH_HEADER_BYTES:]))
+    header = BatchHeader(*HEADER.unpack_from(batch))._replace(attributes=int(how.codec))
+    return seal(header, compress(how.codec, batch[BATCH_HEADER_BYTES:], how.level))

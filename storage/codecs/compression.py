@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import zstandard
 
 from storage.codecs.lz4_frame import (
+    FAST_LEVEL,
     Lz4FrameError,
     compress_frame,
     decompress_frame_into,
@@ -58,6 +59,9 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
+DEFAULT_LEVELS = {Codec.GZIP: -1, Codec.LZ4: FAST_LEVEL, Codec.ZSTD: 3}
+
+
 class DecompressionError(LogCompactionError):
     """A payload cannot be decompressed. Whoever knows the file adds path and position."""
 
@@ -66,9 +70,12 @@ class CutPayloadError(DecompressionError):
     """A gzip payload ends too early."""
 
 
-def compress(codec: Codec, data: Bytes) -> bytes:
-    """Return data as Kafka's writer leaves it with the codec's default level and block size."""
-    return _COMPRESS[codec](data)
+def compress(codec: Codec, data: Bytes, level: int | None = None) -> bytes:
+    """Return data as Kafka's writer leaves it with the codec's default block size.
+
+    level: None: the codec's default. Of a codec that has no levels none is looked at.
+    """
+    return _COMPRESS[codec](data, DEFAULT_LEVELS.get(codec, 0) if level is None else level)
 
 
 def decompress(
@@ -128,8 +135,8 @@ _GZIP_CHUNK_BYTES = 16 << 10  # of many members: zlib copies back what it was gi
 _GZIP_WINDOW_BITS = 31  # zlib's way to say: window of 15 bits, gzip header and trailer
 
 
-def _gzip(data: Bytes) -> bytes:
-    deflate = zlib.compressobj(-1, zlib.DEFLATED, -15, 8)
+def _gzip(data: Bytes, level: int) -> bytes:
+    deflate = zlib.compressobj(level, zlib.DEFLATED, -15, 8)
     body = deflate.compress(data) + deflate.flush()
     return GZIP_HEADER + body + _GZIP_TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFFFFFF)
 
@@ -203,15 +210,28 @@ class _Zstd(threading.local):
     """Contexts cost more than a batch, so they are kept; they must not be shared by threads."""
 
     def __init__(self) -> None:
-        self.compressor = zstandard.ZstdCompressor(level=3, write_content_size=False)
+        self.compressor = _zstd_compressor(DEFAULT_LEVELS[Codec.ZSTD])
+        self.other = DEFAULT_LEVELS[Codec.ZSTD], self.compressor  # of the level used last
         self.decompressor = zstandard.ZstdDecompressor()
+
+    def compressor_of(self, level: int) -> zstandard.ZstdCompressor:
+        """One of another level is kept until a third is asked for: some need 800 MB."""
+        if level == DEFAULT_LEVELS[Codec.ZSTD]:
+            return self.compressor
+        if level != self.other[0]:
+            self.other = level, _zstd_compressor(level)
+        return self.other[1]
+
+
+def _zstd_compressor(level: int) -> zstandard.ZstdCompressor:
+    return zstandard.ZstdCompressor(level=level, write_content_size=False)
 
 
 _zstd_contexts = _Zstd()
 
 
-def _zstd(data: Bytes) -> bytes:
-    stream = _zstd_contexts.compressor.compressobj()
+def _zstd(data: Bytes, level: int) -> bytes:
+    stream = _zstd_contexts.compressor_of(level).compressobj()
     head = stream.compress(data)
     # Kafka flushes before it closes, hence the empty last block (F-8.5)
     return head + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + stream.flush()
@@ -255,10 +275,10 @@ def _unzstd_frame_into(frame: memoryview, bounds: FrameBounds, room: memoryview)
     return len(piece)
 
 
-_COMPRESS: dict[Codec, Callable[[Bytes], bytes]] = {
-    Codec.NONE: bytes,
+_COMPRESS: dict[Codec, Callable[[Bytes, int], bytes]] = {
+    Codec.NONE: lambda data, _: bytes(data),
     Codec.GZIP: _gzip,
-    Codec.SNAPPY: compress_stream,
+    Codec.SNAPPY: lambda data, _: compress_stream(data),
     Codec.LZ4: compress_frame,
     Codec.ZSTD: _zstd,
 }

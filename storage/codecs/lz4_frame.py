@@ -28,6 +28,8 @@ Bytes = bytes | bytearray | memoryview
 _MAGIC = bytes.fromhex("04224d18")
 KAFKA_HEADER = _MAGIC + bytes.fromhex("60 40 82")  # independent blocks of at most 64 KiB
 _KAFKA_BLOCK_BYTES = 65536
+FAST_LEVEL = 9  # Kafka's default level
+_LEAST_THOROUGH_LEVEL = 2  # 1 is the same to LZ4; pyarrow takes it for the fast compressor
 _END_MARK = bytes(4)
 _KAFKA_START = struct.Struct("<7sI")  # header and length of the first block
 _LENGTH = struct.Struct("<I")
@@ -47,19 +49,29 @@ class Lz4FrameError(LogCompactionError):
     """A frame is damaged, or of a kind that Kafka does not read."""
 
 
-def compress_frame(data: Bytes) -> bytes:
-    """Return the frame that Kafka's writer makes of data at its default level."""
+def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
+    """Return the frame that Kafka's writer makes of data at a level."""
     view = memoryview(data)
     pieces: list[bytes] = [KAFKA_HEADER]
     for start in range(0, len(view), _KAFKA_BLOCK_BYTES):
         raw = view[start : start + _KAFKA_BLOCK_BYTES]
-        block = bytes(cramjam.lz4.compress_block(raw, store_size=False))
+        block = _compress_block(raw, level)
         if len(block) < len(raw):
             pieces += (_LENGTH.pack(len(block)), block)
         else:
             pieces += (_LENGTH.pack(len(raw) | _STORED), bytes(raw))
     pieces.append(_END_MARK)
     return b"".join(pieces)
+
+
+def _compress_block(raw: memoryview, level: int) -> bytes:
+    """As lz4-java does: its fast compressor at Kafka's default level, else the thorough one."""
+    if level == FAST_LEVEL:
+        return bytes(cramjam.lz4.compress_block(raw, store_size=False))
+    import pyarrow as pa  # cramjam takes no level; few topics have one
+
+    codec = pa.Codec("lz4_raw", compression_level=max(level, _LEAST_THOROUGH_LEVEL))
+    return bytes(codec.compress(raw, asbytes=True))
 
 
 def decompress_single_block_into(data: Bytes, out: "ByteArray", at: int) -> int | None:

@@ -198,6 +198,7 @@ class BatchOptions:
     is_control: bool = False
     log_append_time_ms: int | None = None  # None: the records' own times
     delete_horizon_ms: int | None = None
+    compression_level: int | None = None  # None: the codec's default
 
 
 def encode_batch(
@@ -231,7 +232,7 @@ def encode_batch(
         base_sequence=options.base_sequence,
         records_count=len(records),
     )
-    return seal(header, compress(codec, payload))
+    return seal(header, compress(codec, payload, options.compression_level))
 
 
 def _max_timestamp(records: Sequence[Record], append_time: int | None) -> int:

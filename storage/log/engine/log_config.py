@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
+from storage.codecs.compression import DEFAULT_LEVELS, Codec
 from storage.log.engine.errors import ConfigError
 
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -22,9 +23,9 @@ class LogConfig:
 
     cleanup_policy: str = "delete"
     compression_type: str = "producer"
-    compression_gzip_level: int = -1
-    compression_lz4_level: int = 9
-    compression_zstd_level: int = 3
+    compression_gzip_level: int = DEFAULT_LEVELS[Codec.GZIP]
+    compression_lz4_level: int = DEFAULT_LEVELS[Codec.LZ4]
+    compression_zstd_level: int = DEFAULT_LEVELS[Codec.ZSTD]
     delete_retention_ms: int = _DAY_MS
     file_delete_delay_ms: int = 60_000
     flush_messages: int = _MAX_LONG
@@ -54,6 +55,20 @@ class LogConfig:
                 raise ConfigError(f"no topic configuration is named {name}")
             values[field] = _READERS[field](name, text)
         return replace(self, **values)
+
+    @property
+    def compression_level(self) -> int | None:
+        """The level at which the log compresses; None: the codec's default.
+
+        The levels of codecs other than that of `compression.type` have no effect.
+        """
+        levels = {
+            "gzip": (Codec.GZIP, self.compression_gzip_level),
+            "lz4": (Codec.LZ4, self.compression_lz4_level),
+            "zstd": (Codec.ZSTD, self.compression_zstd_level),
+        }
+        codec, level = levels.get(self.compression_type, (Codec.NONE, None))
+        return None if level == DEFAULT_LEVELS.get(codec) else level
 
     @property
     def is_compacted(self) -> bool:
@@ -103,6 +118,14 @@ def _integer(lowest: int, highest: int = _MAX_LONG) -> _Reader:
     return read
 
 
+def _gzip_level(name: str, text: str) -> int:
+    level = _integer(-1, 9)(name, text)
+    if not level:
+        raise ConfigError(f"{name} = 0 is neither -1 nor in 1 to 9")
+    assert isinstance(level, int)
+    return level
+
+
 def _one_of(*choices: str) -> _Reader:
     def read(name: str, text: str) -> str:
         if text not in choices:
@@ -140,7 +163,7 @@ _READERS: dict[str, _Reader] = {
     **{field.name: _integer(0) for field in fields(LogConfig)},
     "cleanup_policy": _policy,
     "compression_type": _one_of(*CODECS),
-    "compression_gzip_level": _integer(-1, 9),
+    "compression_gzip_level": _gzip_level,
     "compression_lz4_level": _integer(1, 17),
     "compression_zstd_level": _integer(-131072, 22),
     "flush_messages": _integer(1),

@@ -14,10 +14,16 @@ from storage.formats.record import Record
 
 
 def message_set(
-    records: Sequence[Record], magic: int, codec: Codec, append_time_ms: int | None
+    records: Sequence[Record],
+    magic: int,
+    codec: Codec,
+    append_time_ms: int | None,
+    level: int | None = None,
 ) -> bytes:
-    """Return a message for each record, or a wrapper of them. append_time_ms: None for the
-    records' own times."""
+    """Return a message for each record, or a wrapper of them.
+
+    append_time_ms: None for the records' own times. level: of the codec; None: its default.
+    """
     stamp = LOG_APPEND_TIME if append_time_ms is not None and magic else 0
     if append_time_ms is not None:
         records = [record._replace(timestamp=append_time_ms) for record in records]
@@ -25,7 +31,7 @@ def message_set(
         return b"".join(_message(record, magic, stamp) for record in records)
     base_offset = records[0].offset if magic else 0
     inner = (record._replace(offset=record.offset - base_offset) for record in records)
-    value = compress(codec, b"".join(_message(record, magic, stamp) for record in inner))
+    value = compress(codec, b"".join(_message(record, magic, stamp) for record in inner), level)
     if codec is Codec.LZ4 and not magic:
         value = with_wrong_header_checksum(value)
     time = max(NO_TIMESTAMP, max(record.timestamp for record in records))

@@ -68,7 +68,8 @@ def rebuild(records: Sequence[Record], model: BatchModel) -> Rebuilt:
     append_time = model.log_append_time_ms
     largest = max(record.timestamp for record in records) if append_time is None else append_time
     if model.magic < MAGIC:
-        messages = message_set(records, model.magic, model.codec, append_time)
+        level = model.config.compression_level
+        messages = message_set(records, model.magic, model.codec, append_time, level)
         is_known = model.magic or append_time is not None
         return Rebuilt(messages, largest if is_known else NO_TIMESTAMP)
     options = BatchOptions(
@@ -77,6 +78,7 @@ def rebuild(records: Sequence[Record], model: BatchModel) -> Rebuilt:
         producer_epoch=model.producer_epoch,
         base_sequence=model.base_sequence,
         is_transactional=model.is_transactional,
+        compression_level=model.config.compression_level,
     )
     batch = bytearray(encode_batch(records, model.codec, options))
     if append_time is not None:
