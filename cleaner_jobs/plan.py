@@ -58,10 +58,19 @@ class LogPlan:
     limited_map_end_offset: int | None = None  # exclusive; None: the map took everything
     files: tuple[Entry, ...] = ()  # of the log, as they were when the round was planned
     legacy_horizon_ms: int = 0  # legacy tombstones go from segments no younger than that (C-6.1)
+    # an empty batch that ends there, exclusive, stays; None: where the round ends
+    kept_end_offset: int | None = None
 
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def kept_end(self) -> int:
+        """Where a batch ends that stays although it is empty, exclusive (V-2)."""
+        if self.kept_end_offset is None:
+            return self.first_uncleanable_offset
+        return self.kept_end_offset
 
     @property
     def segment_count(self) -> int:

@@ -176,7 +176,7 @@ class LogRules(NamedTuple):
 
     log_id: int
     path: str  # the partition directory
-    first_uncleanable_offset: int
+    kept_end_offset: int  # an empty batch that ends there, exclusive, stays
     delete_retention_ms: int
     index_interval_bytes: int
     segment_index_bytes: int

@@ -17,6 +17,7 @@ from compactor.host.clock import now_ms
 if TYPE_CHECKING:
     from compactor.config import Config
     from compactor.preconditions import RunEnding
+    from storage.kafka_versions import KafkaUse
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class Account:
     as_of_ms: int | None = None  # the time taken as now; None: not asked for yet, or never
     config: "Config | None" = None  # None: not read yet, or never
     topics: set[str] = field(default_factory=set)  # whose settings count
+    kafka: tuple["KafkaUse", ...] = ()  # whose answer is given, of each broker
     notices: list[str] = field(default_factory=list)  # that every command shows
     is_changed: bool = False  # something in the log directories or in kept originals, or may be
     began: float = field(default_factory=time.monotonic)

@@ -24,6 +24,7 @@ from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, decode_uuid, encode_uuid
 from storage.formats.partition_metadata import read as read_partition_metadata
 from storage.formats.producer_snapshot import EXPIRATION_MS
+from storage.kafka_versions import NOBODY_SAYS, KafkaChoice, nobody_knows, of_broker
 from storage.log.cluster_metadata import (
     CLUSTER_DEFAULT,
     METADATA_DIR,
@@ -58,6 +59,7 @@ class ClusterSettings:
     layers: tuple[Layer, ...]  # of all topics; the later counts
     findings: tuple[Finding, ...] = ()  # what is wrong with the metadata log
     producer_id_expiration_ms: int = EXPIRATION_MS
+    kafka: KafkaChoice = NOBODY_SAYS  # by the software of the broker
 
     @property
     def doubt(self) -> Reason | None:
@@ -178,7 +180,25 @@ def read_cluster_settings(
         layers=(*kafkas, *layers_of(sources)),
         findings=findings,
         producer_id_expiration_ms=_producer_id_expiration_ms(sources),
+        kafka=_kafka(metadata, node_id, findings),
     )
+
+
+def _kafka(
+    metadata: ClusterMetadata | None, node_id: int | None, findings: Sequence[Finding]
+) -> KafkaChoice:
+    """Choose a version by the last registration of the broker, if its metadata log is believed."""
+    if metadata is None:
+        return nobody_knows("there is no metadata log")
+    doubt = next((each.text for each in findings if each.doubt is not None), None)
+    if doubt is not None:
+        return nobody_knows(doubt)
+    if node_id is None:
+        return nobody_knows("no meta.properties says which broker this is")
+    version = metadata.broker_versions.get(node_id)
+    if version is None:
+        return nobody_knows(f"{metadata.path} has no registration of broker {node_id} with one")
+    return of_broker(version, f"broker {node_id}, by its last registration in {metadata.path},")
 
 
 def _facts_of(path: str, log_dirs: Sequence[str], files: Files, now_ms: int) -> Facts:

@@ -33,10 +33,11 @@ from compactor.topic_config import (
     value_text,
 )
 from storage.formats.producer_snapshot import EXPIRATION_MS
+from storage.kafka_versions import BY_NAME, NAMES, NOBODY_SAYS, KafkaChoice
 from storage.log.log_dir import PartitionListing
 
 CLOCKS_DIFFER_MS = 5 * 60_000  # those of two hosts, at most
-_ROUND_KEYS = ("include", "exclude", "assume_fully_replicated")
+_ROUND_KEYS = ("include", "exclude", "assume_fully_replicated", "kafka")
 _TABLES = ("defaults", "topics", "broker", "round")
 
 
@@ -70,6 +71,9 @@ class Config:
     assume_fully_replicated: bool = False  # the high watermark is the log end offset (C-23.2)
     due: frozenset[tuple[str, int]] = frozenset()  # logs that are cleaned, however little is dirty
     known_whole: bool = False  # a gap between segments is no missing segment
+    # of logs for which the checkpoint has another number, with which nothing else is decided
+    high_watermarks: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    kafka: KafkaChoice = NOBODY_SAYS  # whose answer is given
     # of a saved plan: how far each log may be cleaned, by directory, topic, partition; no other is
     ceilings: Mapping[tuple[str, str, int], int] | None = None
 
@@ -213,7 +217,9 @@ def _config_of(
     config = Config()
     if cluster is not None:
         expiration_ms = cluster.producer_id_expiration_ms
-        config = Config(cluster=cluster, producer_id_expiration_ms=expiration_ms)
+        config = Config(
+            cluster=cluster, producer_id_expiration_ms=expiration_ms, kafka=cluster.kafka
+        )
     if toml is not None:
         config = parse_toml(*toml, config)
     config = replace(config, topics=topics)
@@ -345,7 +351,17 @@ def _round_fields(values: Mapping[str, object], place: str) -> dict[str, Any]:
     assume = values.get("assume_fully_replicated", False)
     if not isinstance(assume, bool):
         raise ConfigError(f"{place}: assume_fully_replicated = {assume!r}: expected true or false")
+    if values.get("kafka", "") != "":
+        fields["kafka"] = kafka_choice(values["kafka"], f"{place}: kafka")
     return fields | {"assume_fully_replicated": assume}
+
+
+def kafka_choice(name: object, place: str) -> KafkaChoice:
+    """Choose a version by its name; ConfigError where there is no such version."""
+    version = BY_NAME.get(name) if isinstance(name, str) else None
+    if version is None:
+        raise ConfigError(f"{place} = {name!r}: expected one of {NAMES}")
+    return KafkaChoice(version, f"{place} says so")
 
 
 def _flat(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from compactor.broker_start.values import StartProblem
 from compactor.host.printable import counted
 from compactor.reason_codes import ReasonCode
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
+from storage.kafka_versions import KafkaUse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,6 +173,7 @@ class CleaningReport:
     notices: tuple[str, ...] = ()  # likewise, said each time
     horizons_from_ms: int | None = None  # when new delete horizons begin; None: as_of_ms
     copies: tuple[CopyReport, ...] = ()  # where the logs are; none: they were cleaned in place
+    kafka: tuple[KafkaUse, ...] = ()  # whose answer was given, of each broker
     start_problems: tuple[StartProblem, ...] = ()  # what a broker's start does not do well with
 
     @property

@@ -13,13 +13,13 @@ from compactor.host.output import print_line
 ROOT = Path(__file__).parents[1]
 SPEC = ROOT / "docs" / "spec"
 RULE = re.compile(
-    r"(?<![\w.-])((?:C|F|E|EE|L|S)-\d+(?:\.\d+)*)(?:\s+to\s+((?:C|F|E|EE|L|S)-\d+(?:\.\d+)*))?"
+    r"(?<![\w.-])((?:C|F|E|EE|L|S|V)-\d+(?:\.\d+)*)(?:\s+to\s+((?:C|F|E|EE|L|S|V)-\d+(?:\.\d+)*))?"
 )
 LAST_NUMBER = re.compile(r"\d+$")
 CASE = re.compile(r"""["'/]([cef])(\d+(?:\.\d+)?)-[a-z]""")  # a golden log, as e42-committed
 # what one would cite: neither a section, nor a step, a table of edge cases or a golden vector
 TO_CITE = re.compile(r"ee?-\d+|(?!c-22-|f-17-)[cfl]-\d+-\d+")
-ANCHOR = re.compile(r'<a id="((?:c|f|e|ee|l|s)-[\d-]+)"></a>')
+ANCHOR = re.compile(r'<a id="((?:c|f|e|ee|l|s|v)-[\d-]+)"></a>')
 SUFFIXES = {".py", ".md", ".toml", ".java", ".yml"}
 PLACES = ("compactor", "cleaner_jobs", "storage", "demo", "conf", "docs", "tests")
 

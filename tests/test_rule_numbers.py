@@ -10,7 +10,7 @@ from tests.rule_numbers import ROOT, RULE, SPEC, anchor, citations, defined, sou
 
 PACKAGES = ("compactor", "cleaner_jobs", "storage", "demo")
 # a heading of a rule, and the first cell of an edge case: anchor and number
-NUMBERED = re.compile(r'^(?:#+ |\| )<a id="([cfels]+-[\d-]+)"></a>([A-Z]\S+) ', re.MULTILINE)
+NUMBERED = re.compile(r'^(?:#+ |\| )<a id="([cfelsv]+-[\d-]+)"></a>([A-Z]\S+) ', re.MULTILINE)
 
 
 def test_every_rule_that_is_cited_is_defined() -> None:

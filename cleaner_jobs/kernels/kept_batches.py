@@ -38,15 +38,13 @@ Int32Array = NDArray[np.int32]
 class KeptBatches(NamedTuple):
     """Which batches stay, at least as an empty header, though none of their records does."""
 
-    first_uncleanable_offset: int  # C-10.5: the last batch before it
+    kept_end_offset: int  # C-10.5: the batch that ends there, exclusive
     producer_ids: Int64Array  # C-10.4: ascending, of the active producers
     last_data_offsets: Int64Array  # -1: no data in the epoch
     epochs: Int64Array
 
     @classmethod
-    def of(
-        cls, first_uncleanable_offset: int, producers: Iterable[ActiveProducer]
-    ) -> "KeptBatches":
+    def of(cls, kept_end_offset: int, producers: Iterable[ActiveProducer]) -> "KeptBatches":
         known = sorted(
             (
                 p.producer_id,
@@ -56,7 +54,7 @@ class KeptBatches(NamedTuple):
             for p in producers
         )
         columns = np.array(known, np.int64).reshape(-1, 3).T
-        return cls(first_uncleanable_offset, *(np.ascontiguousarray(c) for c in columns))
+        return cls(kept_end_offset, *(np.ascontiguousarray(c) for c in columns))
 
 
 def delete_horizon(now_ms: int, delete_retention_ms: int) -> int:
@@ -67,8 +65,8 @@ def delete_horizon(now_ms: int, delete_retention_ms: int) -> int:
 
 @inlined
 def _is_kept_empty(row: Int64Array, kept_batches: Any) -> bool:
-    first_uncleanable_offset, producer_ids, last_data_offsets, epochs = kept_batches
-    if row[LAST_OFFSET] + 1 == first_uncleanable_offset:
+    kept_end_offset, producer_ids, last_data_offsets, epochs = kept_batches
+    if row[LAST_OFFSET] + 1 == kept_end_offset:
         return True
     if row[PRODUCER_ID] < 0 or producer_ids.shape[0] == 0:
         return False

@@ -295,7 +295,7 @@ def _write_log(
 def _rules(log: LogRules, context: PieceContext) -> CleaningRules:
     now_ms, from_ms = context.settings.now_ms, context.settings.horizons_from_ms
     return CleaningRules(
-        KeptBatches.of(log.first_uncleanable_offset, log.active_producers),
+        KeptBatches.of(log.kept_end_offset, log.active_producers),
         now_ms,
         delete_horizon(now_ms if from_ms is None else from_ms, log.delete_retention_ms),
     )

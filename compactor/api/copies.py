@@ -219,11 +219,17 @@ def _manifest(each: CopiedLogDir, report: CleaningReport, marks: Sequence[FileMa
         run_id=report.run_id,
         version=report.version,
         finished_at=iso_time(now_ms()),
+        kafka=_version_in(each.path, report),
         why_not=_why_no_broker(each),
         missing=each.missing,
         not_wanted=each.contents.not_wanted,
         files=tuple(marks),
     )
+
+
+def _version_in(path: str, report: CleaningReport) -> str | None:
+    versions = (use.choice.version.name for use in report.kafka if path in use.log_dirs)
+    return next(versions, None)
 
 
 def _finish(

@@ -51,17 +51,19 @@ class Cleaner:
         options: RunOptions = ONE_ROUND,
         on_report: Callable[[CleaningReport], object] = lambda _: None,
         makes_all_anew: bool = False,
+        kafka: str | None = None,
     ) -> None:
         """work_dir: in no log directory, and on the file system of all of them.
 
         options: as of `run`; a Spark session in it saves the start of one for each round.
         on_report: is given the report of each round, with the logs that could not be cleaned.
         makes_all_anew: gives segments that lose nothing as new files, too, as Kafka's cleaner does.
+        kafka: whose answer is given; None: that of the newest version that is known.
         """
         if options.dry_run or options.keep_originals is not None:
             raise ConfigError("a log manager's cleaner neither runs dry nor keeps originals")
         self._work_dir, self._options, self._on_report = work_dir, options, on_report
-        self._makes_all_anew = makes_all_anew
+        self._makes_all_anew, self._kafka = makes_all_anew, kafka
 
     @contextmanager
     def cleaned(self, logs: Sequence[LogToClean], now_ms: int) -> Iterator[list[CleanedLog]]:
@@ -79,6 +81,8 @@ class Cleaner:
                 no_metadata=True,
                 due=[log.partition for log in logs if log.is_due],
                 known_whole=True,
+                kafka=self._kafka,
+                high_watermarks={log.partition: log.view.high_watermark for log in logs},
             )
             report = run([log_dir], rules, replace(self._options, work_dir=own, retention=False))
             self._on_report(report)

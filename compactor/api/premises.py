@@ -19,7 +19,7 @@ from compactor.cluster_settings import (
     read_cluster_settings,
     require_all_log_dirs,
 )
-from compactor.config import Config, load_configs, with_filters
+from compactor.config import Config, kafka_choice, load_configs, with_filters
 from compactor.exit_codes import UsageError
 from compactor.high_watermarks import require_high_watermarks
 from compactor.host.clock import now_ms
@@ -32,6 +32,7 @@ from compactor.survey import topics_in
 from compactor.topic_config import COMPACT
 from storage.files.files import Files
 from storage.files.local import LOCAL
+from storage.kafka_versions import KafkaUse
 
 
 class OfBroker(NamedTuple):
@@ -94,8 +95,11 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
     config = configs[0]
     time_ms = started_at_ms if rules.as_of is None else as_of_ms(str(rules.as_of))
     findings = [finding for each in clusters if each for finding in each.findings]
-    notices = tuple(finding.notice for finding in findings)
+    newer = _warnings_of_versions(configs)
+    notices = (*(finding.notice for finding in findings), *newer)
     account.current().notices += notices
+    of_brokers = tuple(map(OfBroker, brokers, configs))
+    account.current().kafka = tuple(map(_kafka_of, of_brokers))
     account.current().config, account.current().as_of_ms = config, time_ms
     return Premises(
         config=config,
@@ -103,13 +107,27 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
         as_of_ms=time_ms,
         is_as_of_given=rules.as_of is not None,
         warnings=notices,
-        conditions={finding.notice: finding.text for finding in findings},
-        of_brokers=tuple(map(OfBroker, brokers, configs)),
+        conditions={
+            **{finding.notice: finding.text for finding in findings},
+            **{text: text for text in newer},
+        },
+        of_brokers=of_brokers,
     )
+
+
+def _kafka_of(of_broker: OfBroker) -> KafkaUse:
+    return KafkaUse(of_broker.config.kafka, of_broker.broker.log_dirs)
+
+
+def _warnings_of_versions(configs: Sequence[Config]) -> tuple[str, ...]:
+    found = (config.kafka.warning for config in configs)
+    return tuple(dict.fromkeys(warning for warning in found if warning is not None))
 
 
 def _with_rules(config: Config, rules: Rules) -> Config:
     config = with_filters(config, rules.include, rules.exclude)
+    if rules.kafka is not None:
+        config = replace(config, kafka=kafka_choice(rules.kafka, "--kafka"))
     replicated = rules.assume_fully_replicated or config.assume_fully_replicated
     return replace(
         config,
@@ -118,6 +136,7 @@ def _with_rules(config: Config, rules: Rules) -> Config:
         trusted_topics=frozenset(rules.trust_topic_configs),
         due=frozenset(rules.due),
         known_whole=rules.known_whole,
+        high_watermarks=rules.high_watermarks,
     )
 
 
@@ -184,7 +203,7 @@ def plan_of(
             files=premises.files,
             with_files=with_files,
         )
-        plan = plan_as_asked(asked)
+        plan = replace(plan_as_asked(asked), kafka=(_kafka_of(OfBroker(broker, config)),))
         name = f"{broker.name}: {', '.join(broker.log_dirs)}"
         plans.append(replace(plan, brokers=(name,)) if are_several else plan)
     return merged(plans)

@@ -11,6 +11,7 @@ from compactor.api.changes import note_changes
 from compactor.api.managed_cleaning import Cleaner
 from compactor.api.places import in_place
 from compactor.api.rules import RunOptions
+from compactor.config import kafka_choice
 from compactor.exit_codes import UsageError
 from compactor.replay.replay import Replay
 from compactor.round_report import CleaningReport
@@ -18,36 +19,45 @@ from storage.files.local import LOCAL
 from storage.log.manager.log_cleaner import LogCleaner
 
 
-def replay(script: str, directory: str) -> Iterator[dict[str, Any]]:
+def replay(script: str, directory: str, kafka: str | None = None) -> Iterator[dict[str, Any]]:
     """Do the lines of a script in a new or empty log directory; yield those of its transcript.
 
+    kafka: whose cleaner the script's is; None: that of the newest version that is known.
     The script is a file of JSON objects, one a line. Each line is done when it is asked for. Raise
     UsageError for a directory with anything in it, or a script that cannot be read; a
     LogCompactionError for a line that asks for what there is not.
     """
     account.current().note_log_dirs([directory])
+    if kafka is not None:
+        kafka_choice(kafka, "kafka")  # before any line
     lines = _lines(in_place("SCRIPT", script), script)
     local = in_place("DIR", directory)
     if LOCAL.exists(local) and LOCAL.list_directory(local):
         raise UsageError(f"DIR {directory}: is not empty; a replay takes a new directory")
-    return _transcript(lines, local)
+    return _transcript(lines, local, kafka)
 
 
-def _transcript(lines: list[dict[str, Any] | None], local: str) -> Iterator[dict[str, Any]]:
+def _transcript(
+    lines: list[dict[str, Any] | None], local: str, kafka: str | None
+) -> Iterator[dict[str, Any]]:
     try:
-        yield from Replay(LOCAL, local, partial(cleaner_beside, local)).lines(lines)
+        yield from Replay(LOCAL, local, partial(cleaner_beside, local, kafka=kafka)).lines(lines)
     except Exception as error:
         note_changes(error, f"The log in {local} is as the lines before have left it.")
         raise
 
 
 def cleaner_beside(
-    directory: str, map_capacity: int | None, on_report: Callable[[CleaningReport], object]
+    directory: str,
+    map_capacity: int | None,
+    on_report: Callable[[CleaningReport], object],
+    kafka: str | None = None,
 ) -> LogCleaner:
     """A cleaner as Kafka's for the logs of a script: in this process, with files of its own beside
     the directory of the script."""
     options = RunOptions(in_process=True, drop_null_keys=True, map_capacity=map_capacity)
-    return Cleaner(os.path.dirname(directory), options, on_report, makes_all_anew=True)
+    work_dir = os.path.dirname(directory)
+    return Cleaner(work_dir, options, on_report, makes_all_anew=True, kafka=kafka)
 
 
 def _lines(path: str, script: str) -> list[dict[str, Any] | None]:

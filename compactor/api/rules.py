@@ -32,6 +32,7 @@ class Rules:
     metadata: str | None = None  # a metadata log, or a directory with one; None: as given
     no_metadata: bool = False  # take no notice of a metadata log
     server_properties: str | None = None  # file of the broker's static settings
+    kafka: str | None = None  # whose answer; None: by the broker's software, else the newest
     all_log_dirs_given: bool = False  # even if the metadata log knows of more
     max_logs: int | None = None  # how much a run takes on at most, whole logs in `order`
     max_bytes: int | None = None  # of `.log` files that are read and rewritten
@@ -41,6 +42,8 @@ class Rules:
     due: Collection[tuple[str, int]] = ()
     # every log holds what a manager has put into it: a gap is no missing segment; no option says so
     known_whole: bool = False
+    # of logs whose checkpoint has another number, by topic and partition; no option says so
+    high_watermarks: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import get_type_hints
 from compactor.api.own_places import PROBLEM, log_dir_around
 from compactor.api.premises import Premises
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
-from compactor.errors import ConfigError
+from compactor.errors import ConfigError, RefusedError
 from compactor.exit_codes import UsageError
 from compactor.host.version import version
 from compactor.json_types import is_of_type
@@ -19,6 +19,7 @@ from compactor.planning.expected import Expected, expected_document
 from compactor.planning.order import Order
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.saved_plan import SavedPlan, reviewed_of
+from compactor.reason_codes import ReasonCode
 from storage.files.filesystem import is_directory, read_bytes, replace_file
 
 _NONE = object()  # stands for a rule that the file does not have
@@ -59,6 +60,7 @@ def save(path: str, plan: RoundPlan, rules: Rules, premises: Premises, expected:
         as_of_ms=plan.as_of_ms,
         is_as_of_given=premises.is_as_of_given,
         log_dirs=tuple(os.path.abspath(log_dir.path) for log_dir in plan.log_dirs),
+        kafka=_versions_of(premises),
         rules=_rules_document(rules),
         expected=expected_document(expected),
         logs=tuple(replace(log, log_dir=os.path.abspath(log.log_dir)) for log in logs),
@@ -72,13 +74,18 @@ def read(path: str, log_dirs: Sequence[str], rules: Rules) -> SavedPlan:
 
     Raise UsageError if there are any, ConfigError if it is no plan of this version.
     """
-    if log_dirs or rules != KAFKAS_DEFAULTS:
+    if log_dirs or replace(rules, kafka=None) != KAFKAS_DEFAULTS:
         given = "LOG_DIR" if log_dirs else "an option for configuration, logs or clock"
         raise UsageError(f"--plan {path}: says all of that itself; leave out {given}")
     try:
-        return saved_plan.parse(read_bytes(path), path)
+        saved = saved_plan.parse(read_bytes(path), path)
     except OSError as error:
         raise ConfigError(f"--plan {path}: {error.strerror}") from error
+    if rules.kafka is not None and set(saved.kafka.values()) != {rules.kafka}:
+        of_plan = " and ".join(sorted(set(saved.kafka.values())))
+        problem = f"was made with the answer of Kafka {of_plan}, not of {rules.kafka}"
+        raise ConfigError(f"--plan {path}: {problem}: plan again, or leave out --kafka")
+    return saved
 
 
 def rules_of(saved: SavedPlan, path: str) -> Rules:
@@ -93,7 +100,18 @@ def rules_of(saved: SavedPlan, path: str) -> Rules:
 
 
 def as_reviewed(premises: Premises, saved: SavedPlan) -> Premises:
-    """With the ranges of a saved plan."""
+    """With the ranges of a saved plan.
+
+    Raise RefusedError where it was made with another Kafka's answer than a plan would be now.
+    """
+    for log_dir, kafka in _versions_of(premises).items():
+        if saved.kafka.get(log_dir) != kafka:
+            raise RefusedError(
+                f"the plan was made with the answer of Kafka {saved.kafka.get(log_dir)}, and "
+                f"{log_dir} is by now of Kafka {kafka}: the broker's version has changed. Plan "
+                "again. Nothing was changed",
+                ReasonCode.CHANGED_MEANWHILE,
+            )
     of_brokers = tuple(
         each._replace(config=replace(each.config, ceilings=saved.ceilings))
         for each in premises.of_brokers
@@ -103,6 +121,14 @@ def as_reviewed(premises: Premises, saved: SavedPlan) -> Premises:
         of_brokers=of_brokers,
         is_as_of_given=saved.is_as_of_given,
     )
+
+
+def _versions_of(premises: Premises) -> dict[str, str]:
+    return {
+        os.path.abspath(log_dir): each.config.kafka.version.name
+        for each in premises.of_brokers
+        for log_dir in each.broker.log_dirs
+    }
 
 
 def _rules_document(rules: Rules) -> dict[str, object]:

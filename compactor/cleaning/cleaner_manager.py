@@ -147,6 +147,7 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
         logs=logs,
         phases=stopwatch.phases_of(seconds),
         notices=notices_of(plan),
+        kafka=plan.kafka,
     )
 
 

@@ -315,7 +315,7 @@ class Stages:
         return LogRules(
             log_id=plan.log_id,
             path=plan.path,
-            first_uncleanable_offset=plan.first_uncleanable_offset,
+            kept_end_offset=plan.kept_end,
             delete_retention_ms=plan.delete_retention_ms,
             index_interval_bytes=plan.index_interval_bytes,
             segment_index_bytes=plan.segment_index_bytes,

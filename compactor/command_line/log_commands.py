@@ -10,7 +10,7 @@ import typer
 
 from compactor.command_line import log_change_commands, log_look_commands
 from compactor.command_line.given_once import Commands, GivenOnce
-from compactor.command_line.options import Debug
+from compactor.command_line.options import Debug, Kafka
 from compactor.command_line.requests import Format, ReplayArguments, Request
 
 app = typer.Typer(
@@ -45,6 +45,7 @@ def replay(
     directory: Annotated[
         str, typer.Argument(metavar="DIR", help="a new or empty directory for the log")
     ],
+    kafka: Kafka = None,
     debug: Debug = False,
 ) -> Request:
     """Do a script of operations on a new log, and print what came of each line.
@@ -57,7 +58,7 @@ def replay(
 
     [dim]compactor log replay script.jsonl /tmp/log[/]
     """
-    wanted = ReplayArguments(script, directory)
+    wanted = ReplayArguments(script, directory, kafka)
     module = "compactor.command_line.replay_command"
     return Request(
         command="replay",

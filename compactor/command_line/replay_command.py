@@ -10,6 +10,6 @@ from compactor.host.output import print_line
 def result_of(wanted: ReplayArguments) -> None:
     """Do every line, whether or not anybody takes what is told of it."""
     is_read = True
-    for line in api.replay(wanted.script, wanted.directory):
+    for line in api.replay(wanted.script, wanted.directory, wanted.kafka):
         if is_read:
             is_read = print_line(json.dumps(line, ensure_ascii=False, separators=(",", ":")))

@@ -38,6 +38,7 @@ class ConfigurationArguments(NamedTuple):
     no_metadata: bool = False
     server_properties: str | None = None
     trust_topic_configs: tuple[str, ...] = ()
+    kafka: str | None = None
 
 
 NOTHING_GIVEN = ConfigurationArguments()
@@ -112,6 +113,7 @@ def rules_of_settings(given: ConfigurationArguments) -> api.Rules:
         no_metadata=given.no_metadata,
         server_properties=given.server_properties,
         trust_topic_configs=given.trust_topic_configs,
+        kafka=given.kafka,
     )
 
 
@@ -169,6 +171,7 @@ class DumpArguments(NamedTuple):
 class ReplayArguments(NamedTuple):
     script: str
     directory: str
+    kafka: str | None = None
 
 
 class VerifyArguments(NamedTuple):

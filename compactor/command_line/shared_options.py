@@ -22,6 +22,7 @@ from compactor.command_line.options import (
     AllowFileSystem,
     Config,
     Debug,
+    Kafka,
     Metadata,
     NoMetadata,
     OutputFormat,
@@ -48,6 +49,7 @@ def _configuration(  # one parameter an option: this is how typer learns of them
     metadata: Metadata = None,
     no_metadata: NoMetadata = False,
     server_properties: ServerProperties = None,
+    kafka: Kafka = None,
 ) -> ConfigurationArguments:
     return ConfigurationArguments(
         topic_configs=topic_configs,
@@ -57,6 +59,7 @@ def _configuration(  # one parameter an option: this is how typer learns of them
         no_metadata=no_metadata,
         server_properties=server_properties,
         trust_topic_configs=tuple(trust_topic_configs or ()),
+        kafka=kafka,
     )
 
 

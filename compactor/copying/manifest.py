@@ -3,6 +3,7 @@
     {"format": "compactor-copy", "schema_version": 1,
      "source": "/data/kafka",                the log directory that was copied
      "run_id": "3f9c2b1a", "version": "0.1.0", "finished_at": "2026-11-23T01:18:52.000Z",
+     "kafka": VERSION,                       whose answer the cleaning was; null: not told
      "may_broker_start": true,               whether a broker may be started on the copy
      "why_not": null,                        else in words why not
      "missing": {"orders-3": "why"},         logs that are not in the copy and should be
@@ -41,6 +42,7 @@ class Manifest(NamedTuple):
     missing: Mapping[str, str]  # log -> why it is not there
     not_wanted: tuple[str, ...]
     files: tuple[FileMark, ...]  # names relative to the copy, sorted
+    kafka: str | None = None  # the version whose answer the cleaning was; None: not told
 
 
 def write(log_dir: str, manifest: Manifest, files: Files) -> None:
@@ -51,6 +53,7 @@ def write(log_dir: str, manifest: Manifest, files: Files) -> None:
         "run_id": manifest.run_id,
         "version": manifest.version,
         "finished_at": manifest.finished_at,
+        "kafka": manifest.kafka,
         "may_broker_start": manifest.why_not is None,
         "why_not": manifest.why_not,
         "missing": dict(manifest.missing),
@@ -84,6 +87,7 @@ def read(log_dir: str, files: Files) -> Manifest:
             missing={_text(name): _text(why) for name, why in fields["missing"].items()},
             not_wanted=tuple(map(_text, fields["not_wanted"])),
             files=tuple(_marks(fields["files"])),
+            kafka=None if fields.get("kafka") is None else _text(fields["kafka"]),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(path, 0, f"not what was written there: {error}") from error

@@ -30,6 +30,7 @@ from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, DELETED, LOG, file_name
 from storage.formats.segment import MAX_LOG_BYTES, Segment
+from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.log_dir import PartitionListing, log_end_offset, why_unloadable
 from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
 
@@ -72,6 +73,8 @@ class Judgement(NamedTuple):
     last_stable_offset: int | None = None  # likewise (C-4.5)
     is_due: bool = False  # whatever part of it is dirty
     is_known_whole: bool = False  # a gap between its segments is no missing segment
+    high_watermark: int | None = None  # no more than the log end; None: not looked up, likewise
+    kafka: KafkaVersion = NEWEST  # whose answer is given
 
     @property
     def is_eligible(self) -> bool:
@@ -193,7 +196,9 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
     high_watermark = end_offset if high_watermark is None else min(high_watermark, end_offset)
     unstable = state.first_unstable_below(high_watermark)
     bound = selection.last_stable_bound(high_watermark, unstable)
-    judgement = judgement._replace(log_end_offset=end_offset, last_stable_offset=bound.offset)
+    judgement = judgement._replace(
+        log_end_offset=end_offset, last_stable_offset=bound.offset, high_watermark=high_watermark
+    )
     if bound.name is BoundName.OPEN_TRANSACTION:
         cause = _open_transactions(state, clock.now_ms)
         judgement = below(judgement, bound._replace(cause=cause))

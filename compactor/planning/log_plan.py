@@ -4,6 +4,7 @@ from cleaner_jobs.plan import LogPlan
 from compactor.planning.candidate import Prepared
 from compactor.planning.segment_groups import SegmentLimits, group_segments
 from compactor.planning.selection import legacy_horizon_ms
+from storage.kafka_versions import last_kept_offset
 
 
 def log_plan_of(log_id: int, prepared: Prepared) -> LogPlan:
@@ -11,6 +12,7 @@ def log_plan_of(log_id: int, prepared: Prepared) -> LogPlan:
     judgement = prepared.judgement
     partition, config = judgement.partition, judgement.config
     end = judgement.cleanable.first_uncleanable_offset
+    assert judgement.high_watermark is not None, "of a log that was prepared"
     limits = SegmentLimits(config.segment_bytes, config.segment_index_bytes)
     return LogPlan(
         log_id=log_id,
@@ -40,4 +42,5 @@ def log_plan_of(log_id: int, prepared: Prepared) -> LogPlan:
         legacy_horizon_ms=legacy_horizon_ms(
             partition.segments, judgement.first_dirty.offset, config.delete_retention_ms
         ),
+        kept_end_offset=last_kept_offset(judgement.kafka, end, judgement.high_watermark),
     )

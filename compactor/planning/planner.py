@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 from compactor import survey as log_dir_survey
 from compactor.config import Config
 from compactor.missing_logs import why_missing
-from compactor.planning.candidate import RoundClock, below, defect, judge, prepare
+from compactor.planning.candidate import (
+    Prepared,
+    RoundClock,
+    below,
+    defect,
+    judge,
+    prepare,
+)
 from compactor.planning.changeable import why_not_changeable
 from compactor.planning.clock_check import why_clock_is_behind
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
@@ -138,7 +145,9 @@ class Planner:
             offsets = offsets._replace(cleaner=min(elsewhere.values(), default=None))
         judgement = judge(partition, survey.path, config, offsets, self._clock.now_ms)
         judgement = judgement._replace(
-            is_due=_key(partition) in self._config.due, is_known_whole=self._config.known_whole
+            is_due=_key(partition) in self._config.due,
+            is_known_whole=self._config.known_whole,
+            kafka=self._config.kafka.version,
         )
         if judgement.is_eligible and self._config.ceilings is not None:
             ceiling = self._config.ceilings.get((survey.path, *_key(partition)))
@@ -152,6 +161,7 @@ class Planner:
         prepared = None
         if judgement.is_eligible:
             prepared = prepare(judgement, self._clock, survey.listing.has_clean_shutdown)
+            prepared = self._with_high_watermark(prepared)
             judgement = prepared.judgement
         refusal: Refusal | None = None
         if prepared is not None and prepared.refusal is not None:
@@ -165,6 +175,13 @@ class Planner:
             judgement=judgement,
             prepared=None if refusal else prepared,
         )
+
+    def _with_high_watermark(self, prepared: Prepared) -> Prepared:
+        judgement = prepared.judgement
+        known = self._config.high_watermarks.get(_key(judgement.partition))
+        if known is None:
+            return prepared
+        return prepared._replace(judgement=judgement._replace(high_watermark=known))
 
     def _stray(self, outcome: PartitionOutcome, survey: LogDirSurvey) -> StrayEntries | None:
         judgement, refusal = outcome.judgement, outcome.refusal

@@ -28,6 +28,7 @@ from storage.file_names import parse_partition_dir
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
+from storage.kafka_versions import KafkaUse
 
 
 class LogDirFacts(NamedTuple):
@@ -66,6 +67,7 @@ class RoundPlan:
     are_all_log_dirs_known: bool = False  # by the cluster's metadata log
     inventory: tuple[LogSize, ...] = ()  # of every log that there is
     brokers: tuple[str, ...] = ()  # with their log directories, where there are several
+    kafka: tuple[KafkaUse, ...] = ()  # whose answer is given, of each broker
     lasting: tuple[str, ...] = ()  # notes of what earlier runs have warned of
 
 

@@ -1,10 +1,11 @@
 """A plan in a file, to be reviewed and then carried out: what it says of each log. Pure.
 
-    {"format": "compactor-plan", "version": 1, "made_by": …, "as_of_ms": …, "log_dirs": […],
-     "rules": {…}, "logs": [{…}, …], "retention": [{…}, …]}
+    {"format": "compactor-plan", "version": 2, "made_by": …, "as_of_ms": …, "log_dirs": […],
+     "kafka": {…}, "rules": {…}, "logs": [{…}, …], "retention": [{…}, …]}
 
 Each log is known by its range, the files in it, and the settings that decide what becomes of its
-records; `rules` are those of `compactor.api.Rules` with which it was made.
+records; `rules` are those of `compactor.api.Rules` with which it was made; `kafka` says, by
+log directory, whose answer it is.
 """
 
 import json
@@ -19,7 +20,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.retention.log_retention import LogRetention
 from storage.formats.segment import Segment
 
-FORMAT, VERSION = "compactor-plan", 1
+FORMAT, VERSION = "compactor-plan", 2
 
 LogKey = tuple[str, str, int]  # log directory, topic, partition
 _Value = TypeVar("_Value")
@@ -99,6 +100,7 @@ class SavedPlan:
     as_of_ms: int
     is_as_of_given: bool
     log_dirs: tuple[str, ...]
+    kafka: dict[str, str]  # the version whose answer it is, by log directory
     rules: dict[str, Any]
     expected: dict[str, Any]  # what was told of time and bytes, to be compared afterwards
     logs: tuple[ReviewedLog, ...]

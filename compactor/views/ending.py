@@ -10,6 +10,7 @@ from compactor.reason_codes import ReasonCode
 from compactor.topic_config import json_value
 from compactor.views.report_json import JsonObject, summary
 from compactor.views.run_ending import run_ending_document
+from storage.kafka_versions import KafkaUse
 
 # what every summary begins with; then comes what stands in every ending
 _HEAD = ("schema_version", "command", "status", "exit_code", "reason_code", "error")
@@ -52,6 +53,16 @@ def configuration_document(account: Account) -> JsonObject | None:
     }
 
 
+def _kafka(use: KafkaUse) -> JsonObject:
+    version, why, _ = use.choice
+    return {
+        "version": version.name,
+        "release": version.release,
+        "why": why,
+        "log_dirs": list(use.log_dirs),
+    }
+
+
 def _ending(account: Account) -> JsonObject:
     as_of_ms, run = account.as_of_ms, account.run_ending
     return {
@@ -64,6 +75,7 @@ def _ending(account: Account) -> JsonObject:
         "seconds": round(account.seconds, 3),
         "as_of_ms": as_of_ms,
         "as_of": None if as_of_ms is None else iso_time(as_of_ms),
+        "kafka": [_kafka(use) for use in account.kafka],
         "log_dirs": [{"path": path} for path in account.log_dirs],
         **({"run_would_end": run_ending_document(run)} if run is not None else {}),
     }

@@ -21,7 +21,7 @@ from compactor.views.plan_json import plan_totals
 from compactor.views.plan_remedies import STANDINGS, remedies_table
 from compactor.views.plan_rows import held, logs_lines, topics_lines
 from compactor.views.reason_lines import SHOWN_NAMES, reason_lines
-from compactor.views.report_table import RETENTION_ESTIMATE, retention_lines
+from compactor.views.report_table import RETENTION_ESTIMATE, kafka_lines, retention_lines
 from storage.log.cluster_metadata import METADATA_DIR
 
 SHOWN_ROWS = 10
@@ -74,6 +74,7 @@ def plan_view(
     topics = len({size.topic for size in plan.inventory})
     parts: list[RenderableType] = [
         Text(f"Plan as of {iso_time(plan.as_of_ms)}; nothing is written"),
+        *kafka_lines(plan.kafka, width),
         Text(
             f"{counted(whole.logs, 'log')} of {counted(topics, 'topic')}, "
             f"{size_text(whole.total_bytes)}: {size_text(whole.dirty_bytes)} dirty, of which a run "

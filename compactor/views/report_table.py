@@ -24,6 +24,7 @@ from compactor.views.report_totals import (
     rewritten,
     totals_of,
 )
+from storage.kafka_versions import KafkaUse
 
 SHOWN_LOGS = 40
 SHOWN_REASONS = 20
@@ -41,7 +42,7 @@ RETENTION_ESTIMATE = "Retention would delete, of the segments as they are before
 def report_view(report: CleaningReport, width: int) -> RenderableType:
     """The whole report, to be printed on a console of that width."""
     totals = totals_of(report)
-    parts: list[RenderableType] = [Text(_heading(report))]
+    parts: list[RenderableType] = [Text(_heading(report)), *kafka_lines(report.kafka, width)]
     logs = rewritten(report)
     if logs:
         parts += [Text(), *_logs_lines(logs, totals, width)]
@@ -73,6 +74,12 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
         parts += [_line(line) for line in originals_lines(report.originals)]
     parts += [_line(line) for line in next_steps(report)]
     return Group(*parts)
+
+
+def kafka_lines(uses: Sequence[KafkaUse], width: int) -> list[Text]:
+    """Say whose answer is given, and why: a line for each that differs."""
+    said = dict.fromkeys(use.text for use in uses)
+    return [line for text in said for line in whole_words(one_line(text), width)]
 
 
 def _reasons(logs: list[LogReport], report: CleaningReport, width: int) -> list[Text]:

@@ -59,6 +59,15 @@ class Configuration(TypedDict):
     topics: dict[str, dict[str, Setting]]
 
 
+class Kafka(TypedDict):
+    """Whose answer was given, for the logs of these directories."""
+
+    version: str
+    release: str
+    why: str
+    log_dirs: list[str]
+
+
 class Ending(TypedDict):
     """Every ending of every command."""
 
@@ -77,6 +86,7 @@ class Ending(TypedDict):
     seconds: float
     as_of_ms: int | None
     as_of: str | None
+    kafka: NotRequired[list[Kafka]]  # none: the command needs no version, or ended before
     log_dirs: list[LogDir]
     configuration: NotRequired[Configuration | None]
     run_would_end: NotRequired[RunEnding | None]  # of `plan`, also where it fails, and of `doctor`

@@ -32,6 +32,7 @@ class RegisterBrokerRecord(NamedTuple):
     broker_id: int
     broker_epoch: int
     log_dirs: tuple[UUID, ...]  # empty: not told (before Kafka 3.7)
+    features: tuple[tuple[str, int], ...] = ()  # name, and the highest level that is supported
 
 
 class UnregisterBrokerRecord(NamedTuple):
@@ -138,13 +139,13 @@ def _register_broker(fields: MessageFields, version: int) -> RegisterBrokerRecor
     fields.uuid()  # incarnation
     epoch = fields.number(INT64)
     fields.array(lambda: _end_point(fields))
-    fields.array(lambda: _feature(fields))
+    features = fields.array(lambda: _feature(fields)) or ()
     fields.text_or_null()  # rack
     fields.number(INT8)  # fenced
     if version >= 1:
         fields.number(INT8)  # in controlled shutdown
     log_dirs = _uuids(fields.tagged().get(0))  # from version 3 on
-    return RegisterBrokerRecord(broker_id, epoch, log_dirs or ())
+    return RegisterBrokerRecord(broker_id, epoch, log_dirs or (), features)
 
 
 def _end_point(fields: MessageFields) -> None:
@@ -155,11 +156,10 @@ def _end_point(fields: MessageFields) -> None:
     fields.tagged()
 
 
-def _feature(fields: MessageFields) -> None:
-    fields.text()
-    fields.number(INT16)
-    fields.number(INT16)
+def _feature(fields: MessageFields) -> tuple[str, int]:
+    name, _, highest = fields.text(), fields.number(INT16), fields.number(INT16)
     fields.tagged()
+    return name, highest
 
 
 def _unregister_broker(fields: MessageFields, _: int) -> UnregisterBrokerRecord:

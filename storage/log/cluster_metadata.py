@@ -42,6 +42,7 @@ from storage.log.sound_batches import first_sound_batch
 
 METADATA_DIR = "__cluster_metadata-0"
 TOPIC, BROKER = 2, 4  # resource types of configuration
+METADATA_VERSION = "metadata.version"  # of the features of a broker
 CLUSTER_DEFAULT = ""  # the name of the resource that stands for all brokers
 
 SNAPSHOT = ".checkpoint"
@@ -74,6 +75,8 @@ class ClusterMetadata(NamedTuple):
     topic_configs: Mapping[str, Mapping[str, str]]  # values as they were set, by topic
     broker_configs: Mapping[str, Mapping[str, str]]  # by broker id as text; CLUSTER_DEFAULT
     broker_log_dirs: Mapping[int, tuple[UUID, ...]]  # registered directories; empty: not told
+    # by broker: the highest metadata.version that its software supports, where it says so
+    broker_versions: Mapping[int, int]
     unread: str | None  # why the log was not read to the end of its file
     is_torn: bool = False  # what is unread is the beginning of a batch, as of one being written
     time_ms: int = -1  # of the last batch, or of what a snapshot that stands alone holds
@@ -232,6 +235,7 @@ class _Image:
     directories: dict[UUID, dict[int, tuple[UUID, ...]]] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     brokers: dict[int, tuple[UUID, ...]] = field(default_factory=dict)
+    versions: dict[int, int] = field(default_factory=dict)
     transaction: list[MetadataRecord] | None = None  # records that wait for its end
     migration: int = records.NO_MIGRATION
     time_ms: int = -1
@@ -269,15 +273,23 @@ class _Image:
                     self.replicas.setdefault(topic_id, {})[partition] = replicas
                 if directories is not None:
                     self.directories.setdefault(topic_id, {})[partition] = directories
-            case records.RegisterBrokerRecord(broker_id, _, log_dirs):
-                self.brokers[broker_id] = log_dirs
+            case records.RegisterBrokerRecord():
+                self._register(record)
             case records.BrokerRegistrationChangeRecord(broker_id, log_dirs):
                 if log_dirs:
                     self.brokers[broker_id] = log_dirs
             case records.UnregisterBrokerRecord(broker_id):
                 self.brokers.pop(broker_id, None)
+                self.versions.pop(broker_id, None)
             case records.ZkMigrationStateRecord(state):
                 self.migration = state
+
+    def _register(self, record: records.RegisterBrokerRecord) -> None:
+        self.brokers[record.broker_id] = record.log_dirs
+        self.versions.pop(record.broker_id, None)
+        for name, highest in record.features:
+            if name == METADATA_VERSION:
+                self.versions[record.broker_id] = highest
 
     def _configure(self, record: records.ConfigRecord) -> None:
         resource = self.configs.setdefault((record.resource_type, record.resource_name), {})
@@ -308,6 +320,7 @@ class _Image:
             topic_configs=self._of_type(TOPIC),
             broker_configs=self._of_type(BROKER),
             broker_log_dirs=self.brokers,
+            broker_versions=self.versions,
             unread=None,
             time_ms=self.time_ms,
             is_migrating=self.migration not in (records.NO_MIGRATION, records.POST_MIGRATION),

@@ -54,6 +54,7 @@ PLAN = SavedPlan(
     as_of_ms=2,
     is_as_of_given=False,
     log_dirs=("/d",),
+    kafka={"/d": "4.3"},
     rules=saved_plans._rules_document(
         Rules(settings={"cleanup.policy": "compact"}, max_logs=3, include="o.*")
     ),

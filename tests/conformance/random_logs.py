@@ -48,11 +48,15 @@ class Kinds:
 
 
 def run_compactor(
-    log_dir: Path, topic_configs: Path, now_ms: int, map_capacity: int | None = None
+    log_dir: Path,
+    topic_configs: Path,
+    now_ms: int,
+    map_capacity: int | None = None,
+    kafka: str = "4.3",
 ) -> None:
     """One round in a process of its own; what it printed is kept beside the log directory."""
     options = ["--topic-configs", str(topic_configs), "--as-of", str(now_ms)]
-    options += ["--any-clock", "--drop-null-keys"]  # as Kafka's cleaner does
+    options += ["--kafka", kafka, "--any-clock", "--drop-null-keys"]  # as Kafka's cleaner does
     if map_capacity is not None:
         options += ["--map-capacity", str(map_capacity)]
     argv = [sys.executable, "-m", "compactor", "run", str(log_dir), *options]

@@ -157,7 +157,7 @@ def main() -> int:
 
 def _run(log_dir: Path, configs: Path, now_ms: int) -> None:
     words = ["run", str(log_dir), "--topic-configs", str(configs), "--as-of", str(now_ms)]
-    words += ["--any-clock", "--drop-null-keys"]
+    words += ["--kafka", "4.3", "--any-clock", "--drop-null-keys"]
     done = compactor(*words)
     if done.returncode:
         raise RuntimeError(f"compactor {' '.join(words)}:\n{done.stdout}{done.stderr}")

@@ -49,7 +49,7 @@ def replay_in(
             on_report(report)
             wanted(report)
 
-        return cleaner_beside(log_dir, map_capacity, both)
+        return cleaner_beside(log_dir, map_capacity, both, kafka="4.3")
 
     return Replay(files, log_dir, make_cleaner)
 

@@ -80,7 +80,11 @@ def _lines(document: JsonObject) -> list[str]:
     """Below the verdict: where, and whether anything was changed."""
     changed = "Log directories were changed." if document.get("changed") else "Nothing was changed."
     log_dirs = ", ".join(printable(log_dir["path"]) for log_dir in document.get("log_dirs", ()))
-    return [line for line in (log_dirs, changed) if line]
+    kafka = dict.fromkeys(
+        f"As Kafka {printable(use['release'])}: {printable(use['why'])}."
+        for use in document.get("kafka", ())
+    )
+    return [line for line in (log_dirs, *kafka, changed) if line]
 
 
 def _facts(document: JsonObject) -> list[dict[str, str]]:

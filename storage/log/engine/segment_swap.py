@@ -47,6 +47,7 @@ class LogView(NamedTuple):
     log_start: int
     log_end: int
     last_stable: int  # nothing at or past it is decided
+    high_watermark: int
     producers: bytes  # as a snapshot at log_end
 
 
@@ -60,6 +61,7 @@ def view_of(parts: LogParts) -> LogView:
         log_start=parts.marks.log_start,
         log_end=parts.local.end_offset,
         last_stable=parts.marks.last_stable,
+        high_watermark=parts.marks.high_watermark,
         producers=producer_snapshot.encode(each.entry() for each in parts.producers.producers),
     )
 

@@ -63,7 +63,7 @@ class Group:
         self.rules = LogRules(
             log_id=0,
             path=str(self.log_dir),
-            first_uncleanable_offset=FAR,
+            kept_end_offset=FAR,
             delete_retention_ms=RETENTION_MS,
             index_interval_bytes=INTERVAL_BYTES,
             segment_index_bytes=10 << 20,

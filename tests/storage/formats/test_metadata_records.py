@@ -17,21 +17,21 @@ GOLDEN = {
             "010000000000070000000000000001000000000000000200000000000000090202500268"
             "23840000000202660001000200000100"
         ),
-        records.RegisterBrokerRecord(7, 9, ()),
+        records.RegisterBrokerRecord(7, 9, (), (("f", 2),)),
     ),
     "register of version 1": (
         (
             "010001000000070000000000000001000000000000000200000000000000090202500268"
             "238400000002026600010002000272010100"
         ),
-        records.RegisterBrokerRecord(7, 9, ()),
+        records.RegisterBrokerRecord(7, 9, (), (("f", 2),)),
     ),
     "register of version 2": (
         (
             "010002000000070100000000000000010000000000000002000000000000000902025002"
             "682384000000020266000100020000010100"
         ),
-        records.RegisterBrokerRecord(7, 9, ()),
+        records.RegisterBrokerRecord(7, 9, (), (("f", 2),)),
     ),
     "register of version 3": (
         (
@@ -39,7 +39,7 @@ GOLDEN = {
             "682384000000020266000100020002720101010021030000000000000003000000000000"
             "000400000000000000050000000000000006"
         ),
-        records.RegisterBrokerRecord(7, 9, (D, E)),
+        records.RegisterBrokerRecord(7, 9, (D, E), (("f", 2),)),
     ),
     "register of version 4": (
         (
@@ -47,7 +47,7 @@ GOLDEN = {
             "682384000000020266000100020000010102002103000000000000000300000000000000"
             "040000000000000005000000000000000601110200000000000000050000000000000006"
         ),
-        records.RegisterBrokerRecord(7, 9, (D, E)),
+        records.RegisterBrokerRecord(7, 9, (D, E), (("f", 2),)),
     ),
     "unregister of version 0": (
         "01010000000007000000000000000900",

@@ -104,6 +104,7 @@ def test_a_topic_its_partitions_and_its_configuration(tmp_path: Path) -> None:
         topic_configs={"t": {"x": "1", "y": "2"}},
         broker_configs={},
         broker_log_dirs={},
+        broker_versions={},
         unread=None,
         time_ms=1000,
     )

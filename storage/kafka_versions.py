@@ -1,0 +1,135 @@
+"""The versions of Kafka whose answer can be given, and all that differs between them: one table.
+
+Nothing else compares versions: whoever needs a difference reads it from its `KafkaVersion`, by the
+name of the difference. Rules: versions V-1 to V-6.
+Source: Kafka, Cleaner, MetadataVersion, TopicConfig of each release, and its libraries.
+"""
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class EmptyLastBatch(Enum):
+    """Where a batch ends that stays as a header, though none of its records does (V-2)."""
+
+    AT_END_OF_ROUND = auto()
+    AT_HIGH_WATERMARK = auto()
+
+
+class CodecBuilds(NamedTuple):
+    """The packages of Python that compress to the bytes of a Kafka's own libraries (V-5)."""
+
+    zstd: str  # version of libzstd
+    cramjam: str  # release, for lz4 and snappy
+
+
+class KafkaVersion(NamedTuple):
+    """A minor release of Kafka, by the patch release that is followed."""
+
+    name: str  # the minor release
+    release: str  # that is followed, and compared with
+    metadata_version: int  # the highest that a broker of it supports (V-1)
+    empty_last_batch: EmptyLastBatch  # V-2
+    stops_at_legacy_end: bool  # V-3: at a last batch of v0 or v1 of which nothing stays
+    limits_decompression: bool  # V-4: max.decompressed.message.bytes is obeyed
+    codecs: CodecBuilds  # V-5
+
+
+_ZSTD_6, _ZSTD_7 = CodecBuilds("1.5.6", "2.14.0"), CodecBuilds("1.5.7", "2.14.0")
+
+# ascending
+VERSIONS = (
+    KafkaVersion(
+        name="4.1",
+        release="4.1.2",
+        metadata_version=27,
+        empty_last_batch=EmptyLastBatch.AT_END_OF_ROUND,
+        stops_at_legacy_end=True,
+        limits_decompression=False,
+        codecs=_ZSTD_6,
+    ),
+    KafkaVersion(
+        name="4.2",
+        release="4.2.2",
+        metadata_version=29,
+        empty_last_batch=EmptyLastBatch.AT_END_OF_ROUND,
+        stops_at_legacy_end=True,
+        limits_decompression=True,
+        codecs=_ZSTD_6,
+    ),
+    KafkaVersion(
+        name="4.3",
+        release="4.3.1",
+        metadata_version=30,
+        empty_last_batch=EmptyLastBatch.AT_END_OF_ROUND,
+        stops_at_legacy_end=True,
+        limits_decompression=False,
+        codecs=_ZSTD_6,
+    ),
+    KafkaVersion(
+        name="4.4",
+        release="4.4.0",
+        metadata_version=33,
+        empty_last_batch=EmptyLastBatch.AT_HIGH_WATERMARK,
+        stops_at_legacy_end=False,
+        limits_decompression=True,
+        codecs=_ZSTD_7,
+    ),
+)
+OLDEST, NEWEST = VERSIONS[0], VERSIONS[-1]
+BY_NAME: Mapping[str, KafkaVersion] = MappingProxyType({each.name: each for each in VERSIONS})
+NAMES = ", ".join(BY_NAME)
+
+
+class KafkaChoice(NamedTuple):
+    """The Kafka whose answer is given, and why."""
+
+    version: KafkaVersion
+    why: str  # for people, one line without a full stop
+    warning: str | None = None  # where that answer may not be the broker's own
+
+
+class KafkaUse(NamedTuple):
+    """A choice, and the log directories whose logs are cleaned by it."""
+
+    choice: KafkaChoice
+    log_dirs: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """Say it in one line, for people."""
+        return f"As Kafka {self.choice.version.release}: {self.choice.why}"
+
+
+def nobody_knows(why: str) -> KafkaChoice:
+    """Choose where nothing says which version the broker has; why: for people."""
+    return KafkaChoice(NEWEST, f"{why}, so the version of the broker is unknown: the newest")
+
+
+NOBODY_SAYS = nobody_knows("no metadata log was read")
+
+
+def of_broker(metadata_version: int, where: str) -> KafkaChoice:
+    """Choose by the highest metadata.version that a broker's software supports (V-1).
+
+    where: whose registration says so, for people.
+    """
+    says = f"{where} supports metadata.version {metadata_version}"
+    known = [each for each in VERSIONS if each.metadata_version <= metadata_version]
+    if not known:
+        text = f"{says}, which is older than {OLDEST.name}: the oldest that is known"
+        return KafkaChoice(OLDEST, text)
+    chosen = known[-1]
+    if chosen is NEWEST and metadata_version > chosen.metadata_version:
+        text = f"{says}, which is newer than {NEWEST.name}: the newest that is known"
+        return KafkaChoice(chosen, text, text)
+    return KafkaChoice(chosen, says)
+
+
+def last_kept_offset(version: KafkaVersion, round_end: int, high_watermark: int) -> int:
+    """Give where a batch ends that stays although it is empty, exclusive (V-2)."""
+    if version.empty_last_batch is EmptyLastBatch.AT_HIGH_WATERMARK:
+        return high_watermark
+    return round_end

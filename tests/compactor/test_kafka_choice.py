@@ -1,0 +1,162 @@
+"""Whose answer is given: by option, file, the broker's software; and what differs (V-1, V-2)."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compactor import api
+from compactor.command_line.cli import main
+from compactor.config import load_config
+from compactor.errors import ConfigError, RefusedError
+from storage.formats import checkpoint
+from storage.log.cluster_metadata import METADATA_DIR
+from tests.compactor.test_cluster_settings import A, cluster, configured, log, topic
+from tests.storage.log.test_cluster_metadata import batches, config
+from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
+
+NOW_MS = 1_000_000
+EMPTY_BATCH_BYTES = 61
+
+
+def registered(broker: int, metadata_version: int, finalized: int = 7) -> bytes:
+    """A registration that supports metadata.version from `finalized` to `metadata_version`."""
+    head = b"\1\0\3" + broker.to_bytes(4, "big") + b"\0" + bytes(16) + bytes(8) + b"\1"
+    name = b"metadata.version"
+    levels = finalized.to_bytes(2, "big") + metadata_version.to_bytes(2, "big")
+    feature = bytes([len(name) + 1]) + name + levels + b"\0"
+    other = b"\x06group" + bytes(2) + b"\0\1" + b"\0"
+    return head + b"\3" + feature + other + b"\0\1\0\0"
+
+
+def chosen(data: Path) -> str:
+    return configured(data).kafka.version.name
+
+
+def test_the_last_registration_of_this_broker_decides(tmp_path: Path) -> None:
+    """Others may be ahead or behind, as in the middle of an upgrade."""
+    values = [registered(1, 30), registered(2, 33), registered(1, 29), registered(3, 27)]
+    data = cluster(tmp_path, topic("t", A), *values)
+    assert chosen(data) == "4.2"
+    assert "broker 1" in configured(data).kafka.why
+
+
+def test_a_registration_without_versions_says_nothing(tmp_path: Path) -> None:
+    bare = b"\1\0\3" + (1).to_bytes(4, "big") + b"\0" + bytes(16) + bytes(8) + b"\1\1\0\1\0\0"
+    data = cluster(tmp_path, topic("t", A), registered(1, 29), bare)
+    assert chosen(data) == "4.4"
+    assert "unknown" in configured(data).kafka.why
+
+
+def test_a_metadata_log_that_is_not_believed_does_not_decide(tmp_path: Path) -> None:
+    """Of another cluster (S-2.11): the version is unknown, though a registration is there."""
+    data = cluster(tmp_path, topic("t", A), registered(1, 29))
+    damaged = bytearray(batches(0, topic("t", A), registered(1, 29)))
+    damaged[-1] ^= 1
+    log(data / METADATA_DIR, 0, bytes(damaged))
+    (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":0}')
+    assert chosen(data) == "4.4"
+
+
+def test_a_newer_broker_is_warned_of(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), registered(1, 40))
+    found = api.plan([str(data)], api.Rules(all_log_dirs_given=True))
+    assert [warning for warning in found.warnings if "newer than 4.4" in warning]
+
+
+def test_the_option_comes_before_the_file_before_the_broker(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), registered(1, 29))
+    toml = tmp_path / "own.toml"
+    toml.write_text('[round]\nkafka = "4.1"\n')
+    rules = api.Rules(config=str(toml))
+    [by_file] = api.plan([str(data)], rules).round_plan.kafka
+    assert (by_file.choice.version.name, str(toml) in by_file.choice.why) == ("4.1", True)
+    rules = api.Rules(config=str(toml), kafka="4.3")
+    [by_option] = api.plan([str(data)], rules).round_plan.kafka
+    assert (by_option.choice.version.name, by_option.choice.why) == ("4.3", "--kafka says so")
+
+
+def test_an_unknown_version_is_refused(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A))
+    with pytest.raises(ConfigError, match=r"--kafka = '4\.3\.1': expected one of 4\.1, 4\.2"):
+        api.plan([str(data)], api.Rules(kafka="4.3.1"))
+    toml = tmp_path / "own.toml"
+    toml.write_text("[round]\nkafka = 4.3\n")
+    with pytest.raises(ConfigError, match=r"kafka = 4\.3: expected one of"):
+        load_config(str(toml))
+
+
+def test_an_empty_name_in_the_file_says_nothing(tmp_path: Path) -> None:
+    toml = tmp_path / "own.toml"
+    toml.write_text('[round]\nkafka = ""\n')
+    assert load_config(str(toml)).kafka == load_config(None).kafka
+
+
+def test_report_terminal_and_page_say_which_and_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = cluster(tmp_path, topic("t", A), registered(1, 30))
+    reports = [str(tmp_path / f"plan.{kind}") for kind in ("json", "html")]
+    for report in reports:
+        assert main(["plan", str(data), "--all-log-dirs-given", "--report", report]) in (0, 4)
+    assert "As Kafka 4.3.1: broker 1" in capsys.readouterr().out
+    document = json.loads(Path(reports[0]).read_text())
+    [kafka] = document["kafka"]
+    assert (kafka["version"], kafka["release"], kafka["log_dirs"]) == ("4.3", "4.3.1", [str(data)])
+    assert "metadata.version 30" in kafka["why"]
+    assert "As Kafka 4.3.1: broker 1" in Path(reports[1]).read_text()
+
+
+def test_a_saved_plan_is_refused_for_another_version(tmp_path: Path) -> None:
+    data = cluster(tmp_path, topic("t", A), config("cleanup.policy", "compact"), registered(1, 30))
+    checkpoint.write(str(data / checkpoint.REPLICATION), {("t", 0): 6})
+    saved = str(tmp_path / "saved.plan")
+    rules = api.Rules(as_of=NOW_MS, any_clock=True)
+    api.plan([str(data)], rules, save=saved)
+    options = api.RunOptions(plan=saved, in_process=True)
+    with pytest.raises(ConfigError, match=r"with the answer of Kafka 4\.3, not of 4\.4"):
+        api.run([], api.Rules(kafka="4.4"), options)
+    values = (topic("t", A), config("cleanup.policy", "compact"), registered(1, 33))
+    log(data / METADATA_DIR, 0, batches(0, *values))  # the broker was upgraded
+    with pytest.raises(RefusedError, match=r"Kafka 4\.3, and .* is by now of Kafka 4\.4"):
+        api.run([], options=options)
+
+
+def last_batch_goes(root: Path, is_active_empty: bool) -> Path:
+    """A log whose last batch in the round, of offset 2, has one record without a key."""
+    first, last = Batch((Message(b"a", b"1", 1), Message(b"b", b"1", 1))), Message(None, b"1", 2)
+    active = () if is_active_empty else (Batch((Message(b"z", b"1", 3),)),)
+    build_log_dir(root, BuiltLog("t", 0, ((first,), (Batch((last,)),), active)))
+    return root / "t-0"
+
+
+@pytest.mark.parametrize(
+    ("kafka", "is_active_empty", "stays"),
+    [
+        ("4.1", False, True),
+        ("4.2", False, True),
+        ("4.3", False, True),
+        ("4.3", True, True),
+        ("4.4", False, False),
+        ("4.4", True, True),  # the batch ends at the high watermark
+    ],
+)
+def test_the_empty_last_batch_stays_as_that_kafka_keeps_it(
+    tmp_path: Path, kafka: str, is_active_empty: bool, stays: bool
+) -> None:
+    """V-2. The sizes are counted by hand: the first batch loses nothing."""
+    partition = last_batch_goes(tmp_path / "data", is_active_empty)
+    segment = partition / f"{0:020}.log"
+    before = segment.stat().st_size
+    rules = api.Rules(
+        settings={"cleanup.policy": "compact"},
+        include="t",
+        as_of=NOW_MS,
+        any_clock=True,
+        kafka=kafka,
+    )
+    options = api.RunOptions(in_process=True, drop_null_keys=True)
+    report = api.run([str(tmp_path / "data")], rules, options)
+    assert [each.status for each in report.logs] == [api.LogStatus.CLEANED]
+    assert segment.stat().st_size - before == (EMPTY_BATCH_BYTES if stays else 0)
+    assert [use.choice.version.name for use in report.kafka] == [kafka]
