@@ -234,10 +234,10 @@ def test_retention_is_reviewed_too(root: Path) -> None:
         ("{", "is no plan that plan --save wrote"),
         ("[1]", "is no plan that plan --save wrote"),
         (
-            '{"format": "compactor-plan", "version": 2, "made_by": "9.0"}',
-            "of version 2, made by 9.0",
+            '{"format": "compactor-plan", "version": 3, "made_by": "9.0"}',
+            "of version 3, made by 9.0",
         ),
-        ('{"format": "compactor-plan", "version": 1}', "says nothing of 'made_by'"),
+        ('{"format": "compactor-plan", "version": 2}', "says nothing of 'made_by'"),
     ],
 )
 def test_another_file_is_told_in_words(root: Path, text: str, told: str) -> None:
