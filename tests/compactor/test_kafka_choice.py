@@ -11,8 +11,8 @@ from compactor.config import load_config
 from compactor.errors import ConfigError, RefusedError
 from storage.formats import checkpoint
 from storage.log.cluster_metadata import METADATA_DIR
-from tests.compactor.test_cluster_settings import A, cluster, configured, log, topic
-from tests.storage.log.test_cluster_metadata import batches, config
+from tests.compactor.test_cluster_settings import cluster, configured
+from tests.storage.log.test_cluster_metadata import A, batches, config, log, topic
 from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
 
 NOW_MS = 1_000_000
