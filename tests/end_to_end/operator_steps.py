@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.end_to_end.operator_shell import Ended, Shell
@@ -68,13 +69,26 @@ def move(source: str, target: str) -> Before:
     return put
 
 
-def write_topics(place: str, *topics: str) -> Before:
-    """Writes a file that says what the broker says."""
+def remove(pattern: str) -> Before:
+    """Removes the files that a pattern names."""
+
+    def put(shell: Shell) -> None:
+        found = [*shell.path(str(Path(pattern).parent)).glob(Path(pattern).name)]
+        assert found, pattern
+        for path in found:
+            path.unlink()
+
+    return put
+
+
+def write_topics(place: str, *topics: str, policy: str = "compact", **others: str) -> Before:
+    """Writes a file that gives topics settings: the broker's, unless others are given."""
 
     def put(shell: Shell) -> None:
         path = shell.path(place)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({topic: {"cleanup.policy": "compact"} for topic in topics}))
+        settings = {"cleanup.policy": policy, **others}
+        path.write_text(json.dumps(dict.fromkeys(topics, settings)))
 
     return put
 
