@@ -36,16 +36,27 @@ class Appended(NamedTuple):
     is_tombstone: bool
 
 
+class Truncation(NamedTuple):
+    """What a report says of `log truncate`."""
+
+    at_ms: int  # when it began
+    to: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
     """What reports say of one log, in the order in which things happened."""
 
     rounds: tuple[Round, ...] = ()
-    truncated_to: int | None = None  # the lowest offset that the log ended at
-    truncated_at_ms: int | None = None  # when that was begun, the first time
+    truncations: tuple[Truncation, ...] = ()
     log_start: int | None = None  # where the log began, at the highest
     log_end: int | None = None  # where the last command that changed its end has left it
     appended: tuple[Appended, ...] = ()
+
+    @property
+    def truncated_to(self) -> int | None:
+        """The lowest offset that the log ended at; None: it was not truncated."""
+        return min((each.to for each in self.truncations), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,11 +142,22 @@ class LogEvidence:
     def of_copy_written(self, written_ns: int) -> "LogEvidence":
         """With the time of the last write to the copy: a truncation was after that."""
         written_ms = written_ns // 1_000_000
-        at_ms = self.reported.truncated_at_ms
-        reported = self.reported
-        if at_ms is not None and at_ms < written_ms:  # a report of before the copy
-            reported = replace(reported, truncated_to=None)
+        since = [each for each in self.reported.truncations if each.at_ms >= written_ms]
+        reported = replace(self.reported, truncations=tuple(since))
         return replace(self, written_ms=written_ms, reported=reported)
+
+    @property
+    def superseding_end(self) -> int:
+        """Up to where records of the copy may have superseded others, exclusive: what a truncation
+        had removed before a round, the round did not see."""
+        truncations = self.reported.truncations
+        if not truncations:
+            return MAX_LONG
+        seen = [
+            min((each.to for each in truncations if each.at_ms <= one.as_of_ms), default=MAX_LONG)
+            for one in self.rounds
+        ]
+        return max([min(each.to for each in truncations), *seen])
 
     @property
     def is_one_round(self) -> bool:

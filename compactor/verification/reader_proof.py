@@ -79,6 +79,7 @@ class PartitionProof:
         self._txn_indexes = TxnIndexes(before.aborted(), bounds.log_end_offset)
         self._reached = reached[1]
         self._latest = LatestOffsets()
+        self._superseding_end = min(bounds.end, clock.evidence.superseding_end)
         self._had_to = bounds.log_end_offset  # what is there from here on was appended since
         self._overdue = Overdue(before, bounds, clock, self._latest, self._readers[1].path)
         self._markers = MarkerView()
@@ -133,7 +134,7 @@ class PartitionProof:
             self._markers.read(batches)
             self._overdue.note(batches)
             is_control = batches["attributes"] & CONTROL != 0
-            counts = (records.kinds & HAS_KEY != 0) & (records.offsets < self._bounds.end)
+            counts = (records.kinds & HAS_KEY != 0) & (records.offsets < self._superseding_end)
             counts &= ~(aborted | is_control)[records.batches]
             self._latest.put(records.keys[counts], records.offsets[counts])
         for segment in self._before.listing.segments:

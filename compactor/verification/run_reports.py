@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 
 from compactor.exit_codes import UsageError
 from compactor.verification.cleaning_clock import CleaningClock
-from compactor.verification.evidence import Appended, Evidence, LogKey, Reported, Round
+from compactor.verification.evidence import (
+    Appended,
+    Evidence,
+    LogKey,
+    Reported,
+    Round,
+    Truncation,
+)
 
 OPTION = "--run-report"
 _UNDONE = ("undone", "as-before")
@@ -148,11 +155,8 @@ class _Reports:
         if document["command"] == "log truncate":
             to = int(after["log_end"])
             left = tuple(each for each in log.appended if each.offset < to)
-            lowest = to if log.truncated_to is None else min(to, log.truncated_to)
-            at_ms = int(document["started_at_ms"])
-            if log.truncated_at_ms is not None:
-                at_ms = min(at_ms, log.truncated_at_ms)
-            log = replace(log, truncated_to=lowest, truncated_at_ms=at_ms, appended=left)
+            one = Truncation(int(document["started_at_ms"]), to)
+            log = replace(log, truncations=(*log.truncations, one), appended=left)
         added = tuple(
             Appended(int(e["offset"]), e["key_sha256"], bool(e["is_tombstone"]))
             for e in document.get("appended", ())

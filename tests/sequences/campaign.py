@@ -26,6 +26,7 @@ BATCH = 25
 @dataclass
 class Score:
     sequences: int = 0
+    strict: int = 0  # without a truncation, and with a report of every run
     planted: int = 0
     false_alarms: list[str] = field(default_factory=list)
     of_truncations: list[str] = field(default_factory=list)  # alarms that the measure allows
@@ -60,6 +61,8 @@ def play(number: int, root: Path, broker: Broker, size: int = BATCH) -> Score:
             steps = Steps(world, chance, truncates)
             steps.play(chance.randint(2, 8))
             name = f"{number} ({' '.join(steps.done)})"
+            if not (steps.has_unreported_run or "truncate" in steps.done):
+                score.strict = size
             _judge(score, world, name, _alarms(score, steps))
             _plant(score, world, number, chance)
     finally:
@@ -98,14 +101,10 @@ def _scripts(number: int, size: int, chance: random.Random) -> list[Script]:
 
 
 def _alarms(score: Score, steps: Steps) -> list[str]:
-    """Where a false alarm counts.
-
-    A run that was killed before it wrote a report shows in the cleaner's checkpoint of what came
-    later; undo takes that back, too.
-    """
+    """Where a false alarm counts: a run that was killed before it wrote a report gave none."""
     if "truncate" in steps.done:
         return score.of_truncations
-    return score.of_unreported if steps.has_hidden_cleaning else score.false_alarms
+    return score.of_unreported if steps.has_unreported_run else score.false_alarms
 
 
 def _judge(score: Score, world: SequenceWorld, name: str, alarms: list[str]) -> None:
@@ -129,6 +128,7 @@ def _plant(score: Score, world: SequenceWorld, number: int, chance: random.Rando
     for name in world.partitions:
         path = world.now_dir / name
         end_before = log_end_offset(list_partition(str(world.before / name), "t", 0))
+        end_before = min(end_before, world.truncated_to.get(name, end_before))
         log = losses.sought(path, name.removesuffix("-0"), end_before)
         kind = chance.choice(list(losses.KINDS))
         if not log.latest:
@@ -162,8 +162,9 @@ def told(score: Score) -> Sequence[str]:
             for what, count in sorted(score.without_evidence.items())
         ),
         *(f"{count:8,} losses planted: {what}" for what, count in sorted(score.kinds.items())),
+        f"{score.strict:,} sequences without a truncation, every run with a report",
         f"{score.sequences:,} sequences: {len(score.false_alarms)} false alarms, "
         f"{len(score.of_truncations)} after a truncation, {len(score.of_unreported)} after a run "
-        f"without a report that was undone; {len(score.missed)} of "
+        f"without a report; {len(score.missed)} of "
         f"{score.planted:,} planted losses called sound",
     ]

@@ -21,8 +21,7 @@ class Steps:
         self._world, self._chance, self._truncates = world, chance, truncates
         self._kept: list[str] = []
         self._is_settled = True
-        self._has_unreported_run = False
-        self.has_hidden_cleaning = False  # of which no report and no checkpoint tells
+        self.has_unreported_run = False  # one that was killed before it could write its report
         self.done: list[str] = []  # for a person
 
     def play(self, count: int) -> None:
@@ -77,7 +76,7 @@ class Steps:
             report.write_text(json.dumps(_interrupted(world.now_ms)))
             world.give(report)
         else:
-            self._has_unreported_run = True
+            self.has_unreported_run = True
 
     def recover(self) -> None:
         report = self._world.new_report()
@@ -93,7 +92,6 @@ class Steps:
             return  # there was nothing to clean
         report = self._world.new_report()
         path = self._world.root / "kept" / self._kept.pop()
-        self.has_hidden_cleaning |= self._has_unreported_run
         self._world.ours("undo", path, "--report", report, codes=(OK, REFUSED, PARTIAL))
         self._world.give(report)
         self._is_settled = True
@@ -138,8 +136,11 @@ class Steps:
                 self._change("delete-records", name, "--before", before, "--only-replica")
 
     def truncate(self) -> None:
+        ends = self._world.truncated_to
         for name in self._some():
-            self._change("truncate", name, "--to", self._within(name), "--only-replica")
+            to = self._within(name)
+            self._change("truncate", name, "--to", to, "--only-replica")
+            ends[name] = min(to, ends.get(name, to))
 
     def _within(self, name: str) -> int:
         """An offset of a log."""

@@ -33,6 +33,7 @@ class SequenceWorld:
         self.partitions = [model.partition for model in self.histories.models]
         self.now_dir, self.before = self.histories.dirs[0], root / "before"
         self.reports: list[Path] = []
+        self.truncated_to: dict[str, int] = {}  # what lies behind was appended since
         self.counts: Counter[str] = Counter()
         self.problems: list[str] = []  # of commands that did not end as they have to
         self._copies = 0

@@ -244,6 +244,19 @@ class TestWhatIsRemoved:
         assert ended.summary["against"]["findings"] == 0
         assert place.verify("--run-report", run).summary["against"]["findings"] > 0
 
+    def test_a_record_whose_successor_was_truncated_before_any_run(self, place: Place) -> None:
+        """The run saw no successor: it did not remove the record, whoever else has."""
+        place.write("ab", "ab", "c")
+        place.copy()
+        report = self.change(place, "truncate", "--to", 2)
+        run = self.report(place, "run")
+        assert place.run("--report", run).code == 0
+        given = ["--run-report", report, "--run-report", run]
+        require_sound(place.verify(*given))
+        (place.now / LOG_NAME / file_name(0, LOG)).write_bytes(b"")
+        problems = [each["problem"] for each in findings(place.verify(*given, "--format", "json"))]
+        assert "offset 1: the latest record of its key is gone without a reason" in problems
+
     @pytest.mark.parametrize("before", [2, 3])
     def test_records_that_were_deleted(self, place: Place, before: int) -> None:
         place.write("abcd", "efgh")
