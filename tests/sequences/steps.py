@@ -138,9 +138,9 @@ class Steps:
     def truncate(self) -> None:
         ends = self._world.truncated_to
         for name in self._some():
-            to = self._within(name)
-            self._change("truncate", name, "--to", to, "--only-replica")
-            ends[name] = min(to, ends.get(name, to))
+            self._change("truncate", name, "--to", self._within(name), "--only-replica")
+            found = self._world.carry_out("log", "offsets", self._world.now_dir, name).document
+            ends[name] = min(found["log_end"], ends.get(name, found["log_end"]))  # of a batch
 
     def _within(self, name: str) -> int:
         """An offset of a log."""
