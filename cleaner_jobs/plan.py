@@ -58,6 +58,7 @@ class LogPlan:
     limited_map_end_offset: int | None = None  # exclusive; None: the map took everything
     files: tuple[Entry, ...] = ()  # of the log, as they were when the round was planned
     legacy_horizon_ms: int = 0  # legacy tombstones go from segments no younger than that (C-6.1)
+    max_record_bytes: int | None = None  # of a compressed batch, decompressed; None: no limit
     # an empty batch that ends there, exclusive, stays; None: where the round ends
     kept_end_offset: int | None = None
 

@@ -17,7 +17,18 @@ class MiswrittenError(WorkFileError):
     """What was read, or made of it, is not what stands in the log: a fault of the machine."""
 
 
-_KINDS = {UnsupportedFormatError: "unsupported", WorkFileError: "work", MiswrittenError: "work"}
+class RecordTooLargeError(CorruptFileError):
+    """A record is larger than its topic allows, so that Kafka's cleaner stops (V-4)."""
+
+    reason_code = "record-too-large"
+
+
+_KINDS = {
+    RecordTooLargeError: "record-too-large",
+    UnsupportedFormatError: "unsupported",
+    WorkFileError: "work",
+    MiswrittenError: "work",
+}
 
 
 def problem_of(log_id: int, error: Exception) -> TaskProblem:

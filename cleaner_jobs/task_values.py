@@ -77,6 +77,7 @@ class Stretch(NamedTuple):
     aborted_file: str = ""  # of the log: ranges of txn_batches; "" where nothing is aborted
     legacy_expired: bool = False  # its legacy tombstones are past their horizon (C-6.1)
     ends_part: bool = False  # what comes behind it is another part
+    max_record_bytes: int | None = None  # of a compressed batch, decompressed; None: no limit
 
 
 class Section(NamedTuple):

@@ -30,6 +30,7 @@ SYNONYMS: Mapping[str, _Synonyms] = MappingProxyType(
         "flush.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
         "index.interval.bytes": (("log.index.interval.bytes", 1),),
         "max.compaction.lag.ms": (("log.cleaner.max.compaction.lag.ms", 1),),
+        "max.decompressed.message.bytes": (("max.decompressed.message.bytes", 1),),
         "max.message.bytes": (("message.max.bytes", 1),),
         "message.timestamp.type": (("log.message.timestamp.type", 1),),
         "min.cleanable.dirty.ratio": (("log.cleaner.min.cleanable.ratio", 1),),

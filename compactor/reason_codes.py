@@ -95,6 +95,10 @@ class ReasonCode(StrEnum):
         "Its .log files or its directory are gone; by checkpoints it had records.",
     )
     SEGMENT_TOO_LARGE = "segment-too-large", "A segment has more bytes than a segment may have."
+    RECORD_TOO_LARGE = (
+        "record-too-large",
+        "A record is larger than max.decompressed.message.bytes of its topic allows.",
+    )
     NULL_KEYS = "null-keys", "Most records to be removed have no key: --drop-null-keys."
     SET_ASIDE = "set-aside", "An earlier run or a recovery set it aside, and it has not changed."
     LOG_DIR_DAMAGED = "log-dir-damaged", "A checkpoint of its log directory is damaged."

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from compactor.errors import ConfigError
+from storage.kafka_versions import NO_RECORD_LIMIT
 
 Value = int | float | str | bool | tuple[str, ...]
 
@@ -50,6 +51,7 @@ CLEANING: Mapping[str, Setting] = MappingProxyType(
         "internal.segment.bytes": _int(None, 1),
         "segment.index.bytes": _int(10_485_760, 4),
         "index.interval.bytes": _int(4096, 0),
+        "max.decompressed.message.bytes": _int(NO_RECORD_LIMIT, 1, NO_RECORD_LIMIT),  # V-4
         "retention.ms": _long(604_800_000, -1),
         "retention.bytes": _long(-1),
     }
@@ -80,6 +82,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType({**CLEANING, **_WITHOUT_EFFEC
 # their values.
 KNOWN_ELSEWHERE = frozenset(
     {
+        "errors.deadletterqueue.group.enable",
         "follower.replication.throttled.replicas",
         "leader.replication.throttled.replicas",
         "local.retention.bytes",
@@ -90,6 +93,8 @@ KNOWN_ELSEWHERE = frozenset(
         "message.timestamp.before.max.ms",
         "message.timestamp.difference.max.ms",
         "min.insync.replicas",
+        "remote.copy.lag.bytes",
+        "remote.copy.lag.ms",
         "remote.log.copy.disable",
         "remote.log.delete.on.disable",
         "remote.storage.enable",
@@ -119,6 +124,7 @@ class TopicConfig:
     segment_bytes: int
     segment_index_bytes: int
     index_interval_bytes: int
+    max_decompressed_message_bytes: int
     retention_ms: int  # negative: unlimited
     retention_bytes: int  # negative: unlimited
 
@@ -162,6 +168,7 @@ def topic_config(values: Mapping[str, Value], policy_source: str, place: str) ->
         ),
         segment_index_bytes=number("segment.index.bytes"),
         index_interval_bytes=number("index.interval.bytes"),
+        max_decompressed_message_bytes=number("max.decompressed.message.bytes"),
         retention_ms=number("retention.ms"),
         retention_bytes=number("retention.bytes"),
     )

@@ -78,6 +78,7 @@ VERSIONS = (
         codecs=_ZSTD_7,
     ),
 )
+NO_RECORD_LIMIT = 2**31 - 9  # the default of max.decompressed.message.bytes
 OLDEST, NEWEST = VERSIONS[0], VERSIONS[-1]
 BY_NAME: Mapping[str, KafkaVersion] = MappingProxyType({each.name: each for each in VERSIONS})
 NAMES = ", ".join(BY_NAME)
@@ -126,6 +127,13 @@ def of_broker(metadata_version: int, where: str) -> KafkaChoice:
         text = f"{says}, which is newer than {NEWEST.name}: the newest that is known"
         return KafkaChoice(chosen, text, text)
     return KafkaChoice(chosen, says)
+
+
+def record_limit(version: KafkaVersion, configured_bytes: int) -> int | None:
+    """Give how large a record may be by max.decompressed.message.bytes; None: no limit (V-4)."""
+    if not version.limits_decompression or configured_bytes >= NO_RECORD_LIMIT:
+        return None
+    return configured_bytes
 
 
 def last_kept_offset(version: KafkaVersion, round_end: int, high_watermark: int) -> int:

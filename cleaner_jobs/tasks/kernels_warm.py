@@ -24,6 +24,7 @@ from cleaner_jobs.kernels import (
     plain_runs,
     rebuild,
     record_counts,
+    record_limit,
     record_states,
     same_batches,
     transactions,
@@ -98,6 +99,7 @@ def warm() -> None:
     index_entries.first_unfitting(pairs, 0, 0, rows[:0])
     words = np.zeros((0, TXN_WORDS), np.int64)
     txn_rows.note_txn_batches(rows[:0], 0, 0, columns[0], words)
+    record_limit.first_above(window, bounds[:0], rows[:0], 1)
     kept = kept_batches.KeptBatches.of(0, ())
     actions, kept_records = np.zeros(1, np.uint8), np.zeros(1, np.int32)
     kept_batches.decide_batches(rows[:0], superseded, kept, 0, actions, kept_records)

@@ -16,7 +16,9 @@ from cleaner_jobs.kernels.batch_flags import flag_aborted
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, keep_latest, pack_part, table_slots
 from cleaner_jobs.kernels.packed_runs import scan_packed
 from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, PART_FULL, scan_plain
+from cleaner_jobs.kernels.record_limit import first_above
 from cleaner_jobs.kernels.record_states import count_in_batches
+from cleaner_jobs.problems import RecordTooLargeError
 from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, RoundSettings, Section, Stretch
 from cleaner_jobs.tasks.batch_window import (
     Payloads,
@@ -299,7 +301,9 @@ def _scan_stretch(
         aborted = ranges.of(stretch)
         source = PlainSource.of(reader, stretch.end, buffers)
         at = reader.start(stretch.start)
-        kinds: tuple[int, ...] = PLAIN, COMPRESSED  # of the batches that may come next
+        # of the batches that may come next; with a limit all are gone through step by step
+        every: tuple[int, ...] = () if stretch.max_record_bytes is not None else (PLAIN, COMPRESSED)
+        kinds = every
         while at.position < stretch.end:
             left, goes_on = None, False
             for kind in kinds:
@@ -321,10 +325,23 @@ def _scan_stretch(
             yield from _scan_window(stretch, window, builder, buffers)
             if left is not None:
                 raise found_sound(left, at)
-            kinds = (PLAIN,) * window.ends_plain() + (COMPRESSED,) * window.ends_packed()
+            if every:
+                kinds = (PLAIN,) * window.ends_plain() + (COMPRESSED,) * window.ends_packed()
             at = window.behind()
         reader.check_unchanged(stretch.source)
         index.finish()
+
+
+def _check_records(window: Window, run: Payloads, limit: int) -> None:
+    """Raise RecordTooLargeError at the first record that is larger than its topic allows."""
+    rows = window.rows[run.first : run.end]
+    batch, number, size_bytes = first_above(run.buffer, run.bounds, rows, limit)
+    if batch >= 0:
+        problem = (
+            f"record {number} of the batch has {size_bytes} bytes, more than "
+            f"max.decompressed.message.bytes of its topic ({limit}): Kafka's cleaner stops there"
+        )
+        raise RecordTooLargeError(window.path, int(rows[batch, POSITION]), problem)
 
 
 def _scan_window(
@@ -338,6 +355,8 @@ def _scan_window(
     try:
         for run in payloads(window, buffers):
             yield from builder.add(stretch, window, run)
+            if stretch.max_record_bytes is not None:
+                _check_records(window, run, stretch.max_record_bytes)
     except CorruptFileError:
         check_checksums(window)  # what is wrong by its checksum is told as that
         raise

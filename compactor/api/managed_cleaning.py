@@ -106,6 +106,7 @@ def _settings(log: LogToClean) -> dict[str, str]:
         "delete.retention.ms": str(config.delete_retention_ms),
         "index.interval.bytes": str(config.index_interval_bytes),
         "max.compaction.lag.ms": str(config.max_compaction_lag_ms),
+        "max.decompressed.message.bytes": str(config.max_decompressed_message_bytes),
         "min.cleanable.dirty.ratio": str(config.min_cleanable_dirty_ratio),
         "min.compaction.lag.ms": str(config.min_compaction_lag_ms),
         "segment.bytes": str(config.segment_bytes),

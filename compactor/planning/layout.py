@@ -129,6 +129,7 @@ def stretches_of(
             hash_partition_bits=bits,
             aborted_file=aborted_file,
             legacy_expired=source.log_mtime_ns // NS_PER_MS <= plan.legacy_horizon_ms,
+            max_record_bytes=plan.max_record_bytes,
         )
         for g, sources in enumerate(sources_of(plan))
         for s, source in enumerate(sources)

@@ -4,7 +4,7 @@ from cleaner_jobs.plan import LogPlan
 from compactor.planning.candidate import Prepared
 from compactor.planning.segment_groups import SegmentLimits, group_segments
 from compactor.planning.selection import legacy_horizon_ms
-from storage.kafka_versions import last_kept_offset
+from storage.kafka_versions import last_kept_offset, record_limit
 
 
 def log_plan_of(log_id: int, prepared: Prepared) -> LogPlan:
@@ -42,5 +42,6 @@ def log_plan_of(log_id: int, prepared: Prepared) -> LogPlan:
         legacy_horizon_ms=legacy_horizon_ms(
             partition.segments, judgement.first_dirty.offset, config.delete_retention_ms
         ),
+        max_record_bytes=record_limit(judgement.kafka, config.max_decompressed_message_bytes),
         kept_end_offset=last_kept_offset(judgement.kafka, end, judgement.high_watermark),
     )

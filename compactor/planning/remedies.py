@@ -236,6 +236,11 @@ REMEDIES: Mapping[ReasonCode, RemedyOfAny] = {
         "stopped, and the broker fetches the log again.",
         briefly="start no broker; bring its files back from a backup",
     ),
+    ReasonCode.RECORD_TOO_LARGE: RemedyOfAny(
+        "Raise max.decompressed.message.bytes of its topic to the size that the reason names. With "
+        "--set max.decompressed.message.bytes=BYTES a run takes another limit for every topic.",
+        briefly="raise max.decompressed.message.bytes of its topic",
+    ),
     ReasonCode.NULL_KEYS: RemedyOfAny(
         "Look at some of them. If they are from before the topic was compacted, and may go: "
         "--drop-null-keys. Otherwise its cleanup.policy may not be what was meant.",

@@ -14,7 +14,8 @@ from compactor.round_report import LogReport, LogStatus
 
 NULL_KEYS = "null-keys"
 # What the log's own data says sets it aside; anything else is a failure to be looked into.
-_SET_ASIDE = ("corrupt", "unsupported", NULL_KEYS)
+_RECORD_TOO_LARGE = "record-too-large"
+_SET_ASIDE = ("corrupt", "unsupported", NULL_KEYS, _RECORD_TOO_LARGE)
 DATA_PROBLEMS = ("corrupt", "unsupported", "proof")  # nothing but another log would end otherwise
 
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
@@ -22,6 +23,7 @@ _CODES = {
     "corrupt": ReasonCode.DAMAGED,
     "unsupported": ReasonCode.UNSUPPORTED_FORMAT,
     NULL_KEYS: ReasonCode.NULL_KEYS,
+    _RECORD_TOO_LARGE: ReasonCode.RECORD_TOO_LARGE,
     "changed": ReasonCode.CHANGED_MEANWHILE,
     "io": ReasonCode.INPUT_OUTPUT,
     "work": ReasonCode.FAULTY_MACHINE,

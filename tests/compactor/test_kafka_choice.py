@@ -9,10 +9,12 @@ from compactor import api
 from compactor.command_line.cli import main
 from compactor.config import load_config
 from compactor.errors import ConfigError, RefusedError
+from storage.codecs.compression import Codec
 from storage.formats import checkpoint
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.test_cluster_settings import cluster, configured
 from tests.storage.log.test_cluster_metadata import A, batches, config, log, topic
+from tests.support.file_states import state_of
 from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
 
 NOW_MS = 1_000_000
@@ -160,3 +162,42 @@ def test_the_empty_last_batch_stays_as_that_kafka_keeps_it(
     assert [each.status for each in report.logs] == [api.LogStatus.CLEANED]
     assert segment.stat().st_size - before == (EMPTY_BATCH_BYTES if stays else 0)
     assert [use.choice.version.name for use in report.kafka] == [kafka]
+
+
+# of a record with a key of one byte and a value of 100: attributes, two deltas, length of the key,
+# the key, length of the value in two bytes, the value, number of headers
+RECORD_BYTES = 1 + 2 + 1 + 1 + 2 + 100 + 1
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.ZSTD])
+@pytest.mark.parametrize(
+    ("kafka", "limit", "is_obeyed"),
+    [
+        *((name, RECORD_BYTES, False) for name in ("4.1", "4.2", "4.3", "4.4")),
+        *((name, RECORD_BYTES - 1, False) for name in ("4.1", "4.3")),
+        *((name, RECORD_BYTES - 1, True) for name in ("4.2", "4.4")),
+    ],
+)
+def test_a_record_larger_than_the_topic_allows_sets_its_log_aside(
+    tmp_path: Path, codec: Codec, kafka: str, limit: int, is_obeyed: bool
+) -> None:
+    """V-4."""
+    large = Batch((Message(b"a", b"1", 1), Message(b"b", b"v" * 100, 1)), codec)
+    active = (Batch((Message(b"z", b"1", 3),)),)
+    build_log_dir(tmp_path, BuiltLog("t", 0, ((large,), (large,), active)))
+    before = state_of(tmp_path / "t-0")
+    rules = api.Rules(
+        topic_configs={"t": {"cleanup.policy": "compact", "max.decompressed.message.bytes": limit}},
+        as_of=NOW_MS,
+        any_clock=True,
+        kafka=kafka,
+    )
+    for _ in range(2):  # it is not remembered: the limit may be another by the next run
+        [found] = api.run([str(tmp_path)], rules, api.RunOptions(in_process=True)).logs
+        if codec is Codec.NONE or not is_obeyed:
+            assert (found.status, found.counts.dropped_superseded) == (api.LogStatus.CLEANED, 2)
+            return
+        assert found.status is api.LogStatus.SET_ASIDE
+        assert found.reason_code == "record-too-large"
+        assert f"record 1 of the batch has {RECORD_BYTES} bytes" in str(found.reason)
+        assert state_of(tmp_path / "t-0") == before

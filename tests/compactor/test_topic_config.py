@@ -21,6 +21,12 @@ remote.log.delete.on.disable remote.storage.enable retention.bytes retention.ms 
 segment.index.bytes segment.jitter.ms segment.ms unclean.leader.election.enable
 """.split()
 
+# LogConfig.configNames() of Kafka 4.4.0 has these as well.
+OF_4_4 = """
+errors.deadletterqueue.group.enable max.decompressed.message.bytes remote.copy.lag.bytes
+remote.copy.lag.ms
+""".split()
+
 # Name, default, least, most: from the same list; but segment.bytes goes below 1 MiB here.
 KAFKAS_NUMBERS = [
     ("compression.lz4.level", 9, 1, 17),
@@ -32,6 +38,7 @@ KAFKAS_NUMBERS = [
     ("index.interval.bytes", 4096, 0, MAX_INT),
     ("internal.segment.bytes", None, 1, MAX_INT),
     ("max.compaction.lag.ms", MAX_LONG, 1, MAX_LONG),
+    ("max.decompressed.message.bytes", 2147483639, 1, 2147483639),  # of 4.2.2 and 4.4.0
     ("max.message.bytes", 1048588, 0, MAX_INT),
     ("min.cleanable.dirty.ratio", 0.5, 0, 1),
     ("min.compaction.lag.ms", 0, 0, MAX_LONG),
@@ -45,7 +52,7 @@ KAFKAS_NUMBERS = [
 
 
 def test_every_name_of_kafka_is_known() -> None:
-    assert {*SETTINGS, *KNOWN_ELSEWHERE} >= {*KAFKAS_NAMES}
+    assert {*SETTINGS, *KNOWN_ELSEWHERE} >= {*KAFKAS_NAMES, *OF_4_4}
 
 
 @pytest.mark.parametrize(("name", "default", "least", "most"), KAFKAS_NUMBERS)

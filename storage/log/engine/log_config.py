@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from storage.codecs.compression import DEFAULT_LEVELS, Codec
+from storage.kafka_versions import NO_RECORD_LIMIT
 from storage.log.engine.errors import ConfigError
 
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -32,6 +33,7 @@ class LogConfig:
     flush_ms: int = _MAX_LONG
     index_interval_bytes: int = 4096
     max_compaction_lag_ms: int = _MAX_LONG
+    max_decompressed_message_bytes: int = NO_RECORD_LIMIT  # for a cleaner (V-4)
     max_message_bytes: int = 1024 * 1024 + 12
     message_timestamp_after_max_ms: int = 3_600_000
     message_timestamp_before_max_ms: int = _MAX_LONG
@@ -168,6 +170,7 @@ _READERS: dict[str, _Reader] = {
     "compression_zstd_level": _integer(-131072, 22),
     "flush_messages": _integer(1),
     "max_compaction_lag_ms": _integer(1),
+    "max_decompressed_message_bytes": _integer(1, NO_RECORD_LIMIT),
     "max_message_bytes": _integer(0, _MAX_INT),
     "message_timestamp_type": _one_of("CreateTime", "LogAppendTime"),
     "min_cleanable_dirty_ratio": _ratio,

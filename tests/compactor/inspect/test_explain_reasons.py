@@ -285,7 +285,12 @@ CASES: dict[ReasonCode, tuple[Callable[[Path], Explanation], str, str]] = {
 # what a run says of a log and `explain` cannot: the tests of rounds, plans and turns have them
 OF_RUNS = {
     *(ReasonCode.NOT_REVIEWED, ReasonCode.OVER_BUDGET, ReasonCode.NO_ROOM, ReasonCode.FAILED),
-    *(ReasonCode.UNSUPPORTED_FORMAT, ReasonCode.NULL_KEYS, ReasonCode.CHANGED_MEANWHILE),
+    *(
+        ReasonCode.UNSUPPORTED_FORMAT,
+        ReasonCode.NULL_KEYS,
+        ReasonCode.RECORD_TOO_LARGE,
+        ReasonCode.CHANGED_MEANWHILE,
+    ),
     *(ReasonCode.INPUT_OUTPUT, ReasonCode.FAULTY_MACHINE, ReasonCode.NOT_FINISHED),
 }
 OF_COMMANDS = {ReasonCode.LOG_DIRS_MISSING, ReasonCode.UNFIT_EXECUTOR}  # errors, and of no log
