@@ -6,7 +6,7 @@ Source: Kafka, KafkaConfig, DynamicBrokerConfig (precedence), LogManager.isStray
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -15,8 +15,22 @@ from compactor.broker_settings import Layer, known_values, layers_of
 from compactor.errors import ConfigError, RefusedError
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
-from compactor.settings_sources import Facts, Finding, State, contradiction_of, findings_of
-from compactor.topic_config import DELETE, MAX_INT, Setting, check_value
+from compactor.settings_sources import (
+    Facts,
+    Finding,
+    State,
+    contradiction_of,
+    findings_of,
+    kafka_of,
+)
+from compactor.topic_config import (
+    DELETE,
+    KNOWN_ELSEWHERE,
+    MAX_INT,
+    SETTINGS,
+    Setting,
+    check_value,
+)
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 from storage.formats import clean_shutdown, java_properties, meta_properties
@@ -24,7 +38,7 @@ from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, decode_uuid, encode_uuid
 from storage.formats.partition_metadata import read as read_partition_metadata
 from storage.formats.producer_snapshot import EXPIRATION_MS
-from storage.kafka_versions import NOBODY_SAYS, KafkaChoice, nobody_knows, of_broker
+from storage.kafka_versions import NOBODY_SAYS, KafkaChoice
 from storage.log.cluster_metadata import (
     CLUSTER_DEFAULT,
     METADATA_DIR,
@@ -75,6 +89,22 @@ class ClusterSettings:
         """What was set for a topic by itself."""
         raw = self.metadata.topic_configs.get(topic, {}) if self.metadata else {}
         return Layer(TOPICS_OWN, known_values(raw, f"topic {topic}"))
+
+    def without_effect(self, topic: str) -> dict[str, str]:
+        """Give what was set for a topic by itself and decides nothing here, as written."""
+        raw = self.metadata.topic_configs.get(topic, {}) if self.metadata else {}
+        return {name: value for name, value in raw.items() if name not in SETTINGS}
+
+    def unknown_settings(self, is_wanted: Callable[[str], bool]) -> Iterator[str]:
+        """Yield each setting of these topics that no Kafka that is known has, for people."""
+        found: dict[str, list[str]] = {}
+        for topic, raw in (self.metadata.topic_configs if self.metadata else {}).items():
+            for name in raw.keys() - SETTINGS.keys() - KNOWN_ELSEWHERE:
+                if is_wanted(topic):
+                    found.setdefault(name, []).append(topic)
+        for name, topics in sorted(found.items()):
+            more = f" and {len(topics) - 1:,} more topics" if topics[1:] else ""
+            yield f"{name} of {min(topics)}{more}"
 
     def why_unproven(self, partition: PartitionListing) -> Reason | None:
         """Say why the metadata log does not prove what the policy of a log is; None: it does."""
@@ -180,25 +210,8 @@ def read_cluster_settings(
         layers=(*kafkas, *layers_of(sources)),
         findings=findings,
         producer_id_expiration_ms=_producer_id_expiration_ms(sources),
-        kafka=_kafka(metadata, node_id, findings),
+        kafka=kafka_of(metadata, node_id, findings),
     )
-
-
-def _kafka(
-    metadata: ClusterMetadata | None, node_id: int | None, findings: Sequence[Finding]
-) -> KafkaChoice:
-    """Choose a version by the last registration of the broker, if its metadata log is believed."""
-    if metadata is None:
-        return nobody_knows("there is no metadata log")
-    doubt = next((each.text for each in findings if each.doubt is not None), None)
-    if doubt is not None:
-        return nobody_knows(doubt)
-    if node_id is None:
-        return nobody_knows("no meta.properties says which broker this is")
-    version = metadata.broker_versions.get(node_id)
-    if version is None:
-        return nobody_knows(f"{metadata.path} has no registration of broker {node_id} with one")
-    return of_broker(version, f"broker {node_id}, by its last registration in {metadata.path},")
 
 
 def _facts_of(path: str, log_dirs: Sequence[str], files: Files, now_ms: int) -> Facts:

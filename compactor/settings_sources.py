@@ -5,7 +5,7 @@ asks it. Before anything is removed from a log its `cleanup.policy` must be know
 that nothing contradicts. A test reads the table from the page and walks all of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
@@ -16,6 +16,7 @@ from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
+from storage.kafka_versions import KafkaChoice, nobody_knows, of_broker
 from storage.log.cluster_metadata import SNAPSHOT, ClusterMetadata
 from storage.log.log_dir import PartitionListing, last_batch_time_ms
 
@@ -182,6 +183,23 @@ def findings_of(facts: Facts) -> tuple[Finding, ...]:
         return (found,)
     torn = () if found is None else (found,)
     return (*torn, *_warnings(facts))
+
+
+def kafka_of(
+    metadata: ClusterMetadata | None, node_id: int | None, findings: Sequence[Finding]
+) -> KafkaChoice:
+    """Choose a version by the last registration of the broker, if its metadata log is believed."""
+    if metadata is None:
+        return nobody_knows("there is no metadata log")
+    doubt = next((each.text for each in findings if each.doubt is not None), None)
+    if doubt is not None:
+        return nobody_knows(doubt)
+    if node_id is None:
+        return nobody_knows("no meta.properties says which broker this is")
+    version = metadata.broker_versions.get(node_id)
+    if version is None:
+        return nobody_knows(f"{metadata.path} has no registration of broker {node_id} with one")
+    return of_broker(version, f"broker {node_id}, by its last registration in {metadata.path},")
 
 
 def _unread(facts: Facts) -> Finding | None:

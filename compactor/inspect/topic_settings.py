@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from compactor.cluster_settings import KAFKAS_DEFAULT
+from compactor.cluster_settings import KAFKAS_DEFAULT, TOPICS_OWN
 from compactor.config import Config
-from compactor.topic_config import SETTINGS, Value
+from compactor.topic_config import KNOWN_ELSEWHERE, SETTINGS, Value
 
 
 class ConfigEntry(NamedTuple):
@@ -14,6 +14,7 @@ class ConfigEntry(NamedTuple):
     name: str  # as `kafka-configs` has it
     value: Value  # a number, a text, true or false; of cleanup.policy its members
     source: str  # what set it, for people
+    is_known: bool = True  # a Kafka that is known has it
 
 
 class TopicConfiguration(NamedTuple):
@@ -33,8 +34,11 @@ def entries_of(config: Config, topic: str, everything: bool) -> Iterator[ConfigE
         for layer in config.layers(topic)
         for name, value in layer.values.items()
     }
-    for name in sorted(SETTINGS):
-        default = SETTINGS[name].default
+    own = {} if config.cluster is None else config.cluster.without_effect(topic)
+    for name, text in own.items():
+        found[name] = ConfigEntry(name, text, TOPICS_OWN, name in KNOWN_ELSEWHERE)
+    for name in sorted({*SETTINGS, *own}):
+        default = None if name in own else SETTINGS[name].default
         if name in found:
             yield found[name]
         elif everything and default is not None:

@@ -33,5 +33,6 @@ def merged(plans: Sequence[RoundPlan]) -> RoundPlan:
         are_all_log_dirs_known=all(plan.are_all_log_dirs_known for plan in plans),
         inventory=tuple(size for plan in plans for size in plan.inventory),
         brokers=tuple(name for plan in plans for name in plan.brokers),
+        unknown_settings=tuple(dict.fromkeys(s for p in plans for s in p.unknown_settings)),
         kafka=tuple(use for plan in plans for use in plan.kafka),
     )

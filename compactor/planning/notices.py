@@ -19,4 +19,7 @@ def notices_of(plan: RoundPlan) -> tuple[str, ...]:
     each = f"Each broker's logs are judged by themselves: {'; '.join(plan.brokers)}"
     brokers = (each,) if plan.brokers else ()
     unknown = () if plan.are_all_log_dirs_known else (ALL_LOG_DIRS,)
-    return (*brokers, *unknown, *ends, *plan.lasting) if plan.log_dirs else ()
+    settings: tuple[str, ...] = ()
+    if plan.unknown_settings:
+        settings = (f"Settings that are not known here: {', '.join(plan.unknown_settings)}",)
+    return (*brokers, *unknown, *ends, *settings, *plan.lasting) if plan.log_dirs else ()

@@ -68,6 +68,7 @@ class RoundPlan:
     inventory: tuple[LogSize, ...] = ()  # of every log that there is
     brokers: tuple[str, ...] = ()  # with their log directories, where there are several
     kafka: tuple[KafkaUse, ...] = ()  # whose answer is given, of each broker
+    unknown_settings: tuple[str, ...] = ()  # that were set for topics, for people
     lasting: tuple[str, ...] = ()  # notes of what earlier runs have warned of
 
 
@@ -109,7 +110,9 @@ def plan_as_asked(asked: Judging) -> RoundPlan:
         missing = list(_missing(asked, surveys))
         plan = _round_plan(asked.clock.now_ms, surveys, outcomes, missing)
         are_known = bool(registered_log_dirs(asked.config.cluster))
-        return replace(plan, are_all_log_dirs_known=are_known)
+        cluster, is_wanted = asked.config.cluster, asked.config.is_wanted
+        unknown = () if cluster is None else tuple(cluster.unknown_settings(is_wanted))
+        return replace(plan, are_all_log_dirs_known=are_known, unknown_settings=unknown)
 
 
 def _round_plan(

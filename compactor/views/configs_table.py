@@ -35,7 +35,9 @@ def _lines(topic: TopicConfiguration, names: int) -> Iterator[str]:
     for entry in topic.entries:
         value = printable(value_text(entry.value))
         blanks = " " * max(0, _USUAL_VALUE - cell_len(value))
-        yield f"  {entry.name:{names}}  {value}{blanks}  {printable(entry.source)}"
+        unknown = "" if entry.is_known else " (an unknown setting)"
+        name = printable(entry.name)
+        yield f"  {name:{names}}  {value}{blanks}  {printable(entry.source)}{unknown}"
 
 
 def configs_document(found: Sequence[TopicConfiguration]) -> JsonObject:
@@ -46,7 +48,11 @@ def configs_document(found: Sequence[TopicConfiguration]) -> JsonObject:
                 "is_deleted": topic.is_deleted,
                 "broker": topic.broker,
                 "settings": {
-                    entry.name: {"value": json_value(entry.value), "source": entry.source}
+                    entry.name: {
+                        "value": json_value(entry.value),
+                        "source": entry.source,
+                        "is_known": entry.is_known,
+                    }
                     for entry in topic.entries
                 },
             }

@@ -49,6 +49,7 @@ class LogDir(TypedDict):
 class Setting(TypedDict):
     value: Value
     source: str
+    is_known: NotRequired[bool]  # of `configs`: a Kafka that is known has it
 
 
 class Configuration(TypedDict):

@@ -19,6 +19,7 @@ from compactor.command_line.cli import main
 from compactor.config import Config, load_config
 from compactor.errors import ConfigError, RefusedError
 from compactor.exit_codes import UsageError
+from compactor.inspect.topic_settings import ConfigEntry
 from compactor.topic_config import Value
 from storage.files.local import LOCAL
 from storage.formats import meta_properties, partition_metadata
@@ -517,9 +518,13 @@ def test_configs_shows_every_topic_and_who_set_what(tmp_path: Path) -> None:
     data = cluster(tmp_path, topic("t", A), POLICY, config("later.than.today", "x"))
     (found,) = api.configs(str(data))
     assert (found.topic, found.is_deleted) == ("t", False)
-    assert found.entries == (("cleanup.policy", ("compact",), "the topic itself"),)
+    own = "the topic itself"
+    assert found.entries == (
+        ConfigEntry("cleanup.policy", ("compact",), own),
+        ConfigEntry("later.than.today", "x", own, is_known=False),
+    )
     (whole,) = api.configs(str(data), "t")
     assert len(whole.entries) > 20
-    assert ("segment.bytes", 1 << 30, "Kafka's default") in whole.entries
+    assert ConfigEntry("segment.bytes", 1 << 30, "Kafka's default") in whole.entries
     with pytest.raises(UsageError, match="none: there is no such topic"):
         api.configs(str(data), "none")

@@ -201,3 +201,27 @@ def test_a_record_larger_than_the_topic_allows_sets_its_log_aside(
         assert found.reason_code == "record-too-large"
         assert f"record 1 of the batch has {RECORD_BYTES} bytes" in str(found.reason)
         assert state_of(tmp_path / "t-0") == before
+
+
+def test_settings_of_a_later_kafka_are_shown_as_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = [config("remote.copy.lag.ms", "5"), config("quite.new", "on"), config("b.new", "1")]
+    compacted = config("cleanup.policy", "compact")
+    data = cluster(tmp_path, topic("t", A), compacted, *settings, registered(1, 33))
+    report = tmp_path / "configs.json"
+    assert main(["configs", str(data), "--report", str(report)]) == 0
+    out = capsys.readouterr().out
+    assert "remote.copy.lag.ms  5                 the topic itself\n" in out
+    assert "quite.new           on                the topic itself (an unknown setting)\n" in out
+    [found] = json.loads(report.read_text())["topics"]
+    assert {name: each["is_known"] for name, each in found["settings"].items()} == {
+        "b.new": False,
+        "cleanup.policy": True,
+        "quite.new": False,
+        "remote.copy.lag.ms": True,
+    }
+    notice = "Settings that are not known here: b.new of t, quite.new of t"
+    for words in (["plan", str(data)], ["explain", str(data), "t-0"]):
+        main([*words, "--report", str(tmp_path / "r.json")])
+        assert notice in json.loads((tmp_path / "r.json").read_text())["notices"]
