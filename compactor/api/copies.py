@@ -38,6 +38,7 @@ from storage.file_names import parse_partition_dir
 from storage.files.cloning import can_share, clone_directory, sync_file_system
 from storage.files.filesystem import exists
 from storage.files.freed_behind import wait_until_freed
+from storage.log.copy_marks import set_mark, take_mark
 
 OUTPUT = "--output"
 _FILE_BYTES = 4096  # that a file takes beside its length, at most
@@ -171,7 +172,7 @@ def copied(
             opened.callback(os.close, copies.synced_by[path])
         progress.copies = copies.paths
         for path in copies.paths:
-            files.make_directory(os.path.join(path, UNFINISHED))
+            set_mark(path, UNFINISHED, files)
         began, advance = time.monotonic(), adding_up(progress.advance)
         progress.stage(COPY_STAGE, sum(contents.size_bytes for contents in copies.contents))
         originals = zip(copies.contents, copies.paths, copies.missing_before, strict=True)
@@ -238,12 +239,11 @@ def _finish(
     """Bring a copy to disk, let brokers start there if they may, and leave its manifest."""
     files = copies.premises.files
     if manifest.why_not is not None:
-        files.make_directory(os.path.join(each.path, NO_BROKER))
+        set_mark(each.path, NO_BROKER, files)
     sync_file_system(copies.synced_by[each.path], each.path)
     write(each.path, manifest, files)
     files.sync_directory(each.path)
-    files.remove_directory(os.path.join(each.path, UNFINISHED))
-    files.sync_directory(each.path)
+    take_mark(each.path, UNFINISHED, files)
     return replace(
         planned,
         manifest=os.path.join(each.path, MANIFEST),

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 
 from compactor.api.places import in_place, is_log_dir
-from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED, require_whole
+from compactor.directory_state import MANIFEST, NO_BROKER, TEXT_FILE, UNFINISHED, require_whole
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.host.printable import counted
@@ -114,7 +114,8 @@ def _foreign_in(path: str) -> str | None:
         if entry.is_dir and not _may_be_ours(entry.name):
             return own
         for within in LOCAL.list_directory(own) if entry.is_dir else ():
-            if entry.name in _MARKS or within.is_dir or within.special:
+            is_text = entry.name not in _MARKS or within.name.removesuffix(".tmp") == TEXT_FILE
+            if not is_text or within.is_dir or within.special:
                 return os.path.join(own, within.name)
     return None
 

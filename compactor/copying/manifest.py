@@ -21,12 +21,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from compactor.copying.contents import Contents
-from compactor.directory_state import MANIFEST, DirectoryState, directory_state
 from compactor.errors import RefusedError
 from compactor.originals.kept_manifest import FileMark
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
+from storage.log.copy_marks import MANIFEST, DirectoryState, directory_state
 
 FORMAT, VERSION = "compactor-copy", 1
 
@@ -103,7 +103,7 @@ def lacking_in(contents: Contents, files: Files) -> tuple[dict[str, str], tuple[
     try:
         known = read(path, files)
     except FileNotFoundError as error:
-        if directory_state(path) is not DirectoryState.COPY_TO_KEEP:
+        if directory_state(path, files) is not DirectoryState.COPY_TO_KEEP:
             return {}, ()
         raise _unknown(f"{error.filename}: is not there") from error
     except CorruptFileError as error:

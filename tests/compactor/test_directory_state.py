@@ -19,6 +19,8 @@ from compactor.copying.manifest import Manifest, write
 from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from storage.files.local import LOCAL
 from storage.formats import clean_shutdown
+from storage.log import LogManager
+from storage.log.copy_marks import CopyMarkedError, set_mark, take_mark
 from tests.compactor.api.test_copies import METADATA, RULES, log_dir_in
 from tests.support.file_states import state_of
 from tests.support.local_command import Ended, run_command, use_local_rounds
@@ -50,7 +52,18 @@ READING = {
     "log read": LOG,
 }
 OF_NO_LOG_DIR = {"report", "log replay"}  # reports; a directory that is empty
-MARKS = pytest.mark.parametrize("mark", [UNFINISHED, NO_BROKER])
+WHY_NOT = "a manifest alone"  # the directory was lost on the way
+MARKS = pytest.mark.parametrize("mark", [UNFINISHED, NO_BROKER, WHY_NOT])
+LINKED = Manifest(
+    source="/original",
+    run_id="1",
+    version="1",
+    finished_at="2026-01-01T00:00:00Z",
+    why_not="it has links",
+    missing={},
+    not_wanted=(),
+    files=(),
+)
 
 
 def commands_of(command: Any, name: str = "") -> set[str]:
@@ -83,9 +96,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def marked(made: Path, mark: str) -> Iterator[Path]:
-    (made / "copy" / mark).mkdir()
+    if mark == WHY_NOT:
+        write(str(made / "copy"), LINKED, LOCAL)
+    else:
+        set_mark(str(made / "copy"), mark, LOCAL)
     yield made
-    (made / "copy" / mark).rmdir()
+    if mark != WHY_NOT:
+        take_mark(str(made / "copy"), mark, LOCAL)
     (made / "copy" / MANIFEST).unlink(missing_ok=True)
 
 
@@ -157,9 +174,8 @@ def test_what_was_never_finished_is_neither_copied_nor_compared_with(
     marked: Path, mark: str, tmp_path: Path
 ) -> None:
     copy, settings = str(marked / "copy"), ["--topic-configs", str(marked / "settings")]
-    why = Manifest("/original", "1", "1", "2026-01-01T00:00:00Z", "it has links", {}, (), ())
     if mark == NO_BROKER:  # always beside a manifest
-        write(copy, why, LOCAL)
+        write(copy, LINKED, LOCAL)
     copying = run_command("run", copy, "--output", tmp_path / "new", *settings, "--dry-run")
     comparing = run_command("verify", marked / "original", "--against", copy)
     is_refused = mark == UNFINISHED
@@ -172,8 +188,36 @@ def test_what_was_never_finished_is_neither_copied_nor_compared_with(
 
 @MARKS
 def test_a_log_that_is_moved_does_not_go_into_a_copy(marked: Path, mark: str) -> None:
-    assert (marked / "copy" / mark).is_dir()
+    assert (marked / "copy" / mark).is_dir() != (mark == WHY_NOT)
     before = state_of(marked)
     ended = run_command("log", "move", marked / "original", "orders-0", marked / "copy", "--yes")
     assert ended.code == 3, ended
     assert {n for n, s in state_of(marked).items() if before.get(n) != s} <= {"original/.lock"}
+
+
+@MARKS
+def test_a_log_manager_opens_no_copy(marked: Path, mark: str) -> None:
+    """Nor any other of its directories; their locks are given back."""
+    before = state_of(marked)
+    paths = [str(marked / "other"), str(marked / "copy")]
+    said = "never finished" if mark == UNFINISHED else "nobody is to change"
+    for _ in range(2):
+        with pytest.raises(CopyMarkedError, match=said) as caught:
+            LogManager(paths).start()
+        assert str(caught.value).endswith("Nothing was changed")
+    assert {n for n, s in state_of(marked).items() if before.get(n) != s} <= {
+        "copy/.lock", "other/.lock",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"why_not"'])
+def test_a_manifest_that_cannot_say_whether_a_broker_may_start_counts_as_one_that_forbids_it(
+    made: Path, text: str
+) -> None:
+    (made / "copy" / MANIFEST).write_text(text)
+    try:
+        ended = run_command(*words_of(made, "log roll", CHANGING["log roll"]))
+    finally:
+        (made / "copy" / MANIFEST).unlink()
+    assert ended.code == 3
+    assert "manifest is damaged" in " ".join(ended.error.split())

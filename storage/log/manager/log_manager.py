@@ -18,6 +18,7 @@ from typing import NamedTuple, Self
 from storage.collector import collector_paused
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
+from storage.log.copy_marks import require_may_change
 from storage.log.engine.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
 from storage.log.engine.log import Log
 from storage.log.engine.log_config import LogConfig
@@ -74,7 +75,7 @@ class LogManager:
 
         What cannot be read takes its directory offline. Any other error (a log whose end is
         damaged after a clean shutdown, one log in two directories) is raised, and everything is
-        let go of.
+        let go of. So is CopyMarkedError for a copy in which nothing may be changed.
         """
         if self._is_running:
             raise IllegalStateError("the log manager is running")
@@ -95,6 +96,7 @@ class LogManager:
                 files.make_directory(path)
             self._locks[path] = ExitStack()
             self._locks[path].enter_context(self._options.lock(path))
+            require_may_change(path, files)
         managed.directories = [LogDirectory(files, path, managed.pauses) for path in self._paths]
         loading = LogLoading(managed.options, managed.config_of, managed.found)
         with collector_paused():

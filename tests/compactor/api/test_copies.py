@@ -13,7 +13,7 @@ import pytest
 
 from compactor import api
 from compactor.copying.contents import contents_of
-from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
+from compactor.directory_state import MANIFEST, NO_BROKER, TEXT_FILE, UNFINISHED
 from compactor.exit_codes import ExitCode, exit_code_of_report
 from storage.file_names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, file_name, special_dir
 from storage.files import cloning, filesystem
@@ -197,7 +197,7 @@ def test_where_the_manifest_does_not_fit_the_copy_stays_unfinished(
 
     def full(path: str, data: bytes) -> None:
         if os.path.basename(path) == MANIFEST:
-            seen.append((copy / UNFINISHED).is_dir())
+            seen.append((copy / UNFINISHED / TEXT_FILE).is_file())
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         replace_file(path, data)
 
@@ -207,6 +207,33 @@ def test_where_the_manifest_does_not_fit_the_copy_stays_unfinished(
     assert seen == [True]
     assert (copy / UNFINISHED).is_dir()
     assert not (copy / MANIFEST).exists()
+
+
+def without_empty_directories(source: Path, target: Path) -> Path:
+    """What tools for object stores, and git, bring over."""
+    for path in source.rglob("*"):
+        if path.is_file():
+            (target / path.relative_to(source)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target / path.relative_to(source))
+    return target
+
+
+@pytest.mark.parametrize("without", ["nothing", NO_BROKER, MANIFEST])
+def test_a_mark_outlives_a_tool_that_leaves_empty_directories_out(
+    tmp_path: Path, without: str
+) -> None:
+    """The manifest is a mark as well, and each of the two is enough."""
+    logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
+    run(logs, copy, link=True)
+    moved = without_empty_directories(copy, tmp_path / "moved")
+    if without == NO_BROKER:
+        shutil.rmtree(moved / NO_BROKER)
+    elif without == MANIFEST:
+        (moved / MANIFEST).unlink()
+    before = state_of(moved)
+    with pytest.raises(api.RefusedError, match="a copy that nobody is to change"):
+        api.run([str(moved)], RULES, api.RunOptions(in_process=True))
+    assert {name: s for name, s in state_of(moved).items() if name != ".lock"} == before
 
 
 def test_a_manifest_says_nothing_of_a_copy_that_is_unfinished(tmp_path: Path) -> None:
@@ -362,7 +389,7 @@ def test_links_are_of_closed_segments_alone_and_keep_a_broker_away(tmp_path: Pat
     assert (copy / NO_BROKER).is_dir()
     assert report.copies[0].linked_bytes > 0
     copied = bytes_in(copy)
-    del copied[MANIFEST]
+    del copied[MANIFEST], copied[f"{NO_BROKER}/{TEXT_FILE}"]
     assert copied == in_place_of(logs)
 
 
