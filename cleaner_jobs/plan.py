@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from storage.files.files import Entry
 from storage.formats.segment import Segment
+from storage.kafka_versions import NEWEST, KafkaVersion
 
 if TYPE_CHECKING:  # with arrays, which a plan does without
     from storage.formats.txn_index import AbortedTxn
@@ -58,6 +59,7 @@ class LogPlan:
     limited_map_end_offset: int | None = None  # exclusive; None: the map took everything
     files: tuple[Entry, ...] = ()  # of the log, as they were when the round was planned
     legacy_horizon_ms: int = 0  # legacy tombstones go from segments no younger than that (C-6.1)
+    kafka: KafkaVersion = NEWEST  # whose answer is given
     max_record_bytes: int | None = None  # of a compressed batch, decompressed; None: no limit
     # an empty batch that ends there, exclusive, stays; None: where the round ends
     kept_end_offset: int | None = None

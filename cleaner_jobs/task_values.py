@@ -125,6 +125,7 @@ class Part(NamedTuple):
     empty_batches: int
     sections: tuple[Section, ...]
     legacy_batches: int = 0
+    codecs: int = 0  # of its batches: a bit for each, 1 << its id
 
 
 class Verdict(NamedTuple):

@@ -82,6 +82,8 @@ class ReasonCode(StrEnum):
         "What was read or written came out otherwise: memory or disk.",
     )
 
+    OTHER_CODEC = "other-codec", "A codec is of another build than that Kafka's: --exact-bytes."
+
     # what is in the files
     DAMAGED = "damaged", "A file breaks its format, or contradicts another."
     UNSUPPORTED_FORMAT = "unsupported-format", "A file is of a version, codec or kind not handled."

@@ -94,6 +94,7 @@ class PartBuilder:
         self._sections: list[Section] = []
         self._txn_batches: list[TxnBatches] = []
         self._log_bytes = self._batches = self._empty = self._tombstones = self._legacy = 0
+        self._codecs = 0  # a bit for each
 
     def open_for(self, stretch: Stretch) -> Iterator[Part]:
         """Yield the part at work if nothing of this stretch belongs to it."""
@@ -182,6 +183,7 @@ class PartBuilder:
                     heads=heads,
                 )
             )
+        self._codecs |= int(np.bitwise_or.reduce(1 << (rows[:, ATTRIBUTES] & CODEC_MASK)))
         self._log_bytes += end - start
         self._batches += len(rows)
         states = columns[3][before : self._columns.filled]
@@ -237,6 +239,7 @@ class PartBuilder:
             empty_batches=self._empty,
             sections=tuple(self._sections),
             legacy_batches=self._legacy,
+            codecs=self._codecs,
         )
         self._start()
 

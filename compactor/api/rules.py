@@ -56,6 +56,7 @@ class RunOptions:
     recover_first: bool = False  # after an unclean shutdown, which is refused otherwise
     fail_on_corrupt: bool = False  # end the run at damaged data, instead of setting its log aside
     retry: bool = False  # also try unchanged logs that earlier runs have set aside
+    exact_bytes: bool = False  # refuse where compressed bytes could be others than Kafka's
     drop_null_keys: bool = False  # also clean logs where most records to be removed have no key
     allowed_file_systems: tuple[str, ...] = ()  # where a lock may not exclude a broker elsewhere
     keep_originals: str | None = None  # directory for what is replaced or deleted, for `undo`

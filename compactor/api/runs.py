@@ -277,6 +277,7 @@ def _clean(
             map_capacity=options.map_capacity,
             run_id=run_id,
             originals=originals,
+            exact_bytes=options.exact_bytes,
             drop_null_keys=options.drop_null_keys,
             fail_on_corrupt=options.fail_on_corrupt,
             session=options.session,
@@ -301,7 +302,8 @@ def _clean(
                     progress.staged_is_left = left
                 raise
 
-        one_turn = options.dry_run or options.fail_on_corrupt  # which may end before any swap
+        may_refuse = options.fail_on_corrupt or options.exact_bytes  # which may end before any swap
+        one_turn = options.dry_run or may_refuse
         report = turn(plan) if one_turn else in_turns(asked.turns, plan, plan_anew, turn)
         return replace(report, originals=originals.report() if originals else None)
 

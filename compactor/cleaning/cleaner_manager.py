@@ -28,6 +28,7 @@ from cleaner_jobs.task_values import (
 from cleaner_jobs.tasks.heartbeat import wait_for_silence
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
+from compactor.cleaning.codec_builds import require_exact_bytes
 from compactor.cleaning.log_report import cleaned_groups, log_report
 from compactor.cleaning.null_keys import why_keys_are_missed
 from compactor.cleaning.proof import (
@@ -82,6 +83,7 @@ class RunSettings:
     map_capacity: int | None = None  # keys of a map, to stop where Kafka's cleaner would
     run_id: str = field(default_factory=lambda: secrets.token_hex(4))
     originals: "OriginalsKeeper | None" = None  # keeps what is replaced or deleted
+    exact_bytes: bool = False  # refuse where a codec is of another build than Kafka's
     drop_null_keys: bool = False  # though most of what would go has no key
     fail_on_corrupt: bool = False  # end the round at a log whose data is wrong, set none aside
     session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
@@ -240,6 +242,7 @@ def _clean(
         _prove_verdicts(stages)
     if not settings.drop_null_keys:
         _spare_null_keys(stages)
+    require_exact_bytes(stages.results(), settings.exact_bytes)
     if settings.fail_on_corrupt:  # every checksum was looked at
         _stop_if_corrupt(stages)
     swapped = _rewrite_and_swap(stages, settings, stopwatch, progress, to_its_end)

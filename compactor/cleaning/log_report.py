@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
+from compactor.cleaning.codec_builds import other_bytes
 from compactor.cleaning.stage_values import LogResult
 from compactor.cleaning.swapper import Swapped
 from compactor.host.printable import counted
@@ -91,6 +92,9 @@ def _notes(result: LogResult, swapped: Swapped) -> Iterator[str]:
             f"aborted transactions that are in no .txnindex: {unlisted:,}; "
             "their records are treated as committed, as by Kafka"
         )
+    if any(piece.batches_rebuilt for piece in result.rewritten):
+        for why in other_bytes(result.plan, result.parts):
+            yield f"the same records in other compressed bytes: {why}"
     if any(piece.legacy_emptied for piece in result.rewritten):
         yield LEGACY_EMPTIED_NOTE
     refused = sum(piece.refused for piece in result.rewritten)

@@ -15,6 +15,7 @@ from compactor.command_line import inspect_words, log_commands, look_commands, r
 from compactor.command_line.begin import begin
 from compactor.command_line.completion import show_script
 from compactor.command_line.given_once import Commands, GivenOnce
+from compactor.command_line.kafka_options import ExactBytes
 from compactor.command_line.options import (
     AllLogDirsGiven,
     AllowFileSystem,
@@ -222,6 +223,7 @@ def run(  # one parameter an option: this is how typer learns of them
     on_corrupt: CorruptPolicy = OnCorrupt.SET_ASIDE,
     wait: Wait = 0,
     retry: Retry = False,
+    exact_bytes: ExactBytes = False,
     drop_null_keys: DropNullKeys = False,
     allow_file_system: AllowFileSystem = None,
     keep_originals: KeepOriginals = None,
@@ -272,6 +274,7 @@ def run(  # one parameter an option: this is how typer learns of them
         on_corrupt=on_corrupt,
         wait_seconds=wait,
         retry=retry,
+        exact_bytes=exact_bytes,
         drop_null_keys=drop_null_keys,
         allowed_file_systems=tuple(allow_file_system or ()),
         keep_originals=keep_originals,

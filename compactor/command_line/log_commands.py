@@ -10,7 +10,8 @@ import typer
 
 from compactor.command_line import log_change_commands, log_look_commands
 from compactor.command_line.given_once import Commands, GivenOnce
-from compactor.command_line.options import Debug, Kafka
+from compactor.command_line.kafka_options import Kafka
+from compactor.command_line.options import Debug
 from compactor.command_line.requests import Format, ReplayArguments, Request
 
 app = typer.Typer(

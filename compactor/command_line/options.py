@@ -7,7 +7,6 @@ import typer
 
 from compactor.command_line.completion import directories, directories_or_logs
 from compactor.command_line.requests import DumpFormat, Format, OnCorrupt
-from storage.kafka_versions import BY_NAME
 
 LOGS, CONFIGURATION, OUTPUT, SPARK = "Logs", "Configuration", "Output", "Spark"
 
@@ -86,16 +85,6 @@ ServerProperties = Annotated[
         metavar="FILE",
         rich_help_panel=CONFIGURATION,
         help="the broker's server.properties, for its defaults of topics",
-    ),
-]
-Kafka = Annotated[
-    str | None,
-    typer.Option(
-        "--kafka",
-        metavar="|".join(BY_NAME),
-        rich_help_panel=CONFIGURATION,
-        help="give the answer of this Kafka; by default that of the broker's software, as the "
-        "metadata log says, else of the newest",
     ),
 ]
 AllLogDirsGiven = Annotated[

@@ -64,6 +64,7 @@ class RoundArguments:
     on_corrupt: OnCorrupt = OnCorrupt.SET_ASIDE
     wait_seconds: int = 0
     retry: bool = False
+    exact_bytes: bool = False
     drop_null_keys: bool = False
     allowed_file_systems: tuple[str, ...] = ()
     keep_originals: str | None = None

@@ -44,6 +44,7 @@ def _options_of(wanted: RoundArguments) -> api.RunOptions:
         fail_on_corrupt=wanted.on_corrupt is OnCorrupt.FAIL,
         wait_seconds=wanted.wait_seconds,
         retry=wanted.retry,
+        exact_bytes=wanted.exact_bytes,
         drop_null_keys=wanted.drop_null_keys,
         allowed_file_systems=wanted.allowed_file_systems,
         keep_originals=wanted.keep_originals,

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from compactor.command_line.kafka_options import Kafka
 from compactor.command_line.log_options import (
     LogDir,
     LogDryRun,
@@ -22,7 +23,6 @@ from compactor.command_line.options import (
     AllowFileSystem,
     Config,
     Debug,
-    Kafka,
     Metadata,
     NoMetadata,
     OutputFormat,

@@ -42,6 +42,7 @@ def log_plan_of(log_id: int, prepared: Prepared) -> LogPlan:
         legacy_horizon_ms=legacy_horizon_ms(
             partition.segments, judgement.first_dirty.offset, config.delete_retention_ms
         ),
+        kafka=judgement.kafka,
         max_record_bytes=record_limit(judgement.kafka, config.max_decompressed_message_bytes),
         kept_end_offset=last_kept_offset(judgement.kafka, end, judgement.high_watermark),
     )

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from compactor import api
 from compactor.command_line.cli import main
@@ -11,6 +12,7 @@ from compactor.config import load_config
 from compactor.errors import ConfigError, RefusedError
 from storage.codecs.compression import Codec
 from storage.formats import checkpoint
+from storage.kafka_versions import BY_NAME
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.test_cluster_settings import cluster, configured
 from tests.storage.log.test_cluster_metadata import A, batches, config, log, topic
@@ -225,3 +227,38 @@ def test_settings_of_a_later_kafka_are_shown_as_unknown(
     for words in (["plan", str(data)], ["explain", str(data), "t-0"]):
         main([*words, "--report", str(tmp_path / "r.json")])
         assert notice in json.loads((tmp_path / "r.json").read_text())["notices"]
+
+
+def other_zstd(kafka: str) -> bool:
+    return BY_NAME[kafka].codecs.zstd != ".".join(map(str, zstandard.ZSTD_VERSION))
+
+
+@pytest.mark.parametrize("kafka", ["4.3", "4.4"])  # of these one has the installed libzstd
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.ZSTD])
+def test_exact_bytes_are_refused_where_the_codec_is_of_another_build(
+    tmp_path: Path, codec: Codec, kafka: str
+) -> None:
+    """V-5."""
+    first = Batch((Message(b"a", b"1", 1), Message(b"b", b"1", 1)), codec)
+    second = Batch((Message(b"a", b"1", 1),), codec)
+    active = (Batch((Message(b"z", b"1", 3),)),)
+    build_log_dir(tmp_path, BuiltLog("t", 0, ((first,), (second,), active)))
+    before = state_of(tmp_path / "t-0")
+    rules = api.Rules(
+        topic_configs={"t": {"cleanup.policy": "compact"}},
+        as_of=NOW_MS,
+        any_clock=True,
+        kafka=kafka,
+    )
+    is_other = codec is Codec.ZSTD and other_zstd(kafka)
+    if is_other:
+        with pytest.raises(RefusedError, match=r"--exact-bytes: 1 log .*t-0.*: zstd of another"):
+            api.run([str(tmp_path)], rules, api.RunOptions(in_process=True, exact_bytes=True))
+        assert state_of(tmp_path / "t-0") == before
+    options = api.RunOptions(in_process=True, exact_bytes=not is_other)
+    report = api.run([str(tmp_path)], rules, options)
+    [found] = report.logs
+    assert found.status is api.LogStatus.CLEANED
+    notes = [note for note in found.notes if "other compressed bytes: zstd" in note]
+    assert len(notes) == is_other
+    assert report.warnings == ()  # so that --quiet says nothing

@@ -293,7 +293,8 @@ OF_RUNS = {
     ),
     *(ReasonCode.INPUT_OUTPUT, ReasonCode.FAULTY_MACHINE, ReasonCode.NOT_FINISHED),
 }
-OF_COMMANDS = {ReasonCode.LOG_DIRS_MISSING, ReasonCode.UNFIT_EXECUTOR}  # errors, and of no log
+# errors, and of no log
+OF_COMMANDS = {ReasonCode.LOG_DIRS_MISSING, ReasonCode.UNFIT_EXECUTOR, ReasonCode.OTHER_CODEC}
 ROOMS = ("planning", "cleaning", "retention")  # and cluster_settings: where a log gets its reason
 
 
