@@ -256,8 +256,8 @@ def _why_no_broker(copied_dir: CopiedLogDir) -> str | None:
     if copied_dir.missing:
         return f"{counted(len(copied_dir.missing), 'log')} could not be copied"
     if copied_dir.contents.not_wanted:
-        left_out = counted(len(copied_dir.contents.not_wanted), "log")
-        return f"{left_out} were left out, which a broker would make anew, and empty"
+        lacking = counted(len(copied_dir.contents.not_wanted), "log")
+        return f"it lacks {lacking}, which a broker would make anew, and empty"
     if copied_dir.is_linked:
         source = copied_dir.contents.path
         return f"its files are hard links to those of {source}, and a broker changes files in place"

@@ -282,7 +282,9 @@ def test_only_logs_of_compacted_topics_where_that_is_asked_for(tmp_path: Path) -
     assert ("events", 0) not in checkpoint.read(str(copy / checkpoint.REPLICATION))
     assert set(report.copies[0].not_wanted) == {"events-0", FUTURE, STRAY}
     assert json.loads((copy / MANIFEST).read_text())["may_broker_start"] is False
-    assert (copy / NO_BROKER).is_dir()  # it would make the logs that were left out anew, and empty
+    assert (copy / NO_BROKER).is_dir()
+    why = "it lacks 3 logs, which a broker would make anew, and empty"
+    assert json.loads((copy / MANIFEST).read_text())["why_not"] == why
     with pytest.raises(api.ConfigError, match="goes with --output"):
         run(logs, compacted_only=True)
 
