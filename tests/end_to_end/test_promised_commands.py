@@ -30,8 +30,6 @@ from tests.golden import broker_dirs
 from tests.support.command_process import PROJECT
 from tests.support.file_states import state_of
 
-pytestmark = pytest.mark.spark
-
 PAGE = Path(__file__).parents[2] / "docs" / "promises.md"
 NAMES = "run|plan|verify|explain|undo|recover|doctor|dump|inspect|configs|report|tables"
 COMMAND = re.compile(rf"`(?:compactor )?(?:{NAMES}|log \w+)(?: [^`]*)?`|`--[a-z]")
@@ -236,6 +234,7 @@ ELSEWHERE = {
     "a command that a message, a report or the page prints": "tests/printed_commands runs them",
     "memory and processors are what the control groups allow": "they cannot be set for a test",
     "an error of a cache": "test_first_use.py, on Spark",
+    "`--exact-bytes`, where a codec is of another build": "the build is that of the environment",
     "a user without a name": "test_nameless_user.py, here",
 }
 
@@ -275,6 +274,7 @@ def test_every_promise_that_names_a_command_is_here() -> None:
     assert [begin for begin in known if not any(row.startswith(begin) for row in rows)] == []
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("name", STORIES)
 def test_what_is_promised_is_kept(name: str, tmp_path: Path) -> None:
     story, shell = STORIES[name], Shell(tmp_path)
@@ -285,6 +285,7 @@ def test_what_is_promised_is_kept(name: str, tmp_path: Path) -> None:
         carry_out(shell, (first._replace(before=()), *rest))
 
 
+@pytest.mark.spark
 def test_a_copy_has_the_bytes_of_a_run_in_place(tmp_path: Path) -> None:
     """At one clock, by which horizons go."""
     shell, at = Shell(tmp_path), "--as-of 2026-11-27T00:00:00Z --any-clock"
@@ -303,6 +304,7 @@ def test_a_copy_has_the_bytes_of_a_run_in_place(tmp_path: Path) -> None:
     assert {name: data for name, data in copy.items() if name not in manifest} == own
 
 
+@pytest.mark.spark
 def test_a_run_is_undone(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     STOPPED(shell)
