@@ -24,7 +24,7 @@ from pathlib import Path
 
 from tests.conformance import fleet
 from tests.conformance.fleet import CheckedLog, Fleet, Kafkas
-from tests.oracle import compare, jars, kafka
+from tests.oracle import compare, jars, kafka, versions
 from tests.oracle.random_script import ScriptOptions, random_script
 
 PROJECT = Path(__file__).parents[2]
@@ -93,7 +93,8 @@ def check_fleet(
 
 
 def _check_round(built: Fleet, kinds: Kinds) -> tuple[bool, list[CheckedLog]]:
-    clean = partial(run_compactor, map_capacity=kinds.map_capacity)
+    kafkas = versions.chosen().name
+    clean = partial(run_compactor, map_capacity=kinds.map_capacity, kafka=kafkas)
     try:
         whole, checked = built.check(clean, built.root / "actual")
     except RoundFailedError as error:

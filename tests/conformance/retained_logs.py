@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from compactor.host.output import print_line
 from storage.formats import checkpoint
-from tests.oracle import kafka
+from tests.oracle import kafka, versions
 from tests.support.command_process import compactor
 
 T0_MS = 1_700_000_000_000
@@ -157,7 +157,7 @@ def main() -> int:
 
 def _run(log_dir: Path, configs: Path, now_ms: int) -> None:
     words = ["run", str(log_dir), "--topic-configs", str(configs), "--as-of", str(now_ms)]
-    words += ["--kafka", "4.3", "--any-clock", "--drop-null-keys"]
+    words += ["--kafka", versions.chosen().name, "--any-clock", "--drop-null-keys"]
     done = compactor(*words)
     if done.returncode:
         raise RuntimeError(f"compactor {' '.join(words)}:\n{done.stdout}{done.stderr}")

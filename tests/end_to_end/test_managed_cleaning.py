@@ -124,7 +124,8 @@ def test_logs_are_cleaned_beside_appends_and_reads(
     failed: list[BaseException] = []
     ended, reports = threading.Event(), list[api.CleaningReport]()
     own = api.RunOptions(session=spark)
-    cleaner = Announced(api.Cleaner(str(tmp_path / "work"), own, reports.append))
+    by_4_3 = api.Cleaner(str(tmp_path / "work"), own, reports.append, kafka="4.3")
+    cleaner = Announced(by_4_3)  # as the golden logs
     with BackgroundScheduler(failed.append) as scheduler:
         options = ManagerOptions(
             clock=lambda: NOW_MS,

@@ -11,6 +11,7 @@ from compactor.round_report import CleaningReport, LogReport
 from storage.files.files import Files
 from storage.log.engine.compiled import COMPILED
 from storage.log.manager.log_cleaner import LogCleaner
+from tests.oracle import versions
 
 
 def replayed(
@@ -49,7 +50,7 @@ def replay_in(
             on_report(report)
             wanted(report)
 
-        return cleaner_beside(log_dir, map_capacity, both, kafka="4.3")
+        return cleaner_beside(log_dir, map_capacity, both, kafka=versions.chosen().name)
 
     return Replay(files, log_dir, make_cleaner)
 

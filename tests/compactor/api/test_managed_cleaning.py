@@ -35,7 +35,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LogMana
         topic_settings=settings_of(names),
         intervals=BY_HAND,
     )
-    cleaner = api.Cleaner(str(tmp_path / "work"))
+    cleaner = api.Cleaner(str(tmp_path / "work"), kafka="4.3")  # which wrote the golden logs
     with LogManager([str(tmp_path / "data")], options, cleaner) as made:
         replicate(made, names)
         yield made
