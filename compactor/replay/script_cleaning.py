@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from compactor.planning.selection import first_dirty
+from compactor.reason_codes import ReasonCode
 from compactor.replay.script_errors import LogCleaningError, NotCleanedError
 from compactor.replay.script_values import Line, Values
 from compactor.round_report import CleaningReport, LogReport, LogStatus
@@ -19,7 +20,7 @@ from storage.formats import checkpoint, producer_snapshot
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine.batches import Batch
-from storage.log.engine.errors import IllegalArgumentError, LogError
+from storage.log.engine.errors import IllegalArgumentError, InvalidRecordError, LogError
 from storage.log.engine.log import Log
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_swap import CleanedGroup
@@ -57,6 +58,8 @@ class ScriptCleaning:
             report = reports[0].logs[0]
             if report.status is LogStatus.PASSED_OVER:
                 return {"cleaned": False}
+            if report.reason_code is ReasonCode.RECORD_TOO_LARGE:
+                raise InvalidRecordError(report.reason)
             if report.status is not LogStatus.CLEANED:
                 raise NotCleanedError(report.reason)
             return self._put_in_place(log, asked, done[0], report)

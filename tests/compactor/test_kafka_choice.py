@@ -262,3 +262,33 @@ def test_exact_bytes_are_refused_where_the_codec_is_of_another_build(
     notes = [note for note in found.notes if "other compressed bytes: zstd" in note]
     assert len(notes) == is_other
     assert report.warnings == ()  # so that --quiet says nothing
+
+
+@pytest.mark.parametrize("kafka", ["4.2", "4.4"])
+@pytest.mark.parametrize("limit", [107, 108])
+def test_the_limit_is_that_of_kafka_itself(
+    tmp_path: Path, kafka: str, limit: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """V-4: what the cleaners of 4.2.2 and 4.4.0 told of this script on both sides of the limit."""
+    two = [{"k": "a", "v": "1", "ts": 1}, {"k": "b", "v": "v" * 100, "ts": 1}]
+    append, roll = {"op": "append", "records": two}, {"op": "roll"}
+    settings = {
+        "cleanup.policy": "compact",
+        "compression.type": "gzip",
+        "min.cleanable.dirty.ratio": "0",
+        "max.decompressed.message.bytes": str(limit),
+    }
+    lines = [
+        *({"op": "settings", "follow_high_watermark": True}, {"op": "config", **settings}),
+        *({"op": "open"}, append, roll, append, roll),
+        *({"op": "append", "records": [{"k": "z", "v": "1", "ts": 1}]}, {"op": "clean"}),
+    ]
+    script = tmp_path / "script.jsonl"
+    script.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert main(["log", "replay", str(script), str(tmp_path / "log"), "--kafka", kafka]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    if limit < RECORD_BYTES:
+        assert found["error"] == "InvalidRecordException"
+        return
+    counted = {name: found["result"][name] for name in ("messages_read", "messages_written")}
+    assert counted == {"messages_read": 4, "messages_written": 2}
