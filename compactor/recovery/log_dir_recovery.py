@@ -14,10 +14,10 @@ business, as is `__cluster_metadata-0`.
 """
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.config import Config
@@ -30,8 +30,8 @@ from storage.errors import CorruptFileError, LogCompactionError
 from storage.file_names import DELETED, INDEX, LOG, SWAP, file_name, offset_of
 from storage.files.files import Files, size_of
 from storage.files.local import LOCAL
+from storage.files.overlay import OverlayFiles
 from storage.formats import checkpoint, clean_shutdown
-from storage.formats.checkpoint import TopicPartition
 from storage.log.log_dir import (
     is_of_file,
     is_unloadable,
@@ -78,6 +78,10 @@ class LogRecovery:
     @property
     def path(self) -> str:
         return os.path.join(self.log_dir, self.name)
+
+
+# looks at a log, by way of these files, and notes a problem
+Check = Callable[[Files, LogRecovery], LogRecovery]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,24 +138,23 @@ def recover_log_dir(
     directories, others = files.list_names(path)
     partitions = sorted(key for name in directories if (key := partition_of(name)) is not None)
     is_clean = clean_shutdown.CLEAN_SHUTDOWN in others
-    load = _loading(path, rules, is_clean, {topic for topic, _ in partitions}, files)
+    own = _own_rules(path, rules, is_clean, {topic for topic, _ in partitions}, files)
     removed = [name for name in (f"{c}{TEMPORARY}" for c in _REPLACED_FILES) if name in others]
     for name in removed:
         files.remove(os.path.join(path, name))
     as_kafka = rules is not None and rules.as_kafka
-    settle = _loadable if as_kafka else _settle
-    ends: Mapping[TopicPartition, RecordedEnd] = {}
-    if rules is not None:
-        ends = recorded_ends(path, files)
-    settled = [
-        _without_records(files, path, key, ends.get(key)) or settle(files, path, *key)
-        for key in partitions
-    ]
+    ends = recorded_ends(path, files)
+    settled = []
+    for key in partitions:
+        log = LogRecovery(log_dir=path, topic=key[0], partition=key[1])
+        missing = _without_records(files, log, ends.get(key))
+        settled.append(missing or _settle(files, log, None if as_kafka else own.check))
     threads = ThreadPoolExecutor(LOAD_THREADS)
     logs, is_half_done = [], False
     epoch = _take_mark_away(path, files) if as_kafka and is_clean else None
     try:
-        loaded = map(load, settled) if is_clean or rules is None else threads.map(load, settled)
+        at_once = threads.map if rules is not None and not is_clean else map
+        loaded = at_once(own.load, settled)
         for number, (before, log) in enumerate(zip(settled, loaded, strict=True)):
             is_half_done |= log.problem is not None and before.problem is None
             if log != LogRecovery(log_dir=path, topic=log.topic, partition=log.partition):
@@ -180,31 +183,40 @@ def _take_mark_away(path: str, files: Files) -> int | None:
     return epoch
 
 
-def _loading(
+class _OwnRules(NamedTuple):
+    """What is done to each log of a directory."""
+
+    check: Check  # before it is settled
+    load: Callable[[LogRecovery], LogRecovery]  # once it is settled
+
+
+def _own_rules(
     log_dir: str,
     rules: LoadRules | None,
     is_clean: bool,
     topics: Collection[str],
     files: Files,
-) -> Callable[[LogRecovery], LogRecovery]:
-    """What is done to a log once it is settled."""
+) -> _OwnRules:
+    check = _check_end if is_clean else _check_nothing
     if rules is None:
-        return lambda log: log
+        return _OwnRules(check, lambda log: log)
     if is_clean and not rules.as_kafka:
-        return lambda log: _check_end(files, log)
+        return _OwnRules(check, lambda log: _check_end(files, log))
     from compactor.recovery.logs_to_recover import LogsToRecover  # with kernels
 
     logs = LogsToRecover(log_dir, rules.config, rules.now_ms, topics, files)
     if rules.as_kafka:
-        return lambda log: log if log.problem else _load_as_kafka(log, logs, is_clean)
-    return lambda log: log if log.problem else _load(log, logs)
+        return _OwnRules(
+            check, lambda log: log if log.problem else _load_as_kafka(log, logs, is_clean)
+        )
+    return _OwnRules(
+        lambda seen, log: _check_recoverable(seen, log, logs),
+        lambda log: log if log.problem else _load(log, logs),
+    )
 
 
-def _without_records(
-    files: Files, log_dir: str, key: TopicPartition, end: RecordedEnd | None
-) -> LogRecovery | None:
+def _without_records(files: Files, log: LogRecovery, end: RecordedEnd | None) -> LogRecovery | None:
     """A log whose records are gone: its other files stay as they are. None for any other log."""
-    log = LogRecovery(log_dir=log_dir, topic=key[0], partition=key[1])
     if end is None:
         return None
     try:
@@ -214,6 +226,10 @@ def _without_records(
     if problem is None:
         return None
     return replace(log, problem=problem, reason_code=ReasonCode.LOG_MISSING)
+
+
+def _check_nothing(_: Files, log: LogRecovery) -> LogRecovery:
+    return log
 
 
 def _check_end(files: Files, log: LogRecovery) -> LogRecovery:
@@ -256,10 +272,8 @@ def _load_as_kafka(log: LogRecovery, logs: "LogsToRecover", is_clean: bool) -> L
 def _load(log: LogRecovery, logs: "LogsToRecover") -> LogRecovery:
     try:
         done = logs.recover(log.topic, log.partition)
-    except (CorruptFileError, LogChangedError) as error:
-        return replace(log, problem=str(error), reason_code=reason_code_of(error))
-    except OSError as error:
-        return _unreadable(log, error)
+    except (CorruptFileError, LogChangedError, OSError) as error:
+        return _set_aside(log, error)
     return replace(
         log,
         removed=(*log.removed, *done.removed),
@@ -268,9 +282,22 @@ def _load(log: LogRecovery, logs: "LogsToRecover") -> LogRecovery:
     )
 
 
-def _loadable(files: Files, log_dir: str, topic: str, partition: int) -> LogRecovery:
-    """A log to which nothing was done yet. Its problem: names that no broker can load."""
-    log = LogRecovery(log_dir=log_dir, topic=topic, partition=partition)
+def _check_recoverable(files: Files, log: LogRecovery, logs: "LogsToRecover") -> LogRecovery:
+    try:
+        logs.judge(log.topic, log.partition, files)
+    except (CorruptFileError, LogChangedError, OSError) as error:
+        return _set_aside(log, error)
+    return log
+
+
+def _set_aside(log: LogRecovery, error: LogCompactionError | OSError) -> LogRecovery:
+    if isinstance(error, OSError):
+        return _unreadable(log, error)
+    return replace(log, problem=str(error), reason_code=reason_code_of(error))
+
+
+def _why_not_loadable(files: Files, log: LogRecovery) -> LogRecovery:
+    """The log; its problem: names that no broker can load."""
     try:
         directories, names = files.list_names(log.path)
     except OSError as error:
@@ -284,28 +311,38 @@ def _loadable(files: Files, log_dir: str, topic: str, partition: int) -> LogReco
     return log
 
 
-def _settle(files: Files, log_dir: str, topic: str, partition: int) -> LogRecovery:
-    """Settle one partition."""
-    log = _loadable(files, log_dir, topic, partition)
-    if log.problem is not None:
+def _settle(files: Files, log: LogRecovery, check: Check | None) -> LogRecovery:
+    """Settle one partition, if nothing speaks against it and `check` finds no problem behind it.
+
+    check: None: it is loaded without being settled.
+    """
+    log = _why_not_loadable(files, log)
+    if log.problem is not None or check is None:
         return log
     try:
         names = files.list_names(log.path)[1]
         _require_no_use(files, log, names)
         decided = _decide(files, log.path, names)
+        if decided.steps:
+            checked = _check_settled(files, log, decided, check)
+            if checked.problem is not None:
+                return checked
         carry_out(files, log.path, decided.steps)
-    except CorruptFileError as error:
-        return replace(log, problem=str(error), reason_code=reason_code_of(error))
-    except OSError as error:
-        return _unreadable(log, error)
-    return LogRecovery(
-        log_dir=log_dir,
-        topic=topic,
-        partition=partition,
-        finished=decided.finished,
-        undone=decided.undone,
-        removed=decided.removed,
-    )
+    except (CorruptFileError, OSError) as error:
+        return _set_aside(log, error)
+    return replace(log, finished=decided.finished, undone=decided.undone, removed=decided.removed)
+
+
+def _check_settled(
+    files: Files, log: LogRecovery, decided: Settlement, check: Check
+) -> LogRecovery:
+    """Look at the log as it would be: one that is set aside then stays as it is, byte for byte."""
+    seen = OverlayFiles(files)
+    try:
+        carry_out(seen, log.path, decided.steps)
+        return check(seen, log)
+    finally:
+        seen.close()
 
 
 def _require_no_use(files: Files, log: LogRecovery, names: Collection[str]) -> None:

@@ -52,6 +52,12 @@ class LogsToRecover:
         done = put_in_place(found, facts.segment_index_bytes)
         return done._replace(rebuilt=(*done.rebuilt, *is_lowered))
 
+    def judge(self, topic: str, partition: int, files: Files) -> None:
+        """Raise as `recover` does, by way of these files. Nothing is changed."""
+        log = list_partition(self._path(topic, partition), topic, partition, files)
+        if log.segments:
+            recovered_log(log, self._facts(topic, partition))
+
     def load_as_kafka(self, topic: str, partition: int, is_clean: bool) -> LoadedAsKafka:
         """Do with a log whatever a broker does that starts and stops. LogError, OSError."""
         options = self._facts(topic, partition).options(self._files, is_clean)

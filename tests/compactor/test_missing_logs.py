@@ -245,3 +245,11 @@ def test_a_directory_that_need_not_be_here_is_not_missed(tmp_path: Path) -> None
 
 def test_a_directory_of_a_deleted_topic_is_not_missed(tmp_path: Path) -> None:
     assert not missing(without_directory(tmp_path, removal(A)))
+
+
+def test_a_run_leaves_what_is_left_of_such_a_log_byte_for_byte(tmp_path: Path) -> None:
+    data = without_logs(tmp_path)
+    before = {path.name: path.read_bytes() for path in (data / "t-0").iterdir()}
+    assert any(name.endswith(".index") for name in before)
+    ended(data, "run", "{data}", "--any-clock")
+    assert {path.name: path.read_bytes() for path in (data / "t-0").iterdir()} == before

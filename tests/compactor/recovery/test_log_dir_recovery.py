@@ -9,6 +9,7 @@ from compactor.recovery.log_dir_recovery import LogRecovery, recover_log_dir
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.files.local import LOCAL
 from storage.files.watched import Operation, WatchedFiles
+from storage.formats import checkpoint, clean_shutdown
 from tests.support.made_log import files_of, keyed, make_partition, write_segment
 
 
@@ -206,3 +207,31 @@ def test_half_a_checkpoint_of_the_log_directory_goes(tmp_path: Path) -> None:
         "orders-0",
         "somebody.tmp",
     ]
+
+
+def left_over(partition: Path) -> None:
+    """Files that settling removes."""
+    for left in (f"{4:020}.log.deleted", f"{7:020}.index", f"{4:020}.log.cleaned"):
+        (partition / left).write_bytes(b"")
+
+
+def test_a_log_whose_end_is_torn_after_a_clean_shutdown_is_left_as_it_is(tmp_path: Path) -> None:
+    """It is set aside: nothing of it is settled either, which may help whoever repairs it."""
+    root = log_dir(tmp_path)
+    left_over(root / "orders-0")
+    with (root / "orders-0" / file_name(20, LOG)).open("ab") as active:
+        active.write(b"torn")
+    assert_set_aside(root, f"{file_name(20, LOG)}, byte 0: ")
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_of_a_log_without_records_the_other_files_stay(tmp_path: Path, is_clean: bool) -> None:
+    """Also where a run settles, which recovers nothing else."""
+    root = log_dir(tmp_path)
+    left_over(root / "orders-0")
+    for path in (root / "orders-0").glob("*.log"):
+        path.unlink()
+    checkpoint.write(str(root / checkpoint.REPLICATION), {("orders", 0): 21})
+    if not is_clean:
+        (root / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    assert_set_aside(root, "its .log files are gone: ")

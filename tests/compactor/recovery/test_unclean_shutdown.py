@@ -499,3 +499,13 @@ def test_a_message_that_cannot_be_read_at_the_end_is_named_where_it_is(partition
     whole = log.read_bytes()
     log.write_bytes(whole + struct.pack(">q", 10) + UNREADABLE_WRAPPER[8:])
     assert_left(partition, log, len(whole), "header checksum")
+
+
+def test_what_is_set_aside_is_not_settled_either(partition: Path) -> None:
+    (partition / LEADER_EPOCH_CHECKPOINT).write_text("0\n2\n0 0\n")
+    for left in (f"{5:020}.log.deleted", f"{7:020}.index", f"{4:020}.log.cleaned"):
+        (partition / left).write_bytes(b"")
+    before = files_of(partition)
+    log = recover(partition)
+    assert log is not None and log.problem is not None
+    assert files_of(partition) == before
