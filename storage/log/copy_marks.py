@@ -27,7 +27,7 @@ UNFINISHED = "compactor-unfinished-copy"  # a directory, until the copy is whole
 NO_BROKER = "compactor-no-broker"  # a directory, in a copy that a broker must not work on
 TEXT_FILE = "README.txt"  # in each of them
 _TEXTS = {
-    UNFINISHED: "A copy of a Kafka log directory is being made here, by `compactor run --output`,\n"
+    UNFINISHED: "A copy of a Kafka log directory is being made here, by a run with --output,\n"
     "or was cut short. Logs may be missing or half written, and files may be hard links to\n"
     "those of the original. This directory keeps brokers from starting here.\n",
     NO_BROKER: "This is a copy of a Kafka log directory to look at: its files may be hard links\n"
