@@ -149,10 +149,11 @@ REMEDIES: Mapping[ReasonCode, RemedyOfAny] = {
         briefly=f"write its topic id into partition.metadata: {named('verify')} names it",
     ),
     ReasonCode.MOVING: RemedyOfAny(
-        "Start the broker and let it finish the move, or cancel it by --cancel in place of "
-        "--verify. This says how far it is:",
+        "Start the broker: it goes on with the move if the log itself is still beside its -future "
+        "directory. This says how far it is; --execute in place of --verify asks for the move "
+        "again, --cancel ends it:",
         reassignment,
-        briefly="start the broker, and let it finish the move",
+        briefly="start the broker: it goes on with the move if the log itself is still there",
     ),
     ReasonCode.CLOCK_BEHIND: RemedyOfAny(
         "Compare this machine's clock with the broker's, and look at --as-of if you gave it. If "
