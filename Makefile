@@ -37,13 +37,15 @@ setup: $(STAMP) $(STORAGE_STAMP) $(OLDER_CODECS_STAMP) ## install everything int
 demo: $(STAMP) ## write a log directory, and plan, dry-run, run and prove a compaction of it
 	$(PYTHON_OF_VENV) -m demo
 
-test: $(STAMP) test-storage ## run the tests on all cores, but not those of the targets below; CORES=0 for one process
-	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m 'not broker and not spark and not crash and not browser and not archive'
+test: $(STAMP) $(OLDER_CODECS_STAMP) test-storage ## run the tests on all cores, but not those of the targets below; CORES=0 for one process
+	.venv-kafka-4.3/bin/python -m pytest $(ON_ALL_CORES) -m 'older_codecs and not spark' tests/end_to_end tests/compactor/api
+	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m 'not broker and not spark and not crash and not browser and not archive and not older_codecs'
 	@echo 'Not run: tests that start Spark again and again (make test-spark), whatever needs Kafka or'
 	@echo 'goes through more than a sample: make lists the targets, CONTRIBUTING.md says which to run for what.'
 
-test-spark: $(STAMP) ## run the tests that start Spark: signals, kills, damaged input, a cluster, the demo
-	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m spark
+test-spark: $(STAMP) $(OLDER_CODECS_STAMP) ## run the tests that start Spark: signals, kills, damaged input, a cluster, the demo
+	.venv-kafka-4.3/bin/python -m pytest -m 'older_codecs and spark' tests/end_to_end
+	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m 'spark and not older_codecs'
 
 test-storage: $(STORAGE_STAMP) ## run the tests that prove that storage needs no Spark
 	.venv-storage/bin/python -m pytest -p no:cacheprovider -q tests/without_spark

@@ -41,7 +41,7 @@ from airflow.sdk.exceptions import (
 
 _SHOWN_LOGS = 20
 _AT_WORK = ("lock-held", "broker-running")
-_WITHOUT_REPORT = ("dump", "log")  # the first word of each command that has no --report
+_WITHOUT_REPORT = ("dump", "log move", "log offsets", "log read", "log replay")
 _FOLDER = "compactor-airflow-"
 _STALE_AFTER = timedelta(days=7)  # longer than any task runs
 _BAD_LOGS = ("failed", "set-aside")
@@ -99,7 +99,7 @@ class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without 
         _remove_stale_folders()
         with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
             words, report = self._words(), self.report or os.path.join(folder, "report.json")
-            if _list(self.command)[0] not in _WITHOUT_REPORT:
+            if " ".join(_list(self.command)) not in _WITHOUT_REPORT:
                 words += ["--report", report]
             code, summary = self._run(words)
             if code == 3 and summary.get("reason_code") in _AT_WORK:

@@ -102,12 +102,12 @@ def test_the_airflow_operator_knows_which_commands_have_no_report() -> None:
         if isinstance(found, ast.Assign) and ast.unparse(found.targets[0]) == "_WITHOUT_REPORT"
     )
     command: Any = typer.main.get_command(app)
-    log_dir_commands = set(command.commands) - {"completion"}  # it works on no log directory
-    with_report = {
+    parts = {f"log {name}": part for name, part in command.commands["log"].commands.items()}
+    commands = command.commands | parts
+    about_log_dirs = commands.keys() - {"completion", "log"}
+    without = {
         name
-        for name in log_dir_commands
-        if any("--report" in parameter.opts for parameter in command.commands[name].params)
+        for name in about_log_dirs
+        if not any("--report" in parameter.opts for parameter in commands[name].params)
     }
-    assert log_dir_commands - with_report == set(known)
-    parts = command.commands["log"].commands.values()
-    assert not any("--report" in parameter.opts for part in parts for parameter in part.params)
+    assert without == set(known)

@@ -15,7 +15,7 @@ from compactor.directory_state import require_may_change
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import above, below, near_path
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE
-from storage.file_names import LOG, parse_partition_dir
+from storage.file_names import LOG, offset_of, parse_partition_dir
 from storage.files.backends import require_in_place
 from storage.files.filesystem import exists, is_directory
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -151,9 +151,13 @@ def _is_partition(path: str, name: str) -> bool:
         return False
     try:
         with os.scandir(os.path.join(path, name)) as entries:
-            return any(e.name.endswith(LOG) or e.name in _PARTITION_FILES for e in entries)
+            return any(_is_of_log(entry.name) for entry in entries)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return False
+
+
+def _is_of_log(name: str) -> bool:
+    return name in _PARTITION_FILES or (name.endswith(LOG) and offset_of(name) is not None)
 
 
 def _why_not_log_dir(path: str, names: list[str]) -> str:

@@ -76,7 +76,9 @@ def compactor(command: str, *operands: str, options: Sequence[str] = ()) -> str:
         operands: log directories and names, in their order.
         options: its own; those that were typed do not stand beside one of the same name.
     """
-    about = (*_OF_SETTINGS, *_OF_ROUNDS) if command in _ROUNDS else _OF_SETTINGS
+    about: Sequence[str] = (*_OF_SETTINGS, *_OF_ROUNDS) if command in _ROUNDS else _OF_SETTINGS
+    if command == "verify" and "--against" not in options:
+        about = ()  # it refuses settings, which only a comparison needs
     return _spelled(_words(command, operands, options, lambda name: name in about))
 
 

@@ -12,9 +12,9 @@ class ConfigEntry(NamedTuple):
     """One setting of a topic."""
 
     name: str  # as `kafka-configs` has it
-    value: Value  # a number, a text, true or false; of cleanup.policy its members
+    value: Value | None  # of cleanup.policy its members; None: not shown, as of a secret
     source: str  # what set it, for people
-    is_known: bool = True  # a Kafka that is known has it
+    is_known: bool = True  # a Kafka that is known has it; else its value may be a secret
 
 
 class TopicConfiguration(NamedTuple):
@@ -36,7 +36,8 @@ def entries_of(config: Config, topic: str, everything: bool) -> Iterator[ConfigE
     }
     own = {} if config.cluster is None else config.cluster.without_effect(topic)
     for name, text in own.items():
-        found[name] = ConfigEntry(name, text, TOPICS_OWN, name in KNOWN_ELSEWHERE)
+        is_known = name in KNOWN_ELSEWHERE
+        found[name] = ConfigEntry(name, text if is_known else None, TOPICS_OWN, is_known)
     for name in sorted({*SETTINGS, *own}):
         default = None if name in own else SETTINGS[name].default
         if name in found:

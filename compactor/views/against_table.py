@@ -65,8 +65,8 @@ def _notes(found: Comparison) -> list[str]:
         if p.is_cut_short and any(p.gone.values())
     ]
     notes += [
-        f"{p.name}: delete horizons of {p.unreported_moments:,} moments stand in no report, as of "
-        "a broker's cleaner or a run that was killed"
+        f"{p.name}: no report has {counted(p.unreported_moments, 'delete horizon')} that a "
+        "cleaning set since: a broker's cleaner did, or a run that was killed"
         for p in found.partitions
         if p.unreported_moments
     ]

@@ -33,9 +33,9 @@ def _lines(topic: TopicConfiguration, names: int) -> Iterator[str]:
     if not topic.entries:
         yield "  nothing is known of it"
     for entry in topic.entries:
-        value = printable(value_text(entry.value))
+        value = "" if entry.value is None else printable(value_text(entry.value))
         blanks = " " * max(0, _USUAL_VALUE - cell_len(value))
-        unknown = "" if entry.is_known else " (an unknown setting)"
+        unknown = "" if entry.is_known else " (unknown: its value is not shown)"
         name = printable(entry.name)
         yield f"  {name:{names}}  {value}{blanks}  {printable(entry.source)}{unknown}"
 
@@ -49,7 +49,7 @@ def configs_document(found: Sequence[TopicConfiguration]) -> JsonObject:
                 "broker": topic.broker,
                 "settings": {
                     entry.name: {
-                        "value": json_value(entry.value),
+                        "value": None if entry.value is None else json_value(entry.value),
                         "source": entry.source,
                         "is_known": entry.is_known,
                     }

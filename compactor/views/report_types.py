@@ -47,7 +47,7 @@ class LogDir(TypedDict):
 
 
 class Setting(TypedDict):
-    value: Value
+    value: Value | None  # None: of an unknown setting, which may be a secret
     source: str
     is_known: NotRequired[bool]  # of `configs`: a Kafka that is known has it
 

@@ -215,7 +215,10 @@ def test_settings_of_a_later_kafka_are_shown_as_unknown(
     assert main(["configs", str(data), "--report", str(report)]) == 0
     out = capsys.readouterr().out
     assert "remote.copy.lag.ms  5                 the topic itself\n" in out
-    assert "quite.new           on                the topic itself (an unknown setting)\n" in out
+    assert (
+        "quite.new                             the topic itself (unknown: its value is not shown)\n"
+        in out
+    )
     [found] = json.loads(report.read_text())["topics"]
     assert {name: each["is_known"] for name, each in found["settings"].items()} == {
         "b.new": False,

@@ -77,7 +77,7 @@ def test_what_was_set_aside_and_has_changed_is_tried_again(data: Path) -> None:
 
 def test_a_plan_of_an_older_version_is_refused_in_words(data: Path) -> None:
     path = str(data / "plan.json")
-    expected = f"{path}: says nothing of 'expected': it is damaged, or an older version saved it"
+    expected = f"{path}: is a plan of version 1, made by 0.1.0; this compactor takes version 2"
     with pytest.raises(ConfigError) as raised:
         api.run([], options=api.RunOptions(plan=path))
-    assert str(raised.value) == f"{expected}: plan again"
+    assert str(raised.value) == f"{expected}: plan again with it"

@@ -17,6 +17,7 @@ from tests.conformance.random_logs import run_compactor
 from tests.golden import corpora
 from tests.support.local_round import NoProgress
 
+pytestmark = pytest.mark.older_codecs
 DAY_MS = 86_400_000  # Kafka's default of delete.retention.ms
 Outcome = tuple[list[str], dict[str, CheckedLog]]
 

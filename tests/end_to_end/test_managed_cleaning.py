@@ -116,6 +116,7 @@ def append_to(logs: Sequence[Log], appended: dict[str, list[int]]) -> None:
     time.sleep(0.02)  # or active segments would be full before the round ends
 
 
+@pytest.mark.older_codecs
 def test_logs_are_cleaned_beside_appends_and_reads(
     spark: SparkSession, data: Path, tmp_path: Path, names: list[str]
 ) -> None:

@@ -41,6 +41,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LogMana
         yield made
 
 
+@pytest.mark.older_codecs
 def test_what_a_manager_has_cleaned_has_kafkas_bytes(manager: LogManager, tmp_path: Path) -> None:
     """C-15.1, of logs that are open; and the checkpoint says so."""
     assert sorted(manager.clean_logs()) == sorted(manager.logs)
