@@ -148,16 +148,26 @@ def _high_watermark(
     return survey.high_watermarks[key], checkpoint.REPLICATION
 
 
-def conflicts(surveys: Sequence[LogDirSurvey]) -> dict[TopicPartition, str]:
-    """Give the partitions that stand in more than one log directory, and where."""
-    places: dict[TopicPartition, list[str]] = {}
+def conflicts(
+    surveys: Sequence[LogDirSurvey], is_stray: Callable[[PartitionListing], bool]
+) -> dict[TopicPartition, str]:
+    """Give the partitions that stand in more than one log directory, and where.
+
+    is_stray: whether a log is known to be of an earlier topic of its name: a broker renames it.
+    """
+    places: dict[TopicPartition, list[tuple[str, PartitionListing]]] = {}
     for survey in surveys:
-        for partition in survey.listing.partitions:
-            places.setdefault((partition.topic, partition.partition), []).append(survey.path)
+        for found in survey.listing.partitions:
+            places.setdefault((found.topic, found.partition), []).append((survey.path, found))
+    known = {
+        key: [path for path, found in logs if not is_stray(found)]
+        for key, logs in places.items()
+        if len(logs) > 1
+    }
     return {
         key: f"is in {_and(paths)}: a broker would not start with both, unless their topic ids "
         "differ: then it renames one to -stray"
-        for key, paths in places.items()
+        for key, paths in known.items()
         if len(paths) > 1
     }
 

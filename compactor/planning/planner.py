@@ -42,11 +42,11 @@ class Planner:
         problems: Mapping[str, str],
     ) -> None:
         self._config, self._clock, self._problems = config, clock, problems
-        self._conflicts = log_dir_survey.conflicts(surveys)
+        self._cluster = config.cluster
+        self._conflicts = log_dir_survey.conflicts(surveys, self._is_stray)
         self._moves = log_dir_survey.moves(surveys)
         self._stray_entries = log_dir_survey.stray_entries(surveys)
         self._topics: dict[str, TopicConfig] = {}
-        self._cluster = config.cluster
 
     def outcome(self, partition: PartitionListing, survey: LogDirSurvey) -> PartitionOutcome:
         """Take a log or say why not. Only what concerns more than this log is raised."""
@@ -70,6 +70,15 @@ class Planner:
             text = f"{error.filename}: {error.strerror}"
             refusal = Refusal(Reason(ReasonCode.UNREADABLE, text))
         return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
+
+    def _is_stray(self, partition: PartitionListing) -> bool:
+        if self._cluster is None:
+            return False
+        try:
+            another = self._cluster.why_of_another_topic(partition)
+        except (CorruptFileError, OSError):
+            return False  # nobody knows; the log itself is set aside for it
+        return another is not None and another.code is ReasonCode.TOPIC_ID_MISMATCH
 
     def _topic(self, name: str) -> TopicConfig:
         if name not in self._topics:

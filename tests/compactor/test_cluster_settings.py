@@ -195,6 +195,29 @@ def test_a_compacted_topic_is_planned_without_any_configuration(tmp_path: Path) 
     assert [(log.topic, log.partition) for log in found.round_plan.logs] == [("t", 0)]
 
 
+@pytest.mark.parametrize("id_beside", [OTHER, A, None])
+def test_of_one_log_in_two_directories_that_of_an_earlier_topic_is_a_stray(
+    tmp_path: Path, id_beside: UUID | None
+) -> None:
+    """A broker renames it and goes on with the other, which is cleaned; where both may be the
+    topic's, neither is."""
+    data, beside = cluster(tmp_path, topic("t", A), POLICY), tmp_path / "beside"
+    build(beside, Shape("t"))
+    identify(beside, 1, B)
+    path = beside / "t-0" / "partition.metadata"
+    path.unlink(missing_ok=True)
+    if id_beside is not None:
+        partition_metadata.write(str(path), PartitionMetadata(0, id_beside))
+    found = api.plan([str(data), str(beside)], api.Rules(as_of=NOW_MS, any_clock=True)).round_plan
+    left = [(r.log_dir, r.reason_code) for r in found.not_cleaned if r.topic == "t"]
+    if id_beside == OTHER:
+        assert [log.log_dir for log in found.logs] == [str(data)]
+        assert left == [(str(beside), "topic-id-mismatch")]
+    else:
+        assert found.logs == ()
+        assert left == [(str(each), "in-two-log-dirs") for each in sorted([data, beside])]
+
+
 def stale_file(tmp_path: Path, **values: str) -> str:
     named = {name.replace("_", "."): value for name, value in values.items()}
     path = tmp_path / "topics.json"
@@ -521,7 +544,7 @@ def test_configs_shows_every_topic_and_who_set_what(tmp_path: Path) -> None:
     own = "the topic itself"
     assert found.entries == (
         ConfigEntry("cleanup.policy", ("compact",), own),
-        ConfigEntry("later.than.today", "x", own, is_known=False),
+        ConfigEntry("later.than.today", None, own, is_known=False),
     )
     (whole,) = api.configs(str(data), "t")
     assert len(whole.entries) > 20

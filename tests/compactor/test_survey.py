@@ -135,7 +135,7 @@ def test_an_unreadable_checkpoint_spoils_its_directory(tmp_path: Path) -> None:
 
 def test_a_log_that_two_directories_have_is_in_conflict(tmp_path: Path) -> None:
     one, other = build(tmp_path / "1"), build(tmp_path / "2")
-    found = conflicts(survey_log_dirs([one, other]))
+    found = conflicts(survey_log_dirs([one, other]), lambda _: False)
     problem = "a broker would not start with both, unless their topic ids differ: then it renames"
     assert found == {("t", 0): f"is in {one} and {other}: {problem} one to -stray"}
 
@@ -146,7 +146,7 @@ def test_a_checkpoint_entry_in_two_directories_is_stray_in_one(tmp_path: Path) -
     other = build(tmp_path / "2", Shape("u"))
     clean_up_to(tmp_path / "1", ("t", 0, 2), ("v", 0, 2))
     clean_up_to(tmp_path / "2", ("t", 0, 2), ("u", 0, 2), ("gone", 0, 2))
-    assert conflicts(survey_log_dirs([one, other])) == {}
+    assert conflicts(survey_log_dirs([one, other]), lambda _: False) == {}
     assert stray_entries(survey_log_dirs([one, other])) == {("t", 0): {other: 2}}
 
 
@@ -160,7 +160,7 @@ def test_a_checkpoint_entry_in_another_directory_is_stray(tmp_path: Path) -> Non
 def test_directories_without_anything_in_common_have_no_conflicts(tmp_path: Path) -> None:
     one, other = build(tmp_path / "1"), build(tmp_path / "2", Shape("t", 1))
     clean_up_to(tmp_path / "1", ("t", 0, 2))
-    assert conflicts(survey_log_dirs([one, other])) == {}
+    assert conflicts(survey_log_dirs([one, other]), lambda _: False) == {}
 
 
 def test_the_largest_timestamp_is_the_last_of_the_time_index(tmp_path: Path) -> None:
