@@ -160,10 +160,15 @@ def _partitions(admin: AdminClient) -> dict[str, int]:
 
 
 def _ours(told: Told, data: Path) -> dict[str, dict[str, str]]:
+    """Of the settings that this broker has: other Kafkas have more."""
     rules = Rules(server_properties=str(told.home / "server.properties"))
     return {
-        name: {e.name: _text(e.value) for e in api.configs(str(data), name, rules)[0].entries}
-        for name in told.settings
+        name: {
+            entry.name: _text(entry.value)
+            for entry in api.configs(str(data), name, rules)[0].entries
+            if entry.name in values
+        }
+        for name, values in told.settings.items()
     }
 
 

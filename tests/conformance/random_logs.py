@@ -126,6 +126,9 @@ def _summary(checked: Sequence[CheckedLog], logs: int, seconds: float) -> str:
     where_kafka_failed = [v for v in checked if v.kafkas is Kafkas.FAILED]
     ours = sum(not v.untouched for v in where_kafka_failed)
     extra = f"; of those that Kafka failed on, ours cleaned {ours}" if where_kafka_failed else ""
+    lacking = sum(log.lacks_segment for log in checked)
+    if lacking:
+        extra += f"; {lacking} set aside by ours, since a segment seems to be missing"
     passed = sum(not log.problems for log in checked)
     head = f"{seconds:.0f} s; by Kafka: {by_kafka or 'nothing'}{extra}"
     unbuilt = logs - len(checked)
