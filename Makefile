@@ -38,7 +38,7 @@ demo: $(STAMP) ## write a log directory, and plan, dry-run, run and prove a comp
 	$(PYTHON_OF_VENV) -m demo
 
 test: $(STAMP) $(OLDER_CODECS_STAMP) test-storage ## run the tests on all cores, but not those of the targets below; CORES=0 for one process
-	.venv-kafka-4.3/bin/python -m pytest $(ON_ALL_CORES) -m 'older_codecs and not spark' tests/end_to_end tests/compactor/api tests/damage
+	.venv-kafka-4.3/bin/python -m pytest $(ON_ALL_CORES) -m 'older_codecs and not spark' tests/end_to_end tests/compactor/api
 	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m 'not broker and not spark and not crash and not browser and not archive and not older_codecs'
 	@echo 'Not run: tests that start Spark again and again (make test-spark), whatever needs Kafka or'
 	@echo 'goes through more than a sample: make lists the targets, CONTRIBUTING.md says which to run for what.'

@@ -39,7 +39,6 @@ def test_every_byte_of_every_codec_and_format_is_among_them() -> None:
     assert formats == legacy | {(2, codec) for codec in range(5)}
 
 
-@pytest.mark.older_codecs
 def test_a_sound_log_becomes_what_kafka_makes_of_it(local: LocalRound, tmp_path: Path) -> None:
     cases = [Case(source, FIRST, "nothing", lambda data: data) for source in all_sound()]
     found = endings(cases, local, tmp_path / "logs")

@@ -3,11 +3,12 @@
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from compactor.config import Config, load_config
+from compactor.config import Config, kafka_choice, load_config
 from storage.formats import checkpoint, clean_shutdown
 from tests.golden import corpora
 from tests.oracle.compare import checkpoint_entries
@@ -71,6 +72,7 @@ def write_copies(root: Path, logs: Mapping[str, GoldenLog]) -> None:
 
 
 def config_of(logs: Mapping[str, GoldenLog], path: Path) -> Config:
-    """The configuration of their topics, which is written to path."""
+    """The configuration of their topics, which is written to path, and the Kafka that cleaned."""
     path.write_text(json.dumps({topic_of(name): log.config for name, log in logs.items()}))
-    return load_config(None, str(path))
+    config = load_config(None, str(path))
+    return replace(config, kafka=kafka_choice("4.3", "the golden logs"))
