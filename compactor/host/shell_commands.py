@@ -76,9 +76,7 @@ def compactor(command: str, *operands: str, options: Sequence[str] = ()) -> str:
         operands: log directories and names, in their order.
         options: its own; those that were typed do not stand beside one of the same name.
     """
-    about: Sequence[str] = (*_OF_SETTINGS, *_OF_ROUNDS) if command in _ROUNDS else _OF_SETTINGS
-    if command == "verify" and "--against" not in options:
-        about = ()  # it refuses settings, which only a comparison needs
+    about = (*_OF_SETTINGS, *_OF_ROUNDS) if command in _ROUNDS else _OF_SETTINGS
     return _spelled(_words(command, operands, options, lambda name: name in about))
 
 
@@ -156,6 +154,8 @@ def _words(
         own.append(_RECOVER_FIRST)
     for given in _given.get() or ():
         takes = given.takes(command)
+        if command == "verify" and "--against" not in own:  # only a comparison takes settings
+            takes = [name for name in takes if name not in _OF_SETTINGS]
         for name, value in given.options:
             beside_own = name in own and name not in _REPEATED
             if name in takes and is_wanted(name) and name != _RECOVER_FIRST and not beside_own:

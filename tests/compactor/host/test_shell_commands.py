@@ -66,7 +66,7 @@ def test_what_was_typed_about_settings_is_carried_over_where_it_is_taken() -> No
         "run": ("--topic-configs", "--set", "--include", "--as-of", "--report"),
         "explain": ("--topic-configs", "--set", "--as-of"),
         "log roll": ("--topic-configs", "--set"),
-        "verify": ("--as-of",),
+        "verify": ("--as-of", "--against", "--topic-configs"),
     }
     typed = (
         *(("--topic-configs", "-a b"), ("--include", "x"), ("--set", "a=1"), ("--set", "b=2")),
@@ -78,6 +78,10 @@ def test_what_was_typed_about_settings_is_carried_over_where_it_is_taken() -> No
         assert compactor("log roll", "/d", "t-0") == f"compactor log roll /d t-0 {settings}"
         assert compactor("explain", "/d", "t-0") == f"compactor explain /d t-0 {settings} --as-of 7"
         assert compactor("verify", "/d") == "compactor verify /d"
+        assert as_user("kafka", 7, 8, "verify", "/d") == "sudo -u kafka compactor verify /d"
+        assert compactor("verify", "/d", options=("--against", "/c")) == (
+            "compactor verify /d --against /c '--topic-configs=-a b'"
+        )
         assert with_all_given("run", "/d", options=("--include", "y", "--set", "c=3")) == (
             "compactor run /d --include y --set c=3 '--topic-configs=-a b' --set a=1 --set b=2 "
             "--as-of 7"
