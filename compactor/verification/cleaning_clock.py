@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from compactor.verification.evidence import NOTHING, Evidence, LogEvidence
 
-MAX_LONG = 2**63 - 1
-
 
 class LogClock(NamedTuple):
     """What is known of the cleaning of one log."""

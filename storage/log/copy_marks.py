@@ -90,7 +90,7 @@ def directory_state(path: str, files: Files) -> DirectoryState:
 
 def require_whole(path: str, files: Files) -> None:
     """Raise UnfinishedCopyError for a directory that nobody may copy, or compare with."""
-    if directory_state(path, files) is DirectoryState.UNFINISHED_COPY:
+    if files.exists(os.path.join(path, UNFINISHED)):
         raise UnfinishedCopyError(
             path,
             f"is a copy that was never finished ({UNFINISHED} is in it): a run makes it now, was "
@@ -102,11 +102,12 @@ def require_whole(path: str, files: Files) -> None:
 def require_may_change(path: str, files: Files) -> None:
     """Raise CopyMarkedError for a directory in which no log, checkpoint or mark may be changed."""
     require_whole(path, files)
-    if directory_state(path, files) is not DirectoryState.COPY_TO_KEEP:
-        return
     mark, why = os.path.join(path, NO_BROKER), ""
     if not files.exists(mark):
-        mark, why = os.path.join(path, MANIFEST), f" ({_why_not(path, files)})"
+        said = _why_not(path, files)
+        if said is None:
+            return
+        mark, why = os.path.join(path, MANIFEST), f" ({said})"
     raise CopyMarkedError(
         mark,
         f"this is a copy that nobody is to change{why}: its files may be those of the original "
