@@ -27,7 +27,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-read-back test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -115,6 +115,9 @@ test-writer: $(STAMP) ## let another writer do every kind of harm between any tw
 
 test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow on real logs: done, nothing to do, lock held, damage, a condition, a kill; SCENARIO='nothing to do' for one
 	$(PYTHON_OF_VENV) -m tests.airflow $(if $(SCENARIO),"$(SCENARIO)")
+
+test-read-back: $(STAMP) ## read 5,000 edited plans, manifests, memories, reports and scripts, or FILES=N: each is read or refused in words
+	$(PYTHON_OF_VENV) -m tests.read_back $(if $(FILES),--count $(FILES))
 
 test-alerts: $(STAMP) ## hold the Prometheus alerts against a week of samples and two brokers on one host, and the metrics to the conventions, by promtool, Prometheus and node_exporter (from the path, or fetched from Debian)
 	$(PYTHON_OF_VENV) -m tests.alerts

@@ -13,6 +13,7 @@ from compactor.replay.many_logs import ManyLogs
 from compactor.replay.one_log import OneLog
 from compactor.replay.script_cleaning import CleanerMaker, ScriptCleaning
 from compactor.replay.script_clock import CONFIGURING, ScriptClock
+from compactor.replay.script_lines import check_line
 from compactor.replay.script_values import Line
 from compactor.replay.transcript import described
 from storage.files.files import Files
@@ -56,6 +57,7 @@ class Replay:
         """
         for number, line in enumerate(script, 1):
             if line is not None:
+                check_line(number, line)
                 if self._scripted is None:
                     kind = ManyLogs if line["op"] == "manager" else OneLog
                     self._scripted = kind(self._files, self._log_dir, self._clock, self._cleaning)

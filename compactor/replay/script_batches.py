@@ -4,6 +4,7 @@ Kafka's own builder makes the same. What it compresses at a level other than a c
 to stand in the script as `hex`.
 """
 
+import struct
 from typing import Any
 
 from compactor.replay.script_values import Line, ScriptError, Values
@@ -36,6 +37,13 @@ class ScriptBatches:
         self._line, self._now_ms, self._values = line, now_ms, values
 
     def data(self) -> bytes:
+        """Raise ScriptError where a number has no room in a batch."""
+        try:
+            return self._described()
+        except (struct.error, OverflowError, ValueError) as error:
+            raise ScriptError(f"{self._line['op']}: fits no batch: {error}") from error
+
+    def _described(self) -> bytes:
         if "hex" in self._line:
             return bytes.fromhex(self._line["hex"])
         batches = self._line.get("batches", [self._line])

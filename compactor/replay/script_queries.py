@@ -17,7 +17,7 @@ _ISOLATIONS = {
     "high_watermark": Isolation.HIGH_WATERMARK,
     "committed": Isolation.COMMITTED,
 }
-_TIMES = {
+TIMES = {
     "earliest": lookup.EARLIEST,
     "latest": lookup.LATEST,
     "max": lookup.MAX,
@@ -63,7 +63,7 @@ class Queries:
     def offset_for_timestamp(self) -> Line | None:
         time = self._line["ts"]
         if not isinstance(time, int):
-            time = _TIMES[time]
+            time = TIMES[time]
         found = self._log.offset_by_timestamp(time)
         if found is None:
             return None

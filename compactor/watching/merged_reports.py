@@ -102,12 +102,20 @@ def bad_logs_of(document: Document) -> list[dict[str, Any]]:
     return [log for log in logs if log.get("status") in _BAD]
 
 
+def _long(digits: str) -> int:
+    """Every whole number of a report has 64 bits."""
+    number = int(digits)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError("a number of more than 64 bits")
+    return number
+
+
 def _read(path: str, files: Files) -> Document:
     data = files.read_range(path, 0, MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ConfigError(f"{path}: has more than {MAX_BYTES} bytes, so it is no report")
     try:
-        found = json.loads(data)
+        found = json.loads(data, parse_int=_long)
     except (ValueError, RecursionError) as error:
         place = f", byte {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
         raise ConfigError(f"{path}{place}: not JSON, so it is no report") from error

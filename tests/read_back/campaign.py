@@ -1,0 +1,43 @@
+"""Reads edited files, and counts what ends in an error that nobody raised on purpose."""
+
+import random
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from storage.errors import LogCompactionError
+from storage.log.engine.errors import LogError
+from tests.read_back.edits import edited
+from tests.read_back.targets import Target
+
+_SLOW = {"report as shown": 10, "script": 2}  # these have one file where others have so many
+
+
+def untyped_errors(kinds: Mapping[str, Target], count: int, seed: int, root: Path) -> list[str]:
+    """A line for each. The files of each kind are drawn from the seed and the kind's name."""
+    shares = {name: 1 / _SLOW.get(name, 1) for name in kinds}
+    found = []
+    for name, target in kinds.items():
+        of_kind = max(1, round(count * shares[name] / sum(shares.values())))
+        for number in range(of_kind):
+            data = edited(target.sound, random.Random(f"{seed} {name} {number}"))
+            problem = _problem(target, data, root)
+            if problem is not None:
+                found.append(f"{name}, seed {seed}, file {number}: {problem}")
+    return found
+
+
+def _problem(target: Target, data: bytes, root: Path) -> str | None:
+    folder = Path(tempfile.mkdtemp(dir=root))
+    path = folder / "edited.json"
+    path.write_bytes(data)
+    try:
+        target.read(path)
+    except (LogCompactionError, LogError):
+        return None
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:300]
+    finally:
+        shutil.rmtree(folder)
+    return None

@@ -1,0 +1,130 @@
+"""What is read back, by what reads it, with one sound file of each."""
+
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from compactor.copying import manifest as copies
+from compactor.directory_state import MANIFEST
+from compactor.host.run_history import machine_pace
+from compactor.originals import kept_manifest as kept
+from compactor.planning.saved_plan import parse
+from compactor.set_aside_memory import Contents, SetAside, Waiting, decoded, encoded
+from compactor.verification.run_reports import read_run_reports
+from compactor.watching.merged_reports import bad_logs_of, log_dirs_of, merged_reports, of_each
+from storage.files.local import LOCAL
+from storage.formats import clean_shutdown
+from tests.compactor.small_log import build
+from tests.engine.replays import replayed
+from tests.support.local_command import run_command, use_local_rounds
+
+_MARK = kept.FileMark("00000000000000000000.log", 10, "0123456789abcdef")
+_ASIDE = SetAside("damaged", 2, 1, 2, "digest", "id")
+_SCRIPT = (
+    {"op": "config", "compression.type": "gzip"},
+    {"op": "open", "recovery_point": 0},
+    {"op": "broker", "producer.id.expiration.ms": "200"},
+    {"op": "append", "records": [{"k": "a", "v": "b", "ts": 5, "h": [["x", "y"]]}], "codec": "lz4"},
+    {"op": "append", "pid": 5, "epoch": 0, "seq": "next", "txn": True, "records": [{"k": "a"}]},
+    {"op": "end_txn", "pid": 5, "epoch": "current", "commit": True},
+    {"op": "append", "batches": [{"empty": True, "pid": 6, "epoch": 0, "seq": 0, "span": 2}]},
+    {"op": "high_watermark", "offset": "end", "how": "set"},
+    {"op": "clock", "advance": 5},
+    {"op": "roll"},
+    {"op": "flush", "offset": 1, "force": True},
+    {"op": "read", "offset": "start", "max_bytes": 1000, "isolation": "committed"},
+    {"op": "offset_for_timestamp", "ts": "max"},
+    {"op": "aborted_txns", "offset": 0, "upper": "end"},
+    {"op": "assign_epoch", "epoch": 3, "offset": "end"},
+    {"op": "mtime", "segment": 0, "ms": 5},
+    {"op": "truncate_to", "offset": "end-1"},
+    {"op": "close"},
+    {"op": "damage", "segment": 0, "how": "zero", "at": 3, "length": 4},
+    {"op": "open", "clean": False},
+)
+
+
+class Target(NamedTuple):
+    sound: bytes
+    read: Callable[[Path], object]  # of a file
+
+
+def _bytes(read: Callable[[bytes, str], object]) -> Callable[[Path], object]:
+    return lambda path: read(path.read_bytes(), str(path))
+
+
+def _merge(path: Path) -> None:
+    merged = merged_reports([str(path)], LOCAL)
+    for _, document in merged.reports:
+        of_each(document), log_dirs_of(document), bad_logs_of(document)
+
+
+def _merge_by_command(path: Path) -> None:
+    """As `compactor report` shows it, with every form of report."""
+    for form in ("json", "html", "csv"):
+        ended = run_command("report", path, "--report", path.with_suffix(f".out.{form}"))
+        assert ended.code in (0, 1, 2, 3, 4, 5, 130, 143), ended.code
+        if "internal error" in ended.error:
+            raise AssertionError(ended.error)
+
+
+def _copy(path: Path) -> None:
+    path.rename(path.parent / MANIFEST)
+    copies.read(str(path.parent), LOCAL)
+
+
+def _history(path: Path) -> None:
+    path.rename(path.parent / "runs.json")
+    machine_pace(path.parent, 1000).seconds(1 << 30)
+
+
+_numbers = itertools.count()
+
+
+def _script(path: Path) -> None:
+    from compactor.api.replays import _lines  # reads the file; the rest is what `log replay` does
+
+    lines = [line for line in _lines(str(path), str(path)) if line is not None]
+    replayed(LOCAL, str(path.parent / f"replayed-{next(_numbers)}"), lines)
+
+
+def targets(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Target]:
+    """folder: empty, for a log directory and what commands write of it."""
+    (folder / "rounds").mkdir()
+    use_local_rounds(patch, folder / "rounds")
+    log_dir = build(folder / "log").parent
+    clean_shutdown.write(str(log_dir))
+    compacted = ("--include", "orders", "--set", "cleanup.policy=compact")
+    made = run_command("plan", log_dir, *compacted, "--save", folder / "plan.json")
+    assert made.code == 0, made.error
+    planned = run_command("plan", log_dir, *compacted, "--report", folder / "planned.json")
+    assert planned.code == 0, planned.error
+    ran = run_command("run", log_dir, *compacted, "--report", folder / "ran.json")
+    assert ran.code == 0, ran.error
+    known = Contents({("t", 0): _ASIDE}, {"bad": 5}, {("u", 1): Waiting("no-topic-id", 6)})
+    manifest = copies.Manifest(
+        "/d", "r", "1", "2026-01-01", None, {"t-0": "gone"}, ("u-1",), (_MARK,)
+    )
+    copies.write(str(folder), manifest, LOCAL)
+    before = kept.LogBefore("id", (_MARK,), 5, 3, None)
+    report, plan_report = ((folder / f"{n}.json").read_bytes() for n in ("ran", "planned"))
+    return {
+        "plan": Target((folder / "plan.json").read_bytes(), _bytes(parse)),
+        "kept run": Target(kept.run_document(kept.KeptRun("r", 5, ("/d",))), _bytes(kept.run_from)),
+        "kept log": Target(kept.log_document(before), _bytes(kept.log_from)),
+        "kept step": Target(
+            kept.step_document(kept.KeptStep(1, (_MARK,), (_MARK,), 5)), _bytes(kept.step_from)
+        ),
+        "copy": Target((folder / MANIFEST).read_bytes(), _copy),
+        "set aside": Target(encoded(known), _bytes(decoded)),
+        "history": Target(json.dumps([[5, 1.0, 2.0, 10**8]] * 3).encode(), _history),
+        "report": Target(report, _merge),
+        "report of a plan": Target(plan_report, _merge),
+        "report as shown": Target(report, _merge_by_command),
+        "report of a run": Target(report, lambda path: read_run_reports([str(path)])),
+        "script": Target("\n".join(map(json.dumps, _SCRIPT)).encode(), _script),
+    }
