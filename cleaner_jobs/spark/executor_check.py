@@ -10,11 +10,13 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from typing import Any, NamedTuple
 
 from pyspark import SparkContext
 
 from cleaner_jobs.spark.executor_problem import ExecutorProblem, Lack
+from cleaner_jobs.spark.executor_watch import ExecutorWatch, NoExecutorError
 from cleaner_jobs.spark.job_description import JobGroup
 from cleaner_jobs.spark.spark_session import (
     DEFAULT_MASTER,
@@ -23,7 +25,7 @@ from cleaner_jobs.spark.spark_session import (
     is_local,
 )
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, failure_cause
-from cleaner_jobs.spark.task_job import StageFailedError, one_a_task, running_job
+from cleaner_jobs.spark.task_job import LOOK_SECONDS, StageFailedError, one_a_task, running_job
 from cleaner_jobs.task_values import Row, Source
 from cleaner_jobs.tasks.ground import Asked, Names, packages_here
 from storage.files import filesystem
@@ -67,27 +69,34 @@ def what_to_ask(
     )
 
 
-def executor_problems(spark: SparkContext, work_dir: str, asked: Asked) -> list[ExecutorProblem]:
+def executor_problems(
+    spark: SparkContext, work_dir: str, asked: Asked, say: Callable[[str], None] = lambda _: None
+) -> list[ExecutorProblem]:
     """What executors lack. A job of a task for each core asks them.
 
     Where Spark tried a task again, and it answered then, the failure may have been a passing one: a
     second job shows whether it comes again.
     Raise StageFailedError where Spark fails for another reason.
     """
-    reported, failed = _ask(spark, work_dir, asked, "can every executor do its part")
+    reported, failed = _ask(spark, work_dir, asked, "can every executor do its part", say)
     if failed and not reported:
-        reported, failed = _ask(spark, work_dir, asked, "does an executor fail again")
+        reported, failed = _ask(spark, work_dir, asked, "does an executor fail again", say)
     return _by_problem(reported) + failed
 
 
 def _ask(
-    spark: SparkContext, work_dir: str, asked: Asked, what: str
+    spark: SparkContext, work_dir: str, asked: Asked, what: str, say: Callable[[str], None]
 ) -> tuple[list[tuple[str, str, str]], list[ExecutorProblem]]:
     """What executors answer, and why tasks failed before they could answer."""
     group = JobGroup(f"{work_dir}: {what}", f"compactor: {what}")
     try:
         with running_job(spark, group, lambda: _answers(spark, asked)) as outcome:
+            executors = ExecutorWatch(spark, say)
+            while not wait([outcome], LOOK_SECONDS).done:
+                executors.look()
             answers = outcome.result()
+    except NoExecutorError as error:
+        raise StageFailedError(f"first job: {error}") from error
     except SPARK_ERRORS as error:
         found = _python_problems(spark, group.name)
         if found:

@@ -40,6 +40,7 @@ from cleaner_jobs.spark.gateway import (
 from cleaner_jobs.spark.local_dirs import LOCAL_DIR
 from cleaner_jobs.spark.local_size import KillWatch, local_size
 from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
+from cleaner_jobs.spark.patience import why_ended
 from cleaner_jobs.spark.submitted_java import connect_to_java
 from cleaner_jobs.spark.submitted_log import quieten
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
@@ -214,7 +215,7 @@ def cause_of_failure(error: Exception) -> str:
 
 
 def _kill_words() -> str:
-    return _watches[0].words() if _watches else ""
+    return (_watches[0].words() if _watches else "") or why_ended()
 
 
 def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> dict[str, str]:

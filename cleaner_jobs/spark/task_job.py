@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pyspark import RDD, SparkContext, TaskContext
 
+from cleaner_jobs.spark.executor_watch import ExecutorWatch, NoExecutorError
 from cleaner_jobs.spark.job_description import JobGroup, RunDescription
 from cleaner_jobs.spark.spark_session import SPARK_ERRORS, cause_of_failure
 from cleaner_jobs.task_values import REWRITE, Row, save_task, task_file
@@ -46,10 +47,15 @@ class SparkTasks:
     """Runs the tasks of a round as tasks of Spark."""
 
     def __init__(
-        self, spark: SparkContext, description: RunDescription, asked: Asked | None
+        self,
+        spark: SparkContext,
+        description: RunDescription,
+        asked: Asked | None,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         """asked: what each process of an executor makes sure of; None: tasks are the driver's."""
         self._spark, self._description, self._asked = spark, description, asked
+        self._say = say
 
     def core_count(self) -> int:
         return core_count(self._spark)
@@ -61,7 +67,7 @@ class SparkTasks:
         tasks: list[dict[str, Any]],
         take: Callable[[Sequence[Row]], None],
     ) -> list[Row]:
-        job = StageJob(work_dir, stage, self._description.of_stage(stage, tasks))
+        job = StageJob(work_dir, stage, self._description.of_stage(stage, tasks), self._say)
         return run_stage(self._spark, job, tasks, take, self._asked)
 
 
@@ -71,6 +77,7 @@ class StageJob(NamedTuple):
     work_dir: str
     stage: str
     description: str
+    say: Callable[[str], None] = lambda _: None  # what it waits for
 
 
 def run_stage(
@@ -88,7 +95,7 @@ def run_stage(
     Raise StageFailedError where Spark gives up. An interrupt cancels the job, but tasks that run
     may go on for a while.
     """
-    work_dir, stage, description = job
+    work_dir, stage, description, say = job
     for number, task in enumerate(tasks):
         save_task(task_file(work_dir, stage, number), task)
     try:
@@ -97,9 +104,14 @@ def run_stage(
             spark, group, lambda: _rows(spark, (work_dir, stage), len(tasks), asked)
         ) as outcome:
             early_rows = EarlyRows(work_dir, stage)
+            executors = None if asked is None else ExecutorWatch(spark, say)
             while not wait([outcome], LOOK_SECONDS).done:
                 take(list(early_rows.new()) if stage == REWRITE else [])
+                if executors is not None:
+                    executors.look()
             return outcome.result()
+    except NoExecutorError as error:
+        raise StageFailedError(f"{stage}: {error}") from error
     except SPARK_ERRORS as error:
         cause = cause_of_failure(error)
         if UNFIT in cause:

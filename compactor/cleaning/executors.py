@@ -1,6 +1,6 @@
 """Refuses a cluster on which an executor could not do its part, before it has done any of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,11 @@ ASKED_DIRECTORIES = 200  # a call of the operating system each, in each process 
 
 
 def require_able_executors(
-    spark: "SparkContext", logs: Sequence[LogPlan], facts: RoundSettings, names: Names
+    spark: "SparkContext",
+    logs: Sequence[LogPlan],
+    facts: RoundSettings,
+    names: Names,
+    say: Callable[[str], None] = lambda _: None,
 ) -> "Asked | None":
     """Raise RefusedError, with host and cause, where one lacks Python, package or a directory.
 
@@ -33,7 +37,7 @@ def require_able_executors(
 
     samples = Samples(_directories(logs), _one_of_each_log_dir(logs))
     asked = what_to_ask(spark, facts.work_dir, samples, not facts.dry_run, names)
-    found = executor_problems(spark, facts.work_dir, asked) if asked else []
+    found = executor_problems(spark, facts.work_dir, asked, say) if asked else []
     if found:
         worst = min(found, key=lambda problem: list(Lack).index(problem.lack))
         problem = _LINES[worst.lack].format(problem=worst.problem, on=_on(worst.hosts))

@@ -9,6 +9,7 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.spark import first_use
 from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, cache_dir
 from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
+from cleaner_jobs.spark.patience import ending_stopped_processes
 from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.executors import require_able_executors
@@ -63,9 +64,9 @@ def open_runner(
     session = choice.session
     given = None if session is None else nullcontext(session.sparkContext)
     with given or _spark(choice.master, facts, progress, timed) as spark:
-        asked = require_able_executors(spark, logs, facts, choice.executor_paths)
+        asked = require_able_executors(spark, logs, facts, choice.executor_paths, progress.message)
         names = {log.log_id: f"{log.topic}-{log.partition}" for log in logs}
-        yield SparkTasks(spark, RunDescription(facts.run_id, names), asked)
+        yield SparkTasks(spark, RunDescription(facts.run_id, names), asked, progress.message)
 
 
 @contextmanager
@@ -76,6 +77,17 @@ def _spark(
     timed: Timed,
 ) -> Iterator["SparkContext"]:
     """A Spark of its own."""
+    with ending_stopped_processes(progress.message), _started(master, facts, progress, timed) as it:
+        yield it
+
+
+@contextmanager
+def _started(
+    master: str | None,
+    facts: RoundSettings,
+    progress: ProgressSink,
+    timed: Timed,
+) -> Iterator["SparkContext"]:
     if SUBMITTED_VARIABLE not in os.environ:  # or Java is there already
         use_java(os.environ, cache_dir(os.environ), work_dir=facts.work_dir)
     first_use.prepare(os.environ, progress.message, lambda: timed(FIRST_USE))

@@ -36,7 +36,9 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asked]:
             asked.append((samples, to_write))
             return LATE
 
-        def executor_problems(_: Any, work_dir: str, late: str) -> list[ExecutorProblem]:
+        def executor_problems(
+            _: Any, work_dir: str, late: str, _say: object
+        ) -> list[ExecutorProblem]:
             assert (work_dir, late) == (FACTS.work_dir, LATE)
             return list(problems)
 

@@ -1,0 +1,117 @@
+"""How long a run waits for other processes: for executors, and for a process that was stopped.
+
+Each such wait is said after some seconds and ends after a bound, ten minutes unless the variable
+COMPACTOR_WAIT_SECONDS says otherwise. Time in which this process was stopped itself, or the machine
+slept, does not count: a wait counts the looks at it, each with a second or two at most.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE
+
+VARIABLE, DEFAULT_SECONDS = "COMPACTOR_WAIT_SECONDS", 600.0
+SAID_SECONDS = 15.0
+LOOK_SECONDS = 1.0
+_MOST_COUNTED_SECONDS = 2.0
+
+_ended: list[str] = []  # why processes were ended, since the last watch began
+
+
+def bound_seconds(environ: Mapping[str, str]) -> float:
+    """How long to wait. What is no number above 0 counts as not set."""
+    with suppress(ValueError):
+        seconds = float(environ.get(VARIABLE, ""))
+        if 0 < seconds < float("inf"):
+            return seconds
+    return DEFAULT_SECONDS
+
+
+class Wait:
+    """Counts how long the same cause has kept a run waiting."""
+
+    def __init__(self, say: Callable[[str], None], bound: float | None = None) -> None:
+        self._say = say
+        self._bound = bound_seconds(os.environ) if bound is None else bound
+        self._waited, self._last, self._is_said = 0.0, time.monotonic(), False
+
+    def look(self, cause: str | None) -> bool:
+        """Count the time since the last look; whether the bound is reached. None: no wait."""
+        now = time.monotonic()
+        passed, self._last = min(now - self._last, _MOST_COUNTED_SECONDS), now
+        if cause is None:
+            self._waited, self._is_said = 0.0, False
+            return False
+        self._waited += passed
+        if self._waited >= min(SAID_SECONDS, self._bound) and not self._is_said:
+            self._is_said = True
+            self._say(f"waiting: {cause}. The run ends after {self._bound:,.0f} s ({VARIABLE})")
+        return self._waited >= self._bound
+
+    @property
+    def bound(self) -> float:
+        return self._bound
+
+
+def why_ended() -> str:
+    """What to say behind the cause of a failure; empty where no process was ended here."""
+    return f": {_ended[0]}" if _ended else ""
+
+
+@contextmanager
+def ending_stopped_processes(say: Callable[[str], None]) -> Iterator[None]:
+    """Meanwhile end a process of this run that stays stopped (SIGSTOP) for longer than the bound.
+
+    Whoever waits for it then sees that it has gone.
+    """
+    _ended.clear()
+    over = threading.Event()
+    thread = threading.Thread(target=_watch, args=(Wait(say), over), name="stopped", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _watch(wait: Wait, over: threading.Event) -> None:
+    while not over.wait(LOOK_SECONDS):
+        stopped = stopped_processes()
+        cause = None
+        if stopped:
+            pid, name = stopped[0]
+            cause = f"process {pid} ({name}) is stopped; kill -CONT {pid} lets it go on"
+        if wait.look(cause):
+            pid, name = stopped[0]
+            _ended.append(f"process {pid} ({name}) was stopped for {wait.bound:,.0f} s, and ended")
+            for number, _ in stopped:
+                with suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
+
+
+def stopped_processes(proc: Path = Path("/proc")) -> list[tuple[int, str]]:
+    """The processes of this run that are stopped, and their names."""
+    top = {os.getpid()} | ({os.getppid()} if SUBMITTED_VARIABLE in os.environ else set())
+    found: dict[int, tuple[int, str, str]] = {}
+    for entry in proc.iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError, ValueError):
+                text = (entry / "stat").read_text("utf-8", "replace")
+                begin, end = text.index("("), text.rindex(")")
+                state, parent = text[end + 2 :].split()[:2]
+                found[int(entry.name)] = int(parent), state, text[begin + 1 : end]
+    own, size = set(top), 0
+    while size != len(own):
+        size = len(own)
+        own |= {pid for pid, (parent, _, _) in found.items() if parent in own}
+    return [
+        (pid, found[pid][2])
+        for pid in sorted(own & found.keys())
+        if found[pid][1] == "T" and pid != os.getpid()
+    ]

@@ -1,0 +1,132 @@
+"""No wait is for ever: each is said, ends after a bound, and names what was waited for."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyspark import SparkContext
+
+from cleaner_jobs.spark import patience, spark_session
+from cleaner_jobs.spark.executor_watch import ExecutorWatch, NoExecutorError
+from cleaner_jobs.spark.patience import Wait, bound_seconds, stopped_processes
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A time that is given: its only entry."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [(None, 600), ("30", 30), ("0", 600), ("-1", 600), ("soon", 600), ("inf", 600), ("nan", 600)],
+)
+def test_the_bound_is_ten_minutes_unless_a_variable_says_otherwise(
+    value: str | None, seconds: float
+) -> None:
+    assert bound_seconds({} if value is None else {patience.VARIABLE: value}) == seconds
+
+
+def test_a_wait_is_said_after_15_seconds_and_ends_at_the_bound(clock: list[float]) -> None:
+    said: list[str] = []
+    wait = Wait(said.append, 60)
+    reached = None
+    for second in range(1, 100):
+        clock[0] = float(second)
+        if wait.look("nobody comes"):
+            reached = second
+            break
+        assert bool(said) == (second >= 15)
+    assert reached == 60
+    assert said == ["waiting: nobody comes. The run ends after 60 s (COMPACTOR_WAIT_SECONDS)"]
+
+
+def test_time_in_which_the_driver_was_stopped_does_not_count(clock: list[float]) -> None:
+    wait = Wait(lambda _: None, 60)
+    clock[0] = 1.0
+    assert not wait.look("a cause")
+    clock[0] = 4000.0  # as behind kill -STOP, and kill -CONT an hour later
+    assert not wait.look("a cause")
+
+
+def test_a_wait_that_was_over_begins_anew(clock: list[float]) -> None:
+    wait = Wait(lambda _: None, 60)
+    for second in range(1, 200):
+        clock[0] = float(second)
+        assert not wait.look(None if second % 50 == 0 else "a cause")
+
+
+def test_a_stopped_process_of_this_run_is_found_and_no_other(tmp_path: Path) -> None:
+    def process(pid: int, parent: int, state: str, name: str = "java") -> None:
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(f"{pid} ({name}) {state} {parent} 1 1 0 -1\n")
+
+    own = os.getpid()
+    process(own, 1, "R", "python3")
+    process(70_001, own, "S")
+    process(70_002, 70_001, "T", "a (b) c")  # below one that is not stopped
+    process(70_003, 1, "T")  # somebody else's
+    assert stopped_processes(tmp_path) == [(70_002, "a (b) c")]
+
+
+def test_one_that_stays_stopped_is_ended_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(patience.VARIABLE, "0.1")
+    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.05)
+    said: list[str] = []
+    with subprocess.Popen(["sleep", "100"]) as sleeping:
+        sleeping.send_signal(signal.SIGSTOP)
+        with patience.ending_stopped_processes(said.append):
+            assert sleeping.wait(60) == -signal.SIGKILL
+    named = f"process {sleeping.pid} (sleep)"
+    assert said[0].startswith(f"waiting: {named} is stopped; kill -CONT {sleeping.pid}")
+    gone = spark_session.cause_of_failure(ConnectionRefusedError())
+    assert gone == f"Spark's Java process is gone: {named} was stopped for 0 s, and ended"
+    with patience.ending_stopped_processes(said.append):
+        pass
+    assert patience.why_ended() == ""
+
+
+class Context:
+    """As a SparkContext on a cluster."""
+
+    master = "spark://there:7077"
+
+    def __init__(self, executors: int) -> None:
+        infos = [object()] * (1 + executors)
+        tracker = SimpleNamespace(getExecutorInfos=lambda: infos)
+        self._jsc = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: tracker))
+
+
+@pytest.mark.parametrize("executors", [0, 1])
+def test_a_job_without_executors_ends_after_the_bound(
+    executors: int, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Now:
+        """A thread that does its work at once."""
+
+        def __init__(self, target: Any, **_: object) -> None:
+            self.start, self.is_alive = target, lambda: False
+
+    monkeypatch.setattr(threading, "Thread", Now)
+    said: list[str] = []
+    watch = ExecutorWatch(cast("SparkContext", Context(executors)), said.append)
+    with pytest.raises(NoExecutorError) if executors == 0 else pytest.raises(StopIteration) as end:
+        for second in range(1, 700):
+            clock[0] = float(second)
+            watch.look()
+        raise StopIteration
+    if executors == 0:
+        assert str(end.value).startswith(
+            "spark://there:7077 has no executor for this run, and gave none for 600 s"
+        )
+        assert len(said) == 1
+    else:
+        assert said == []

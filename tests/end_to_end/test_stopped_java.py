@@ -1,0 +1,60 @@
+"""A Java that is stopped (SIGSTOP) ends a run after the bound, at whatever stage it is."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cleaner_jobs.spark.patience import VARIABLE
+from demo.workload import write_log_dir
+from tests.support.command_process import LAUNCHER, PROJECT
+
+pytestmark = pytest.mark.spark
+
+SECONDS = 200
+BOUND = 3
+COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
+
+
+@pytest.mark.parametrize("moment", ["", "start Spark: done", "scan: done", "resolve: done"])
+def test_it_is_named_and_ended(tmp_path: Path, moment: str) -> None:
+    data, said = tmp_path / "data", tmp_path / "said"
+    write_log_dir(str(data), 60_000, int(time.time() * 1000))
+    words = ["run", str(data), *COMPACTED, "--master", "local[1]", "--io-limit", "1MB/s"]
+    with said.open("wb") as error:
+        run = subprocess.Popen(
+            [*LAUNCHER, *words],
+            cwd=PROJECT,
+            env={**os.environ, VARIABLE: str(BOUND)},
+            stdout=subprocess.PIPE,
+            stderr=error,
+        )
+    java = _java_of(run.pid)
+    deadline = time.monotonic() + SECONDS
+    while moment not in said.read_text():
+        assert run.poll() is None and time.monotonic() < deadline, said.read_text()
+        time.sleep(0.02)
+    java.send_signal(signal.SIGSTOP)
+    out, _ = run.communicate(timeout=SECONDS)
+    told = json.loads(out.decode().splitlines()[-1])
+    assert (told["status"], told["reason_code"]) == ("failed", "spark-failed")
+    stopped = f"process {java.pid} (java) "
+    assert f"waiting: {stopped}is stopped; kill -CONT {java.pid}" in said.read_text()
+    assert f"{stopped}was stopped for {BOUND} s, and ended" in told["error"]
+    assert list(data.rglob("*compactor*")) == []
+
+
+def _java_of(pid: int) -> psutil.Process:
+    """The Java of the run, which is its child; one that archives classes is further down."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        for process in psutil.Process(pid).children():
+            if process.name() == "java":
+                return process
+        time.sleep(0.02)
+    raise AssertionError("no Java was started")
