@@ -1,7 +1,7 @@
 """The versions of Kafka whose answer can be given, and all that differs between them: one table.
 
 Nothing else compares versions: whoever needs a difference reads it from its `KafkaVersion`, by the
-name of the difference. Rules: versions V-1 to V-6.
+name of the difference. Rules: versions V-1 to V-8.
 Source: Kafka, Cleaner, MetadataVersion, TopicConfig of each release, and its libraries.
 """
 
@@ -34,6 +34,8 @@ class KafkaVersion(NamedTuple):
     empty_last_batch: EmptyLastBatch  # V-2
     stops_at_legacy_end: bool  # V-3: at a last batch of v0 or v1 of which nothing stays
     limits_decompression: bool  # V-4: max.decompressed.message.bytes is obeyed
+    prepares_to_close: bool  # V-7: the active segment of a log, and leaves the others
+    reads_whole_txn_version: bool  # V-8: of an entry of a .txnindex; else its first byte
     codecs: CodecBuilds  # V-5
 
 
@@ -48,6 +50,8 @@ VERSIONS = (
         empty_last_batch=EmptyLastBatch.AT_END_OF_ROUND,
         stops_at_legacy_end=True,
         limits_decompression=False,
+        prepares_to_close=False,
+        reads_whole_txn_version=False,
         codecs=_ZSTD_6,
     ),
     KafkaVersion(
@@ -57,6 +61,8 @@ VERSIONS = (
         empty_last_batch=EmptyLastBatch.AT_END_OF_ROUND,
         stops_at_legacy_end=True,
         limits_decompression=True,
+        prepares_to_close=False,
+        reads_whole_txn_version=False,
         codecs=_ZSTD_6,
     ),
     KafkaVersion(
@@ -66,6 +72,8 @@ VERSIONS = (
         empty_last_batch=EmptyLastBatch.AT_END_OF_ROUND,
         stops_at_legacy_end=True,
         limits_decompression=False,
+        prepares_to_close=False,
+        reads_whole_txn_version=False,
         codecs=_ZSTD_6,
     ),
     KafkaVersion(
@@ -75,6 +83,8 @@ VERSIONS = (
         empty_last_batch=EmptyLastBatch.AT_HIGH_WATERMARK,
         stops_at_legacy_end=False,
         limits_decompression=True,
+        prepares_to_close=True,
+        reads_whole_txn_version=True,
         codecs=_ZSTD_7,
     ),
 )

@@ -16,32 +16,33 @@ from compactor.exit_codes import UsageError
 from compactor.replay.replay import Replay
 from compactor.round_report import CleaningReport
 from storage.files.local import LOCAL
+from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.manager.log_cleaner import LogCleaner
 
 
 def replay(script: str, directory: str, kafka: str | None = None) -> Iterator[dict[str, Any]]:
     """Do the lines of a script in a new or empty log directory; yield those of its transcript.
 
-    kafka: whose cleaner the script's is; None: that of the newest version that is known.
+    kafka: whose answer is given; None: that of the newest version that is known.
     The script is a file of JSON objects, one a line. Each line is done when it is asked for. Raise
     UsageError for a directory with anything in it, or a script that cannot be read; a
     LogCompactionError for a line that asks for what there is not.
     """
     account.current().note_log_dirs([directory])
-    if kafka is not None:
-        kafka_choice(kafka, "kafka")  # before any line
+    version = NEWEST if kafka is None else kafka_choice(kafka, "kafka").version
     lines = _lines(in_place("SCRIPT", script), script)
     local = in_place("DIR", directory)
     if LOCAL.exists(local) and LOCAL.list_directory(local):
         raise UsageError(f"DIR {directory}: is not empty; a replay takes a new directory")
-    return _transcript(lines, local, kafka)
+    return _transcript(lines, local, version)
 
 
 def _transcript(
-    lines: list[dict[str, Any] | None], local: str, kafka: str | None
+    lines: list[dict[str, Any] | None], local: str, version: KafkaVersion
 ) -> Iterator[dict[str, Any]]:
+    make_cleaner = partial(cleaner_beside, local, kafka=version.name)
     try:
-        yield from Replay(LOCAL, local, partial(cleaner_beside, local, kafka=kafka)).lines(lines)
+        yield from Replay(LOCAL, local, make_cleaner, version).lines(lines)
     except Exception as error:
         note_changes(error, f"The log in {local} is as the lines before have left it.")
         raise

@@ -39,6 +39,7 @@ def load_as_kafka(path: str, options: LogOptions) -> LoadedAsKafka:
     before = _contents(files, path)
     log = Log.open(path, options)
     try:
+        log.prepare_for_close()
         log.flush(force=True)
         log.close()
     except BaseException:

@@ -20,6 +20,7 @@ from storage.files.files import Entry, Files
 from storage.files.overlay import FileChange
 from storage.formats import leader_epoch_checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.kafka_versions import KafkaVersion
 from storage.log.engine.errors import LogError
 from storage.log.engine.loading import LoadingState, LoadingWay
 from storage.log.engine.log_config import LogConfig
@@ -47,6 +48,7 @@ class RecoveryFacts(NamedTuple):
     index_interval_bytes: int
     segment_index_bytes: int
     clock: ExpiryClock
+    kafka: KafkaVersion
 
     def options(self, files: Files, is_clean: bool) -> LogOptions:
         """By which the storage engine loads it; what it deletes goes at once."""
@@ -69,6 +71,7 @@ class RecoveryFacts(NamedTuple):
                 log_start=self.log_start_offset,
             ),
             producer_settings=ProducerSettings(self.clock.expiration_ms),
+            kafka=self.kafka,
         )
 
 

@@ -36,6 +36,7 @@ class LogsToRecover:
         self._cleaned_to = CleanedTo(log_dir, files)
         self._topics = {topic: config.topic(topic) for topic in topics}
         self._clock = ExpiryClock(now_ms, config.producer_id_expiration_ms)
+        self._kafka = config.kafka.version
 
     def recover(self, topic: str, partition: int) -> PutInPlace:
         """Recover one log that is settled. CorruptFileError where that would lose what is sound.
@@ -77,11 +78,12 @@ class LogsToRecover:
     def _facts(self, topic: str, partition: int) -> RecoveryFacts:
         config = self._topics[topic]
         return RecoveryFacts(
-            self._log_starts.get((topic, partition), 0),
-            self._recovery_points.get((topic, partition), 0),
-            config.index_interval_bytes,
-            config.segment_index_bytes,
-            self._clock,
+            log_start_offset=self._log_starts.get((topic, partition), 0),
+            recovery_point=self._recovery_points.get((topic, partition), 0),
+            index_interval_bytes=config.index_interval_bytes,
+            segment_index_bytes=config.segment_index_bytes,
+            clock=self._clock,
+            kafka=self._kafka,
         )
 
 

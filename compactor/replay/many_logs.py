@@ -117,6 +117,7 @@ class ManyLogs:
                 recovery_threads=1,
                 intervals=BY_HAND,
                 is_stray=stray.__contains__,
+                kafka=self._clock.kafka,
             ),
         )
         try:

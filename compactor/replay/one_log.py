@@ -83,6 +83,7 @@ class OneLog:
                 recovery_point=self._known(line, "recovery_point", checkpoint.RECOVERY_POINT),
             ),
             producer_settings=self._clock.producer_settings,
+            kafka=self._clock.kafka,
         )
         self._log = Log.open(self._partition_dir, options)
         self._log.update_high_watermark(self._known(line, "high_watermark", checkpoint.REPLICATION))
@@ -96,6 +97,7 @@ class OneLog:
     def _close(self, _: Line) -> None:
         log = self._opened()
         self._clock.scheduler.forget()
+        log.prepare_for_close()
         log.flush(force=True)
         log.close()
         self._write_checkpoints(log)

@@ -17,6 +17,7 @@ from compactor.replay.script_lines import check_line
 from compactor.replay.script_values import Line
 from compactor.replay.transcript import described
 from storage.files.files import Files
+from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.engine.errors import LogError
 
 
@@ -42,9 +43,15 @@ class Scripted(Protocol):
 class Replay:
     """A log directory, or several, and the script's clock."""
 
-    def __init__(self, files: Files, log_dir: str, make_cleaner: CleanerMaker) -> None:
+    def __init__(
+        self,
+        files: Files,
+        log_dir: str,
+        make_cleaner: CleanerMaker,
+        kafka: KafkaVersion = NEWEST,
+    ) -> None:
         self._files, self._log_dir = files, os.path.abspath(log_dir)
-        self._clock = ScriptClock()
+        self._clock = ScriptClock(kafka)
         if not files.is_directory(self._log_dir):
             files.make_directory(self._log_dir)
         self._cleaning = ScriptCleaning(files, make_cleaner)

@@ -3,6 +3,7 @@
 import re
 
 from compactor.replay.script_values import Line, ScriptError
+from storage.kafka_versions import KafkaVersion
 from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.scheduler import ManualScheduler
 
@@ -14,7 +15,9 @@ CONFIGURING = ("broker", "clock", "settings")
 class ScriptClock:
     """The clock stands still but for the script's own lines; what is due then is done there."""
 
-    def __init__(self) -> None:
+    def __init__(self, kafka: KafkaVersion) -> None:
+        """kafka: whose answer is given where the versions differ."""
+        self.kafka = kafka
         self.now_ms = FIRST_CLOCK_MS
         self.scheduler = ManualScheduler(lambda: self.now_ms)
         self.producer_settings = ProducerSettings(max_transaction_ms=300_000)

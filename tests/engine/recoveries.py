@@ -24,6 +24,7 @@ from compactor.replay.transcript import described, files_below
 from storage.errors import LogCompactionError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
+from storage.kafka_versions import BY_NAME
 from storage.log.engine.errors import ConfigError, LogError
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
@@ -34,7 +35,7 @@ from tests.engine.rules import kept
 from tests.engine.rules.kept import Answer
 from tests.engine.script_values import Options
 from tests.engine.transcripts import differences, lines_of
-from tests.oracle import kafka
+from tests.oracle import kafka, versions
 
 OPTIONS = Options(recompression=False, cleans=False, hide=False)
 LAST = [{"op": "close"}, {"op": "files"}]
@@ -108,7 +109,8 @@ def _is_of_log(file: Line) -> bool:
 
 
 def _recovered(start: Start, log_dir: Path) -> Line:
-    clock, config = ScriptClock(), LogConfig()
+    version = BY_NAME[versions.chosen().name]
+    clock, config = ScriptClock(version), LogConfig()
     for line in start.before:
         if line["op"] in CONFIGURING:
             clock.configure(line["op"], line)
@@ -130,6 +132,7 @@ def _recovered(start: Start, log_dir: Path) -> Line:
             recovery_point=known("recovery_point", checkpoint.RECOVERY_POINT),
         ),
         producer_settings=clock.producer_settings,
+        kafka=version,
     )
     try:
         load_as_kafka(str(log_dir / "t-0"), options)

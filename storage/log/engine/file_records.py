@@ -48,7 +48,7 @@ class FileRecords:
 
     def __init__(self, file: ChangingFile, size_bytes: int) -> None:
         self.file, self.size_bytes = file, size_bytes  # file: for a kernel that holds it
-        self._is_open = True
+        self.is_open = True
 
     @classmethod
     def open(cls, files: Files, path: str, is_new: bool = False, initial_bytes: int = 0) -> Self:
@@ -190,15 +190,15 @@ class FileRecords:
 
     def close(self) -> None:
         """Trim, flush and close. A second call does nothing."""
-        if self._is_open:
+        if self.is_open:
             self.trim()
             self.flush()
             self.close_handle()
 
     def close_handle(self) -> None:
         """Close without a flush or a trim."""
-        if self._is_open:
-            self._is_open = False
+        if self.is_open:
+            self.is_open = False
             self.file.close()
 
 

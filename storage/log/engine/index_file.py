@@ -204,14 +204,15 @@ class IndexFile:
                 self._is_changed = True
                 raise
 
-    def close(self) -> None:
+    def close(self, trims: bool = True) -> None:
         """Trim, flush and close it, if it was opened.
 
         Kafka trims it after its last flush; zeros that a power cut leaves count as entries then.
         """
         with self._lock:
             if self.is_open:
-                self.trim()
+                if trims:
+                    self.trim()
                 if self._is_changed:
                     self.flush()
                 self.close_handle()

@@ -7,6 +7,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from storage.file_names import DELETED, SEGMENT_SUFFIXES, file_name
@@ -14,7 +15,7 @@ from storage.files.file_pool import FilePool
 from storage.formats.index_entry import OffsetPosition
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine.batches import Batch, Bytes
-from storage.log.engine.errors import KafkaError, KafkaStorageError, OffsetOutOfRangeError
+from storage.log.engine.errors import KafkaError, KafkaStorageError, LogError, OffsetOutOfRangeError
 from storage.log.engine.file_records import Slice
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.moves import remove_if_there
@@ -101,6 +102,18 @@ class LocalLog:
     def require_open(self) -> None:
         if self.is_closed:
             raise KafkaStorageError(f"the log in {self.place.path} is closed")
+
+    def prepare_for_close(self) -> None:
+        """Since Kafka 4.4: give the active segment its last time entry, and trim it (V-7)."""
+        if self.place.kafka.prepares_to_close:
+            self.segments.active.become_inactive()
+
+    def close(self) -> None:
+        """Close all files. What a log cannot do that nobody prepared is not told, as in Kafka."""
+        with suppress(LogError, FileNotFoundError):
+            if self.segments.active.log.is_open:
+                self.prepare_for_close()
+        self.segments.close()
 
     def set_end(self, offset: int) -> None:
         """The log ends there, in the active segment as it is now."""

@@ -193,18 +193,15 @@ class Log:
         Raise OffsetOutOfRangeError for an offset outside of the log.
         """
         self._marks.require_readable(start_offset)
+        marks, is_committed = self._marks, isolation is Isolation.COMMITTED
         if isolation is Isolation.LOG_END:
             limit = self._local.end
         else:
             with self._lock:
-                is_committed = isolation is Isolation.COMMITTED
-                marks = self._marks
                 limit = marks.last_stable_place() if is_committed else marks.high_watermark_place()
         return self._local.directory.guarded(
             "reading the log",
-            lambda: self._local.read(
-                start_offset, max_bytes, min_one_message, limit, isolation is Isolation.COMMITTED
-            ),
+            lambda: self._local.read(start_offset, max_bytes, min_one_message, limit, is_committed),
         )
 
     def offset_by_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
@@ -220,11 +217,8 @@ class Log:
     def offset_snapshot(self) -> OffsetSnapshot:
         """All the ends of the log, with their places."""
         with self._lock:
-            high_watermark = self._marks.high_watermark_place()
-            last_stable = self._marks.last_stable_place()
-            return OffsetSnapshot(
-                self.log_start_offset, self._local.end, high_watermark, last_stable
-            )
+            marks = self._marks.high_watermark_place(), self._marks.last_stable_place()
+            return OffsetSnapshot(self.log_start_offset, self._local.end, *marks)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
         """What the cleaner asks: the aborted transactions from the segment of an offset on."""
@@ -361,6 +355,11 @@ class Log:
 
     # ---- life ---------------------------------------------------------------------------------
 
+    def prepare_for_close(self) -> None:
+        """As a broker before its last flush: trim files, or raise a LogError, since 4.4 (V-7)."""
+        with self._lock:
+            self._local.directory.guarded("closing", self._local.prepare_for_close)
+
     def close(self, for_good: bool = False) -> None:
         """Take a snapshot of the producers, and close all files. A second call does nothing new.
         Kafka's broker flushes before; `with` does it, too. for_good: refuse all that comes later.
@@ -371,7 +370,7 @@ class Log:
             def action() -> None:
                 if self.producers.take_snapshot() is not None:
                     self.files.sync_directory(self.path)
-                self._local.segments.close()
+                self._local.close()
 
             self._local.directory.guarded("closing", action)
             self._local.is_closed = for_good

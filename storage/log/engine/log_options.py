@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from storage.files.files import Files
 from storage.files.local import LOCAL
+from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.engine.loading import LoadingState, LoadingWay
 from storage.log.engine.local_log import LogDirState
 from storage.log.engine.log_config import LogConfig
@@ -36,3 +37,4 @@ class LogOptions:
     directory: LogDirState = field(default_factory=LogDirState)
     way: LoadingWay = field(default_factory=LoadingWay)
     truncating: Truncating = no_owner
+    kafka: KafkaVersion = NEWEST  # whose answer is given where the versions differ

@@ -56,7 +56,7 @@ def rehearsed(path: str, options: LogOptions) -> Rehearsal:
     try:
         above = replace(options, files=overlay)
         parts, report = _loaded(_local_log(path, above), above)
-        parts.local.segments.close()
+        parts.local.close()
         local, start = parts.local, parts.marks.log_start
         changes = tuple(overlay.changes(path))
         return Rehearsal(report, start, local.end_offset, tuple(local.segments.bases), changes)
@@ -69,7 +69,7 @@ def _local_log(path: str, options: LogOptions) -> LocalLog:
     files = pooled(options.files, options.max_open_files)
     if not files.is_directory(path):
         files.make_directory(path)
-    place = LogPlace(files, path, options.clock)
+    place = LogPlace(files, path, options.clock, options.kafka)
     local = LocalLog(place, LogSegments(), options.scheduler, options.directory)
     local.config = options.config
     return local

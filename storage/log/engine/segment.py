@@ -5,6 +5,7 @@ Source: Kafka, LogSegment; spec L-8 to L-11, F-12.
 
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from storage.file_names import (
     DELETED,
@@ -57,7 +58,8 @@ class LogSegment:
         self.log = FileRecords.open(files, self._path(LOG), is_new, initial)
         self.offset_index = OffsetIndexFile(files, self._path(INDEX), base_offset, room)
         self.time_index = TimeIndexFile(files, self._path(TIME_INDEX), base_offset, room)
-        self.txn_index = TxnIndexFile(files, self._path(TXN_INDEX), base_offset)
+        self.txn_index = TxnIndexFile(files, self._path(TXN_INDEX), base_offset, place.kafka)
+        self._is_prepared = place.kafka.prepares_to_close
         self.index_interval_bytes = config.index_interval_bytes
         self._room, self.jitter_ms = room, config.drawn_jitter_ms()
         self._created_ms = place.clock()
@@ -93,8 +95,7 @@ class LogSegment:
         return 0 if found is None else found.mtime_ns // 1_000_000
 
     def set_last_modified(self, time_ms: int) -> None:
-        """Set when the `.log` was written last, which retention goes by where no record has a
-        time."""
+        """Set when the `.log` was written last: where no record has a time, retention asks it."""
         self._files.set_modified(self._path(LOG), time_ms)
 
     @property
@@ -360,19 +361,19 @@ class LogSegment:
         self.txn_index.path = self._path(TXN_INDEX)
 
     def close(self) -> None:
-        """The last time entry, if there is something to say, and all files closed and trimmed.
+        """Close all files; up to Kafka 4.3 first trim them, and add the last time entry (V-7).
 
-        All steps are tried. What a closed log cannot do any more is not told, as in Kafka; an error
-        of the disk is raised, so that the shutdown does not count as a clean one.
+        All steps are tried. What a closed log cannot do is not told, as in Kafka; an error of the
+        disk is raised, so that the shutdown does not count as a clean one.
         """
         steps: list[Callable[[], object]] = [
-            self.offset_index.file.close,
-            self.time_index.file.close,
+            partial(self.offset_index.file.close, trims=not self._is_prepared),
+            partial(self.time_index.file.close, trims=not self._is_prepared),
             self.log.close,
             self.txn_index.close,
         ]
-        if self._largest is not None and self._largest != LargestTimestamp(NO_TIMESTAMP, -1):
-            largest = self._largest
+        largest = None if self._is_prepared else self._largest
+        if largest is not None and largest != LargestTimestamp(NO_TIMESTAMP, -1):
             steps.insert(0, lambda: self.time_index.maybe_append(*largest, skip_full_check=True))
         failed: list[OSError] = []
         for step in steps:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from storage.files.file_pool import FilePool
+from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.engine.file_records import Slice
 from storage.log.engine.offsets import OffsetMetadata
 
@@ -18,6 +19,7 @@ class LogPlace:
     files: FilePool
     path: str  # of the partition's directory
     clock: Clock
+    kafka: KafkaVersion = NEWEST  # whose answer is given where the versions differ
 
 
 class IncomingBytes(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from storage.files.files import ChangingFile, Files
 from storage.formats import txn_index
 from storage.formats.txn_index import ENTRY, VERSION, Aborted, AbortedTxn
+from storage.kafka_versions import KafkaVersion
 from storage.log.engine.errors import CorruptIndexError, IllegalArgumentError, KafkaError
 from storage.log.engine.moves import remove_if_there, rename_if_there
 
@@ -16,8 +17,9 @@ from storage.log.engine.moves import remove_if_there, rename_if_there
 class TxnIndexFile:
     """Entries by the offsets of abort markers."""
 
-    def __init__(self, files: Files, path: str, base_offset: int) -> None:
+    def __init__(self, files: Files, path: str, base_offset: int, kafka: KafkaVersion) -> None:
         self._files, self.path, self._base_offset = files, path, base_offset
+        self._reads_whole_version = kafka.reads_whole_txn_version
         self._file: ChangingFile | None = None
         self._last_offset: int | None = None  # as far as this object knows
         self.is_new = False  # its name may not be on disk yet
@@ -42,7 +44,7 @@ class TxnIndexFile:
         self._file.write(self._file.size(), txn_index.encode(txn))
 
     def entries(self) -> Iterator[AbortedTxn]:
-        """Yield the whole entries. KafkaError at one of a later version."""
+        """Yield the whole entries. KafkaError at one of another version, as far as that is read."""
         return (txn for txn, _ in self._with_positions())
 
     def _with_positions(self) -> Iterator[tuple[AbortedTxn, int]]:
@@ -51,7 +53,8 @@ class TxnIndexFile:
         data = self._file.read(0, self._file.size())
         for position in range(0, len(data) - ENTRY.size + 1, ENTRY.size):
             version, *values = ENTRY.unpack_from(data, position)
-            if version >> 8 > VERSION:  # Kafka reads the first of its two bytes
+            is_other = version != VERSION if self._reads_whole_version else version >> 8 > VERSION
+            if is_other:  # V-8: up to Kafka 4.3 the first of its two bytes is read, with its sign
                 raise KafkaError(f"{self.path}, byte {position}: an entry of version {version}")
             yield AbortedTxn(*values), position
 

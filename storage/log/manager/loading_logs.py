@@ -164,6 +164,7 @@ def log_options(
         producer_settings=options.producer_settings,
         directory=directory.state,
         way=way,
+        kafka=options.kafka,
     )
 
 

@@ -162,6 +162,7 @@ class LogManager:
 
         def close(log: Log) -> LogError | None:
             try:
+                log.prepare_for_close()
                 log.flush(force=True)
                 log.close(for_good=True)  # the lock of its directory is about to be given back
             except LogError as error:

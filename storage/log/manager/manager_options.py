@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
+from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.scheduler import Scheduler
@@ -50,6 +51,7 @@ class ManagerOptions:
     is_stray: whether a log is none of those that there ought to be; it is kept aside, and not used.
     max_open_files: of all logs together, however many segments they have; None: 500, or half of
     what the process may have open where that is less.
+    kafka: whose answer is given where the versions differ.
     """
 
     clock: Clock = now_ms
@@ -64,3 +66,4 @@ class ManagerOptions:
     progress: LoadingProgress = field(default_factory=LoadingProgress)  # of a start
     intervals: TaskIntervals = field(default_factory=TaskIntervals)
     is_stray: Callable[[TopicPartition], bool] = lambda _: False
+    kafka: KafkaVersion = NEWEST

@@ -5,12 +5,14 @@ import pytest
 from storage.files.memory import MemoryFiles
 from storage.formats.index_entry import OffsetPosition
 from storage.formats.txn_index import AbortedTxn
+from storage.kafka_versions import BY_NAME, NEWEST
 from storage.log.engine.errors import (
     BufferOverflowError,
     IllegalArgumentError,
     IllegalStateError,
     IndexOffsetOverflowError,
     InvalidOffsetError,
+    KafkaError,
 )
 from storage.log.engine.offset_index_file import OffsetIndexFile
 from storage.log.engine.time_index_file import TimeIndexFile
@@ -198,7 +200,7 @@ def test_an_index_has_a_file_once_it_is_used() -> None:
 def test_the_transactions_of_a_segment_are_cut_off_by_the_markers() -> None:
     """L-7.1, L-7.3: a file with the first entry; what is kept is known to the next append."""
     files = MemoryFiles()
-    index = TxnIndexFile(files, "/txnindex", 0)
+    index = TxnIndexFile(files, "/txnindex", 0, NEWEST)
     assert not files.exists("/txnindex")
     for last in (9, 19, 29):
         index.append(AbortedTxn(1, last - 5, last, last + 1))
@@ -217,13 +219,34 @@ def test_the_transactions_of_a_segment_are_cut_off_by_the_markers() -> None:
 def test_a_torn_entry_of_a_transaction_stays_in_front() -> None:
     """EE-17, L-7.2."""
     files = MemoryFiles()
-    index = TxnIndexFile(files, "/txnindex", 0)
+    index = TxnIndexFile(files, "/txnindex", 0, NEWEST)
     index.append(AbortedTxn(1, 5, 9, 10))
     with pytest.raises(IllegalArgumentError):
         index.append(AbortedTxn(1, 5, 9, 10))
     files.truncate_file("/txnindex", 44)
-    opened = TxnIndexFile(files, "/txnindex", 0)
+    opened = TxnIndexFile(files, "/txnindex", 0, NEWEST)
     assert len(list(opened.entries())) == 1
     opened.append(AbortedTxn(1, 2, 3, 4))
     assert files.read_bytes("/txnindex")[44:46] == b"\0\0"
     assert opened.size_bytes == 78
+
+
+@pytest.mark.parametrize(
+    ("version", "refused_since"),
+    [(0, None), (1, "4.4"), (0xFF, "4.4"), (0x100, "4.1"), (0x8000, "4.4"), (0xFFFF, "4.4")],
+)
+@pytest.mark.parametrize("kafka", BY_NAME)
+def test_the_version_of_an_entry_is_two_bytes_since_4_4(
+    version: int, refused_since: str | None, kafka: str
+) -> None:
+    """V-8: up to 4.3 the first byte, with its sign, is at most 0."""
+    files = MemoryFiles()
+    index = TxnIndexFile(files, "/txnindex", 0, BY_NAME[kafka])
+    index.append(AbortedTxn(1, 5, 9, 10))
+    files.replace_file("/txnindex", version.to_bytes(2) + files.read_bytes("/txnindex")[2:])
+    opened = TxnIndexFile(files, "/txnindex", 0, BY_NAME[kafka])
+    if refused_since is None or kafka < refused_since:
+        assert [txn.last_offset for txn in opened.entries()] == [9]
+    else:
+        with pytest.raises(KafkaError, match="byte 0: an entry of version"):
+            list(opened.entries())

@@ -15,6 +15,7 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.files.memory import MemoryFiles
 from storage.formats.index_entry import OffsetPosition
+from storage.kafka_versions import BY_NAME
 from storage.log.engine.batches import Batch, in_memory
 from storage.log.engine.errors import (
     CorruptIndexError,
@@ -44,7 +45,9 @@ def files() -> MemoryFiles:
 def opened(
     files: Files, config: LogConfig, base: int = 0, is_new: bool = True, path: str = "/t-0"
 ) -> LogSegment:
-    return LogSegment(LogPlace(pooled(files), path, lambda: NOW_MS), base, config, is_new)
+    """As Kafka 4.3 does it, where the versions differ."""
+    place = LogPlace(pooled(files), path, lambda: NOW_MS, BY_NAME["4.3"])
+    return LogSegment(place, base, config, is_new)
 
 
 def append(segment: LogSegment, data: bytes) -> None:
