@@ -32,7 +32,6 @@ class KafkaVersion(NamedTuple):
     release: str  # that is followed, and compared with
     metadata_version: int  # the highest that a broker of it supports (V-1)
     empty_last_batch: EmptyLastBatch  # V-2
-    stops_at_legacy_end: bool  # V-3: at a last batch of v0 or v1 of which nothing stays
     limits_decompression: bool  # V-4: max.decompressed.message.bytes is obeyed
     prepares_to_close: bool  # V-7: the active segment of a log, and leaves the others
     reads_whole_txn_version: bool  # V-8: of an entry of a .txnindex; else its first byte
@@ -48,7 +47,6 @@ VERSIONS = (
         release="4.1.2",
         metadata_version=27,
         empty_last_batch=EmptyLastBatch.AT_END_OF_ROUND,
-        stops_at_legacy_end=True,
         limits_decompression=False,
         prepares_to_close=False,
         reads_whole_txn_version=False,
@@ -59,7 +57,6 @@ VERSIONS = (
         release="4.2.2",
         metadata_version=29,
         empty_last_batch=EmptyLastBatch.AT_END_OF_ROUND,
-        stops_at_legacy_end=True,
         limits_decompression=True,
         prepares_to_close=False,
         reads_whole_txn_version=False,
@@ -70,7 +67,6 @@ VERSIONS = (
         release="4.3.1",
         metadata_version=30,
         empty_last_batch=EmptyLastBatch.AT_END_OF_ROUND,
-        stops_at_legacy_end=True,
         limits_decompression=False,
         prepares_to_close=False,
         reads_whole_txn_version=False,
@@ -81,7 +77,6 @@ VERSIONS = (
         release="4.4.0",
         metadata_version=33,
         empty_last_batch=EmptyLastBatch.AT_HIGH_WATERMARK,
-        stops_at_legacy_end=False,
         limits_decompression=True,
         prepares_to_close=True,
         reads_whole_txn_version=True,

@@ -75,7 +75,6 @@ def test_the_page_has_the_same_table(version: KafkaVersion) -> None:
     found = f"| {version.name} | {version.release} | {version.metadata_version} |"
     [row] = [line for line in PAGE.read_text().splitlines() if line.startswith(found)]
     assert ("is obeyed" in row) is version.limits_decompression
-    assert ("goes on" in row) is not version.stops_at_legacy_end
     assert ("prepares the active" in row) is version.prepares_to_close
     assert ("both bytes" in row) is version.reads_whole_txn_version
     assert row.endswith(f"| {version.codecs.zstd} |")

@@ -193,8 +193,10 @@ def test_a_record_needs_a_value() -> None:
         decode(None)
 
 
-def test_a_kind_that_nobody_knows_is_skipped_whatever_its_version() -> None:
-    assert decode(bytes.fromhex("01e80763deadbeef")) is None
+@pytest.mark.parametrize("data", ["01e80763deadbeef", "011d0000000007"])
+def test_a_kind_that_nobody_knows_is_skipped_whatever_its_version(data: str) -> None:
+    """V-6: the second is UnregisterControllerRecord (29), of Kafka 4.4."""
+    assert decode(bytes.fromhex(data)) is None
 
 
 def test_a_tag_of_a_later_kafka_is_skipped() -> None:
