@@ -59,6 +59,14 @@ def by_broker(log_dirs: Sequence[str], files: Files) -> tuple[BrokerLogDirs, ...
     return tuple(BrokerLogDirs(*broker, tuple(paths)) for broker, paths in found.items())
 
 
+def brokers_of(log_dirs: Sequence[str], files: Files) -> list[tuple[str, ...]]:
+    """Return the log directories of each broker; all together where it cannot be known."""
+    try:
+        return [broker.log_dirs for broker in by_broker(log_dirs, files)]
+    except (ConfigError, CorruptFileError, OSError):  # a directory does not say whose it is
+        return [tuple(log_dirs)]
+
+
 def _identity(log_dir: str, files: Files) -> tuple[str | None, int | None]:
     try:
         found = meta_properties.read(log_dir, files)

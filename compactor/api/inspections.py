@@ -1,5 +1,6 @@
 """`inspect`: what stands in logs."""
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from cleaner_jobs.tasks.tasks_here import TasksHere
 from compactor.api import places
-from compactor.api.arguments import PathArg
+from compactor.api.arguments import Paths
 from compactor.api.changes import OnProgress, watched
 from compactor.api.premises import Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.cleaning.runners import RunnerChoice, require_own_spark
+from compactor.config import Config
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import did_you_mean
 from compactor.inspect.inspect_logs import EVERY_BYTE, InspectSettings, inspect_logs
@@ -46,25 +48,25 @@ EVERYTHING = InspectOptions()
 
 
 def inspect(
-    log_dir: PathArg,
+    log_dirs: Paths,
     partitions: Sequence[str] = (),
     rules: Rules = KAFKAS_DEFAULTS,
     options: InspectOptions = EVERYTHING,
     on_progress: OnProgress | None = None,
 ) -> Inspection:
-    """Say what stands in the logs of a log directory, or in those that are named TOPIC-PARTITION.
+    """Say what stands in the logs of log directories, or in those that are named TOPIC-PARTITION.
 
     Takes no lock and changes nothing. A log that cannot be read has a problem instead of counts.
     Raise UsageError where there is no such partition, ConfigError for a setting that is not valid.
     """
     require_own_spark(options.session, options.in_process)
     began = time.monotonic()
-    (path,) = places.log_dirs([log_dir], to_write=False)
-    work_dir = places.work_dir(options.work_dir, [path])
-    premises = premises_of(rules, [path])
-    remembered = RememberedLogs([path], files=premises.files)
-    survey = survey_log_dir(path, premises.files)
-    listings = _wanted(survey, partitions, path, premises)
+    paths = places.log_dirs(log_dirs, to_write=False)
+    work_dir = places.work_dir(options.work_dir, paths)
+    premises = premises_of(rules, paths)
+    remembered = RememberedLogs(paths, files=premises.files)
+    surveys = [survey_log_dir(path, premises.files) for path in paths]
+    wanted = _wanted(surveys, partitions, premises)
     plan = plan_of(premises, remembered.problems)
     runner = TasksHere() if options.in_process else None
     settings = InspectSettings(
@@ -73,11 +75,11 @@ def inspect(
         work_dir=work_dir,
         sample_bytes=EVERY_BYTE if options.sample_bytes is None else options.sample_bytes,
         heavy_keys=options.top,
-        state_logs=survey.listing.partitions,
+        state_logs=tuple(_state_logs(surveys, premises)),
     )
     verdicts = _verdicts(plan)
-    judgements = {facts.judgement.partition[:2]: facts.judgement for facts in plan.facts}
-    logs = [_log(listing, survey, premises, judgements, verdicts) for listing in listings]
+    judgements = {facts.judgement.partition.path: facts.judgement for facts in plan.facts}
+    logs = [_log(listing, survey, premises, judgements, verdicts) for survey, listing in wanted]
     with watched(on_progress) as progress:
         found = inspect_logs(logs, settings, progress)
     return Inspection(
@@ -89,26 +91,27 @@ def inspect(
 
 
 def _wanted(
-    survey: LogDirSurvey, names: Sequence[str], log_dir: str, premises: Premises
-) -> list[PartitionListing]:
+    surveys: Sequence[LogDirSurvey], names: Sequence[str], premises: Premises
+) -> list[tuple[LogDirSurvey, PartitionListing]]:
     """The logs that are named, or all that the configuration includes, if they have a segment."""
-    listed = {(p.topic, p.partition): p for p in survey.listing.partitions}
+    listed = [(survey, each) for survey in surveys for each in survey.listing.partitions]
     if names:
-        keys = dict.fromkeys(_key(name) for name in names)
-        for key, name in zip(keys, names, strict=False):
-            if key not in listed:
-                hint = did_you_mean(name, [partition.name for partition in listed.values()])
-                raise UsageError(f"{name}: there is no such partition in {log_dir}{hint}")
-        return [listed[key] for key in sorted(keys) if listed[key].segments]
-    include, exclude = premises.config.include, premises.config.exclude
-    return [
-        partition
-        for partition in survey.listing.partitions
-        if partition.segments
-        and partition.topic != CLUSTER_METADATA
-        and (include is None or include.fullmatch(partition.topic))
-        and not (exclude is not None and exclude.fullmatch(partition.topic))
-    ]
+        keys = {_key(name): name for name in names}
+        for key, name in keys.items():
+            if not any((each.topic, each.partition) == key for _, each in listed):
+                where = " and ".join(survey.path for survey in surveys)
+                hint = did_you_mean(name, [each.name for _, each in listed])
+                raise UsageError(f"{name}: there is no such partition in {where}{hint}")
+        listed = [pair for pair in listed if (pair[1].topic, pair[1].partition) in keys]
+    else:
+        listed = [pair for pair in listed if _is_included(pair[1].topic, premises.config)]
+    listed.sort(key=lambda pair: (pair[1].topic, pair[1].partition, pair[0].path))
+    return [pair for pair in listed if pair[1].segments]
+
+
+def _is_included(topic: str, config: Config) -> bool:
+    """By its name, and that its logs are none of the cluster's metadata."""
+    return topic != CLUSTER_METADATA and config.is_wanted(topic)
 
 
 def _key(name: str) -> tuple[str, int]:
@@ -118,22 +121,34 @@ def _key(name: str) -> tuple[str, int]:
     return key
 
 
-def _verdicts(plan: RoundPlan) -> dict[tuple[str, int], str]:
-    """What a round would do with each log, and why."""
-    reports = {(r.topic, r.partition): f"{r.status.value}: {r.reason}" for r in plan.not_cleaned}
-    return reports | {(log.topic, log.partition): "to-clean" for log in plan.logs}
+def _state_logs(surveys: Sequence[LogDirSurvey], premises: Premises) -> list[PartitionListing]:
+    """The logs that may say whose a producer id is: ids of several clusters are not comparable."""
+    if len({each.broker.cluster_id for each in premises.of_brokers}) > 1:
+        return []
+    return [each for survey in surveys for each in survey.listing.partitions]
+
+
+def _verdicts(plan: RoundPlan) -> dict[str, str]:
+    """What a round would do with each log, by its path, and why."""
+    verdicts = {
+        os.path.join(left.log_dir, f"{left.topic}-{left.partition}"): (
+            f"{left.status.value}: {left.reason}"
+        )
+        for left in plan.not_cleaned
+    }
+    return verdicts | {log.path: "to-clean" for log in plan.logs}
 
 
 def _log(
     listing: PartitionListing,
     survey: LogDirSurvey,
     premises: Premises,
-    judgements: Mapping[tuple[str, int], Judgement],
-    verdicts: Mapping[tuple[str, int], str],
+    judgements: Mapping[str, Judgement],
+    verdicts: Mapping[str, str],
 ) -> InspectedLog:
-    key = listing.topic, listing.partition
-    judgement = judgements.get(key)
-    offsets = offsets_of(listing, survey, premises.config.assume_fully_replicated)
+    config = premises.config_of(survey.path)
+    judgement = judgements.get(listing.path)
+    offsets = offsets_of(listing, survey, config.assume_fully_replicated)
     first_dirty = first_uncleanable = 0  # nothing of it may be cleaned
     if judgement is not None:
         first_dirty = judgement.first_dirty.offset
@@ -141,10 +156,10 @@ def _log(
     return InspectedLog(
         listing=listing,
         log_dir=survey.path,
-        config=premises.config.topic(listing.topic),
+        config=config.topic(listing.topic),
         log_start_offset=offsets.log_start,
         first_dirty_offset=first_dirty,
         first_uncleanable_offset=first_uncleanable,
         has_clean_shutdown=survey.listing.has_clean_shutdown,
-        plan=verdicts.get(key, "not planned for"),
+        plan=verdicts.get(listing.path, "not planned for"),
     )

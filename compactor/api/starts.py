@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from compactor import account
 from compactor.broker_start.reading import Depth, Look, problems_at_start
 from compactor.broker_start.values import StartProblem
-from compactor.brokers import by_broker
-from compactor.errors import ConfigError
+from compactor.brokers import brokers_of
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.files.local import LOCAL
@@ -26,12 +25,8 @@ def problems_by_broker(
 ) -> tuple[StartProblem, ...]:
     """Do the same by the files that are given."""
     look = Look(files, depth, account.current().started_at_ms)
-    try:
-        brokers = [broker.log_dirs for broker in by_broker(log_dirs, files)]
-    except (ConfigError, CorruptFileError, OSError):  # a directory does not say whose it is
-        brokers = [tuple(log_dirs)]
     found: list[StartProblem] = []
-    for own in brokers:
+    for own in brokers_of(log_dirs, files):
         try:
             others = [path for path in log_dirs if path not in own]
             found += problems_at_start(own, look, others)

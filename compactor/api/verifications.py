@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor.api import places
-from compactor.api.arguments import PathArg
+from compactor.api.arguments import PathArg, Paths
 from compactor.api.changes import Listener, OnProgress
 from compactor.config import load_configs
 from compactor.copying.checking import check
@@ -30,14 +30,15 @@ from storage.files.local import LOCAL
 
 
 def verify(
-    log_dir: PathArg, topic_partition: str | None = None, on_progress: OnProgress | None = None
+    log_dirs: Paths, partitions: Sequence[str] = (), on_progress: OnProgress | None = None
 ) -> Verification:
-    """Check everything in a log directory, or in one partition of it.
+    """Check everything in log directories, or in the partitions of them that are named.
 
-    What is wrong becomes a finding, not an error. Raise UsageError if there is no such partition.
+    What is wrong becomes a finding, not an error. Raise UsageError if no directory has such a
+    partition.
     """
-    (path,) = places.log_dirs([log_dir], to_write=False)
-    return verifier.verify(path, topic_partition, Listener(on_progress))
+    paths = places.log_dirs(log_dirs, to_write=False)
+    return verifier.verify(paths, dict.fromkeys(partitions), Listener(on_progress))
 
 
 def verify_manifest(log_dir: PathArg, on_progress: OnProgress | None = None) -> list[Finding]:

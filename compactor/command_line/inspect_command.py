@@ -26,7 +26,7 @@ def result_of(wanted: InspectArguments) -> Result:
     )
     rules = replace(rules_of_settings(wanted.configuration), as_of=wanted.as_of)
     with shown_progress() as progress:
-        found = api.inspect(wanted.log_dir, wanted.partitions, rules, options, progress)
+        found = api.inspect(wanted.log_dirs, wanted.partitions, rules, options, progress)
     failed = any(log.problem is not None for log in found.logs)
     begin = summary(
         "inspect",
@@ -35,6 +35,6 @@ def result_of(wanted: InspectArguments) -> Result:
     )
     if wanted.format is Format.TABLE:
         show(lambda width: inspection_view(found, width))
-        show_lines(after_inspection(wanted.log_dir, found))
+        show_lines(after_inspection(found))
     show_warnings(found.warnings)
     return Result(begin | inspection_document(found), begin)

@@ -4,15 +4,15 @@ from typing import Annotated
 
 import typer
 
+from compactor.command_line.arguments import log_dirs_and_partitions
 from compactor.command_line.begin import begin
-from compactor.command_line.completion import logs
 from compactor.command_line.options import (
     LOGS,
     AsOf,
     Debug,
     ExecutorPaths,
+    LogDirsAndPartitions,
     Master,
-    OneLogDir,
     OutputFormat,
     Report,
     WorkDir,
@@ -29,16 +29,7 @@ from compactor.command_line.shared_options import with_configuration
 
 @with_configuration
 def inspect(  # one parameter an option: this is how typer learns of them
-    log_dir: OneLogDir,
-    partitions: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[TOPIC-PARTITION]...",
-            autocompletion=logs,
-            help="only these logs, for example orders-7",
-            show_default=False,
-        ),
-    ] = None,
+    log_dir_or_partition: LogDirsAndPartitions,
     sample: Annotated[
         bool,
         typer.Option(
@@ -73,9 +64,10 @@ def inspect(  # one parameter an option: this is how typer learns of them
 
     [dim]compactor inspect /data/kafka orders-7[/]
     """
+    log_dirs, partitions = log_dirs_and_partitions(log_dir_or_partition)
     wanted = InspectArguments(
-        log_dir=log_dir,
-        partitions=tuple(partitions or ()),
+        log_dirs=log_dirs,
+        partitions=partitions,
         configuration=configuration,
         sample=sample,
         top=top,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from compactor.command_line.arguments import log_dirs_and_topic
+from compactor.command_line.arguments import log_dirs_and_partitions, log_dirs_and_topic
 from compactor.command_line.begin import begin
 from compactor.command_line.completion import directories_or_logs, directories_or_topics, logs
 from compactor.command_line.options import (
@@ -18,8 +18,8 @@ from compactor.command_line.options import (
     Debug,
     DumpLines,
     LogDirs,
+    LogDirsAndPartitions,
     ManifestToo,
-    OneLogDir,
     OutputFormat,
     Quiet,
     Report,
@@ -210,16 +210,7 @@ def dump(
 
 
 def verify(
-    log_dir: OneLogDir,
-    topic_partition: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TOPIC-PARTITION]",
-            autocompletion=logs,
-            help="only this partition, for example orders-7",
-            show_default=False,
-        ),
-    ] = None,
+    log_dir_or_partition: LogDirsAndPartitions,
     against: Against = None,
     as_of: AsOfCleaning = None,
     run_report: RunReport = None,
@@ -235,13 +226,16 @@ def verify(
     With --against, every record is compared: each log is whole, or what was removed is shown by the
     log start, delete horizons, reports or settings, or it is unexplained (exit code 4). Reads only.
 
+    [dim]compactor verify /data/kafka-1 /data/kafka-2[/]
+
     [dim]compactor verify /data/kafka orders-7[/]
 
     [dim]compactor verify /data/kafka --against /backup/kafka-before --run-report last.json[/]
     """
+    log_dirs, partitions = log_dirs_and_partitions(log_dir_or_partition)
     wanted = VerifyArguments(
-        log_dir=log_dir,
-        topic_partition=topic_partition,
+        log_dirs=log_dirs,
+        partitions=partitions,
         against=against,
         as_of=as_of,
         run_reports=tuple(run_report or ()),

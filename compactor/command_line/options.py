@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from compactor.command_line.completion import directories, directories_or_logs
+from compactor.command_line.completion import directories_or_logs
 from compactor.command_line.requests import DumpFormat, Format, OnCorrupt
 
 LOGS, CONFIGURATION, OUTPUT, SPARK = "Logs", "Configuration", "Output", "Spark"
@@ -19,10 +19,14 @@ LogDirs = Annotated[
         autocompletion=directories_or_logs,
     ),
 ]
-OneLogDir = Annotated[
-    str,
+LogDirsAndPartitions = Annotated[
+    list[str],
     typer.Argument(
-        metavar="LOG_DIR", help="a log directory (log.dirs)", autocompletion=directories
+        metavar="LOG_DIR... [TOPIC-PARTITION]...",
+        help="log directories of a broker, or of several; a word that is a partition in one before "
+        "it, like orders-7, means: only these partitions",
+        show_default=False,
+        autocompletion=directories_or_logs,
     ),
 ]
 TopicConfigs = Annotated[

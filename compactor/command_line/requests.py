@@ -126,7 +126,7 @@ class ConfigsArguments(NamedTuple):
 
 
 class InspectArguments(NamedTuple):
-    log_dir: str
+    log_dirs: tuple[str, ...]
     partitions: tuple[str, ...]
     configuration: ConfigurationArguments
     sample: bool
@@ -176,8 +176,8 @@ class ReplayArguments(NamedTuple):
 
 
 class VerifyArguments(NamedTuple):
-    log_dir: str
-    topic_partition: str | None
+    log_dirs: tuple[str, ...]
+    partitions: tuple[str, ...]
     against: str | None
     as_of: str | None
     run_reports: tuple[str, ...]

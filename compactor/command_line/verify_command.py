@@ -24,9 +24,9 @@ def result_of(wanted: VerifyArguments) -> Result:
     _require_against(wanted)
     with shown_progress() as progress:
         compared = _compared(wanted, progress)
-        found = api.verify(wanted.log_dir, wanted.topic_partition, progress)
-        if wanted.manifest:
-            found.findings += api.verify_manifest(wanted.log_dir, progress)
+        found = api.verify(wanted.log_dirs, wanted.partitions, progress)
+        for log_dir in wanted.log_dirs if wanted.manifest else ():
+            found.findings += api.verify_manifest(log_dir, progress)
     findings = found.findings + (compared.findings if compared else [])
     code, reason_code = ExitCode.OK, ReasonCode.DONE
     if findings:
@@ -43,7 +43,7 @@ def result_of(wanted: VerifyArguments) -> Result:
         show_lines([f"{notice[:1].upper()}{notice[1:]}." for notice in found.notices])
         if compared is not None:
             show(lambda width: comparison_view(compared, width))
-        show_lines(after_verify(wanted.log_dir, found, compared))
+        show_lines(after_verify(wanted.log_dirs[0], found, compared))
     documents = [finding_document(finding) for finding in findings]
     return Result(begin | {"findings": documents} | document, begin)
 
@@ -57,6 +57,17 @@ def _require_against(wanted: VerifyArguments) -> None:
         raise UsageError(f"--topic-configs {wanted.topic_configs}: goes with --against")
     if wanted.as_of is not None and wanted.run_reports:
         raise UsageError("--as-of: not with --run-report, which has the clock of the run")
+    if wanted.against is not None and len(wanted.log_dirs) > 1:
+        raise UsageError(
+            f"--against {wanted.against}: is a copy of one log directory, and "
+            f"{len(wanted.log_dirs)} were given ({', '.join(wanted.log_dirs)}); compare each by "
+            "itself"
+        )
+    if wanted.against is not None and len(wanted.partitions) > 1:
+        raise UsageError(
+            f"--against {wanted.against}: compares one TOPIC-PARTITION, or all of them, and "
+            f"{len(wanted.partitions)} were given ({', '.join(wanted.partitions)})"
+        )
 
 
 def _compared(wanted: VerifyArguments, progress: api.OnProgress) -> api.Comparison | None:
@@ -65,5 +76,5 @@ def _compared(wanted: VerifyArguments, progress: api.OnProgress) -> api.Comparis
     clock = api.known_of_cleanings(wanted.run_reports, wanted.topic_configs)
     if wanted.as_of is not None:
         clock = clock._replace(as_of_ms=api.as_of_ms(wanted.as_of), is_exact=True)
-    only = wanted.topic_partition
-    return api.verify_against(wanted.log_dir, wanted.against, only, clock, progress)
+    (log_dir,), only = wanted.log_dirs, next(iter(wanted.partitions), None)
+    return api.verify_against(log_dir, wanted.against, only, clock, progress)

@@ -133,7 +133,7 @@ class LogInspection:
 class Inspection:
     """What stands in logs."""
 
-    logs: tuple[LogInspection, ...]  # by topic, then partition
+    logs: tuple[LogInspection, ...]  # by topic, then partition, then log directory
     as_of_ms: int
     seconds: float
     warnings: tuple[str, ...] = ()

@@ -7,13 +7,14 @@ finding as well, and says so.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from compactor.broker_start.conditions import MARKS_OF_COPIES
 from compactor.broker_start.reading import Depth, Look, problems_at_start
 from compactor.broker_start.values import StartProblem
+from compactor.brokers import brokers_of
 from compactor.directory_state import NO_BROKER
 from compactor.exit_codes import UsageError
 from compactor.host.clock import now_ms
@@ -101,52 +102,80 @@ class _Offsets:
     last_missing: int = -1  # inside of segments
 
 
-def verify(log_dir: str, only: str | None, progress: ProgressSink) -> Verification:
-    """Check a log directory, or the one partition of it that `only` names (TOPIC-PARTITION).
+class _Looked(NamedTuple):
+    """What of one log directory is looked at."""
 
-    Raise UsageError if there is no such partition.
+    listing: LogDirListing
+    partitions: list[PartitionListing]
+    missing: list[Finding]  # logs, or their segments
+    notices: tuple[str, ...]
+
+
+def verify(log_dirs: Sequence[str], only: Collection[str], progress: ProgressSink) -> Verification:
+    """Check log directories, or the partitions in them that `only` names (TOPIC-PARTITION).
+
+    Raise UsageError if none of them has such a partition.
     """
+    looked = [_looked(log_dir, log_dirs, only) for log_dir in log_dirs]
+    _require_there(only, looked)
+    found = Verification()
+    progress.stage(VERIFY_STAGE, sum(len(p.segments) for each in looked for p in each.partitions))
+    for each in looked:
+        found.findings += each.missing
+        _verify_log_dir(each, bool(only), found, progress)
+        found.notices += () if only else each.notices
+    _check_start(found, log_dirs, only)
+    return found
+
+
+def _looked(log_dir: str, log_dirs: Sequence[str], only: Collection[str]) -> _Looked:
     listing = list_log_dir(log_dir)
-    partitions = [p for p in listing.partitions if only is None or p.name == only]
-    gone = gone_from(log_dir, (), LOCAL)
-    found = Verification(findings=list(_check_missing(listing, partitions, gone, only)))
-    if only is not None and not partitions and not found.findings:
-        hint = did_you_mean(only, [partition.name for partition in listing.partitions])
-        raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {log_dir}{hint}")
-    progress.stage(VERIFY_STAGE, sum(len(p.segments) for p in partitions))
-    first_dirty_of = first_dirty_offsets(log_dir)
+    partitions = [p for p in listing.partitions if not only or p.name in only]
+    gone = gone_from(log_dir, [path for path in log_dirs if path != log_dir], LOCAL)
+    missing = list(_check_missing(listing, partitions, gone, only))
+    where = f"{log_dir}: " if len(log_dirs) > 1 else ""
+    return _Looked(listing, partitions, missing, tuple(f"{where}{text}" for text in gone.notices))
+
+
+def _require_there(only: Collection[str], looked: Sequence[_Looked]) -> None:
+    """Each partition that is named has to be in one of the directories, or known to be gone."""
+    there = {p.name for each in looked for p in each.partitions}
+    there |= {os.path.basename(gone.path) for each in looked for gone in each.missing}
+    for name in only:
+        if name not in there:
+            names = [p.name for each in looked for p in each.listing.partitions]
+            where = " and ".join(each.listing.path for each in looked)
+            problem = f"there is no such partition in {where}{did_you_mean(name, names)}"
+            raise UsageError(f"TOPIC-PARTITION {name}: {problem}")
+
+
+def _verify_log_dir(
+    looked: _Looked, only_some: bool, found: Verification, progress: ProgressSink
+) -> None:
+    listing = looked.listing
+    first_dirty_of = first_dirty_offsets(listing.path)
     end_offsets = {}
-    for partition in partitions:
+    for partition in looked.partitions:
         offsets = _verify_partition(partition, found, progress)
         if offsets.end is not None:
             end_offsets[partition.topic, partition.partition] = offsets.end
             first_dirty_offset = first_dirty_of(partition, offsets.end)
             if first_dirty_offset is not None and offsets.last_missing < first_dirty_offset:
                 found.findings += _check_gaps(partition, offsets.gaps, first_dirty_offset)
-    if only is None:
+    if not only_some:
         found.findings += _check_log_dir(listing)
-        found.notices = gone.notices
-    found.findings += _check_checkpoints(log_dir, end_offsets, others_too=only is None)
-    _check_start(found, log_dir, only)
-    return found
+    found.findings += _check_checkpoints(listing.path, end_offsets, others_too=not only_some)
 
 
-def _check_start(found: Verification, log_dir: str, only: str | None) -> None:
+def _check_start(found: Verification, log_dirs: Sequence[str], only: Collection[str]) -> None:
     """Add what a broker's start would not do well with, and say what mends it."""
-    below = os.path.join(log_dir, only or "", "")
-    try:
-        problems = problems_at_start([log_dir], Look(LOCAL, Depth.LOADING, now_ms()))
-    except (CorruptFileError, OSError) as error:
-        unread = finding_of(error, log_dir)
-        if not any(finding.path == unread.path for finding in found.findings):
-            found.findings.append(unread)
-        problems = []
+    below = [os.path.join(path, name, "") for path in log_dirs for name in only or ("",)]
     found.start_problems = [
         p
-        for p in problems
+        for p in _problems_at_start(found, log_dirs)
         if os.path.basename(p.path) not in MARKS_OF_COPIES
         and p.forbids_start
-        and os.path.join(p.path, "").startswith(below)
+        and os.path.join(p.path, "").startswith(tuple(below))
     ]
     known = {finding.path: at for at, finding in enumerate(found.findings)}
     for problem in found.start_problems:
@@ -161,12 +190,28 @@ def _check_start(found: Verification, log_dir: str, only: str | None) -> None:
             found.findings[at] = finding._replace(problem=f"{finding.problem}; {start}")
 
 
+def _problems_at_start(found: Verification, log_dirs: Sequence[str]) -> Iterator[StartProblem]:
+    """Those of each broker's directories; what cannot be read is a finding."""
+    look = Look(LOCAL, Depth.LOADING, now_ms())
+    for broker in brokers_of(log_dirs, LOCAL):
+        try:
+            others = [path for path in log_dirs if path not in broker]
+            yield from problems_at_start(broker, look, others)
+        except (CorruptFileError, OSError) as error:
+            unread = finding_of(error, broker[0])
+            if not any(finding.path == unread.path for finding in found.findings):
+                found.findings.append(unread)
+
+
 def _check_missing(
-    listing: LogDirListing, partitions: Sequence[PartitionListing], gone: Gone, only: str | None
+    listing: LogDirListing,
+    partitions: Sequence[PartitionListing],
+    gone: Gone,
+    only: Collection[str],
 ) -> Iterator[Finding]:
     for log in gone.logs:
         name = f"{log.topic}-{log.partition}"
-        if only is None or name == only:
+        if not only or name in only:
             path = os.path.join(listing.path, name)
             yield Finding(path, 0, log.problem, ReasonCode.LOG_MISSING)
     is_any_empty = not all(partition.segments for partition in partitions)

@@ -27,7 +27,7 @@ def inspection_view(found: Inspection, width: int) -> RenderableType:
     parts: list[RenderableType] = [*_overview(found.logs, width)]
     if len(found.logs) <= DETAILS_OF:
         for log in found.logs:
-            parts += [Text(""), *_details(log, width)]
+            parts += [Text(""), *_details(log, _name(log, found.logs), width)]
     return Group(*parts)
 
 
@@ -55,7 +55,7 @@ def _overview(logs: Sequence[LogInspection], width: int) -> list[Text]:
     """A line each; a log that could not be read has its problem on a line of its own."""
     rows = []
     for log in logs:
-        name = printable(log.name) + (" (sample)" if log.is_sample and not log.problem else "")
+        name = _name(log, logs) + (" (sample)" if log.is_sample and not log.problem else "")
         if log.problem is not None:
             rows.append([name, size_text(log.bytes), "", "", "not read", "", ""])
             continue
@@ -71,21 +71,27 @@ def _overview(logs: Sequence[LogInspection], width: int) -> list[Text]:
             ]
         )
     problems = [
-        Text(f"{printable(log.name)}: {printable(log.problem)}") for log in logs if log.problem
+        Text(f"{_name(log, logs)}: {printable(log.problem)}") for log in logs if log.problem
     ]
     return [*table_lines("log", _COLUMNS, rows, width), *problems]
+
+
+def _name(log: LogInspection, logs: Sequence[LogInspection]) -> str:
+    """With its directory, where another one has a log of this name: of another broker."""
+    is_one = sum(each.name == log.name for each in logs) == 1
+    return printable(log.name if is_one else f"{log.name} in {log.log_dir}")
 
 
 def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "0 %"
 
 
-def _details(log: LogInspection, width: int) -> Iterator[Text]:
-    yield Text(printable(log.name), "bold", no_wrap=True, overflow="ignore")
+def _details(log: LogInspection, name: str, width: int) -> Iterator[Text]:
+    yield Text(name, "bold", no_wrap=True, overflow="ignore")
     if log.problem is not None:
         yield from name_lines([("", printable(log.problem))], width)
         return
-    yield from name_lines([(f"  {name}", printable(text)) for name, text in _facts(log)], width)
+    yield from name_lines([(f"  {fact}", printable(text)) for fact, text in _facts(log)], width)
     for title, keys in (("most versions", log.most_versions), ("most bytes", log.most_bytes)):
         if keys:
             yield from _key_table(f"keys with {title}", keys, width)

@@ -84,7 +84,7 @@ def next_steps(report: CleaningReport) -> list[str]:
     elif done and not report.copies:  # what becomes of copies is said with them
         log_dirs = dict.fromkeys(log.log_dir for log in done)
         lines.append("Next: start the broker. This checks every file first, if you like:")
-        lines += [f"  {compactor('verify', log_dir)}" for log_dir in log_dirs]
+        lines.append(f"  {compactor('verify', *log_dirs)}")
         lines += _set_aside_by_start(report.start_problems)
     return lines
 
@@ -182,11 +182,11 @@ def after_configs(found: "Sequence[TopicConfiguration]") -> list[str]:
     ]
 
 
-def after_inspection(log_dir: str, found: "Inspection") -> list[str]:
+def after_inspection(found: "Inspection") -> list[str]:
     """Of the first log with an open transaction."""
     for log in found.logs:
         if log.open_transactions:
-            return _of_open_transaction(log_dir, log.name)
+            return _of_open_transaction(log.log_dir, log.name)
     return []
 
 

@@ -209,7 +209,7 @@ def test_nothing_that_is_done_meanwhile_gives_the_lock_away(
         remembered.update(report.logs, NOW_MS)
         assert [log.status for log in report.logs] == [LogStatus.CLEANED]
         assert_held()
-        assert verify(paths[0], None, NoProgress()).findings == []
+        assert verify([paths[0]], (), NoProgress()).findings == []
         assert_held()
 
 

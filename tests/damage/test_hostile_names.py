@@ -126,7 +126,7 @@ def test_what_is_no_file_sets_its_log_aside(
     assert logs["odd"].status is LogStatus.SET_ASIDE
     assert (logs["odd"].reason or "").startswith(f"{file}: is a")
     assert logs["sound"].status is LogStatus.CLEANED
-    findings = verify(str(log_dir), "odd-0", NoProgress()).findings
+    findings = verify([str(log_dir)], ["odd-0"], NoProgress()).findings
     assert f"{log_dir}/odd-0/{file}" in {finding.path for finding in findings}
 
 

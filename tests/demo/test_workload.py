@@ -24,7 +24,7 @@ class Quiet:
 
 def test_it_is_sound_and_has_every_record(tmp_path: Path) -> None:
     write_log_dir(str(tmp_path / "log"), RECORDS, NOW_MS)
-    found = verify(str(tmp_path / "log"), None, Quiet())
+    found = verify([str(tmp_path / "log")], (), Quiet())
     assert found.findings == []
     assert found.records == RECORDS == sum(int(RECORDS * topic.share) for topic in TOPICS)
     assert found.partitions == sum(topic.partitions for topic in TOPICS)

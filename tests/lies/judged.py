@@ -149,7 +149,7 @@ def _findings(root: Path, plan: RoundPlan) -> Mapping[str, Mapping[Finder, list[
         Finder.REPORT: CleaningClock(plan.as_of_ms, True, retention),
     }
     by_finder: dict[Finder, Iterable[Finding]] = {
-        Finder.VERIFY: verify(after, None, NoProgress()).findings
+        Finder.VERIFY: verify([after], (), NoProgress()).findings
     }
     for finder, clock in clocks.items():
         by_finder[finder] = verify_against(after, before, None, clock, NoProgress()).findings

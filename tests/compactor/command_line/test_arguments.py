@@ -52,6 +52,28 @@ def test_a_last_word_that_is_no_directory_is_a_topic(
         assert arguments.log_dirs_and_topic(words) == expected
 
 
+def test_a_word_is_a_partition_where_a_directory_before_it_holds_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("data/orders-7", "disk-1/logs", "disk-1/disk-2", "disk-2", "logs"):
+        (tmp_path / name).mkdir(parents=True)
+    for words, log_dirs, partitions in (
+        ("data", "data", ""),
+        ("data disk-1", "data disk-1", ""),  # a name like a partition's, which none holds
+        ("data orders-7", "data", "orders-7"),
+        ("data orders-7 disk-1", "data disk-1", "orders-7"),
+        ("orders-7 data", "orders-7 data", ""),  # the first one is a directory, there or not
+        ("disk-1 disk-2", "disk-1", "disk-2"),  # both: it is the partition of disk-1
+        ("disk-1 ./disk-2", "disk-1 ./disk-2", ""),
+        ("disk-1 logs", "disk-1 logs", ""),  # no name of a partition
+        ("data order-7", "data", "order-7"),  # a typing error: it is neither
+        ("data /none/order-7", "data /none/order-7", ""),
+    ):
+        expected = tuple(log_dirs.split()), tuple(partitions.split())
+        assert arguments.log_dirs_and_partitions(words.split()) == expected, words
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("200MB/s", 200_000_000), ("1.5GB", None), ("2 gb/s", 2 * 10**9), ("1000000", 10**6)],

@@ -6,6 +6,8 @@ import pytest
 
 from compactor.inspect.inspection import HeavyKey
 from compactor.views import inspection_table
+from storage.formats import meta_properties
+from storage.formats.meta_properties import MetaProperties
 from tests.support.local_command import run_command, use_local_rounds
 from tests.support.made_log import keyed, log_of, make_partition
 
@@ -24,6 +26,31 @@ def test_a_few_logs_are_shown_with_all_that_there_is_to_say(log_dir: Path) -> No
         assert words in ended.out
     assert ended.summary["status"] == "ok"
     assert "  a round would  clean it\n" in ended.out
+
+
+def test_logs_of_several_directories(log_dir: Path) -> None:
+    """Each by the settings and the dirty part of its own broker, with its directory in JSON."""
+    more = log_dir.parent / "more"
+    make_partition(more, {0: [keyed(0, "aaa")]}, "payments-0")
+    ended = run_command("inspect", log_dir, more, "--format", "json")
+    assert ended.code == 0, ended.error
+    found = [(log["log_dir"], log["topic"], log["records"]) for log in ended.summary["logs"]]
+    assert found == [(str(log_dir), "orders", 5), (str(more), "payments", 3)]
+    ended = run_command("inspect", log_dir, more, "payments-0", "--format", "json")
+    assert [log["topic"] for log in ended.summary["logs"]] == ["payments"]
+
+
+def test_logs_of_one_name_are_told_apart_by_their_directory(log_dir: Path) -> None:
+    """As of two brokers."""
+    more = log_dir.parent / "more"
+    make_partition(more, {0: [keyed(0, "aaa")]})
+    for node_id, path in enumerate((log_dir, more), start=1):
+        meta_properties.write(str(path), MetaProperties(1, f"cluster-{node_id}", node_id, None))
+    ended = run_command("inspect", log_dir, more)
+    assert ended.code == 0, ended.error
+    for path, keys in ((log_dir, "4, 3 of them live"), (more, "1, 1 of them live")):
+        _, details = ended.out.split(f"\norders-0 in {path}\n")[-2:]
+        assert keys in details.split("versions")[0]
 
 
 def test_what_a_round_would_do_goes_on_in_words(log_dir: Path) -> None:

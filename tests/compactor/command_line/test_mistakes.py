@@ -64,7 +64,7 @@ MISTAKES: list[tuple[str, str]] = [
     ("explain {data} orders-7", "did you mean orders-0"),
     ("explain orders-0", "LOG_DIR is missing"),
     ("verify {data} order-0", "did you mean orders-0?"),
-    ("verify {data} orders-0 customers-0", "too many words: customers-0"),
+    ("dump {data} orders-0 customers-0", "too many words: customers-0"),
     ("dump {data} order-0", "did you mean {data}/orders-0?"),
     ("log offsets {data} order-0", "did you mean {data}/orders-0?"),
     ("configs {data} ordres", "did you mean orders?"),

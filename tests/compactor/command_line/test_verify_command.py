@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compactor.plan_logs import Shape, build
 from tests.support.local_command import run_command
 from tests.support.reference_batch import split
 
@@ -28,6 +29,66 @@ class TestVerify:
         document = json.loads(run_command("verify", log_dir, "--format", "json").out)
         assert document["findings"][0]["path"] == str(path)
         assert document["exit_code"] == 4
+
+
+class TestSeveralDirectories:
+    """orders-0 stands in one directory and payments-0 in the other; each has 3 segments."""
+
+    @pytest.fixture
+    def log_dirs(self, tmp_path: Path) -> tuple[Path, Path]:
+        found = tmp_path / "disk-1", tmp_path / "disk-2"
+        build(found[0], Shape("orders"), Shape("both"))
+        build(found[1], Shape("payments"), Shape("both", 1))
+        return found
+
+    def test_all_are_checked(self, log_dirs: tuple[Path, Path]) -> None:
+        ended = run_command("verify", *log_dirs)
+        assert ended.code == 0, ended.out + ended.error
+        assert ended.out.startswith("4 partitions, 12 segments, 12 batches, 24 records, ")
+        assert ended.summary["log_dirs"] == [{"path": str(path)} for path in log_dirs]
+
+    @pytest.mark.parametrize(
+        ("words", "partitions"),
+        [
+            (["{0}", "orders-0", "{1}"], 1),
+            (["{0}", "{1}", "payments-0"], 1),
+            (["{0}", "{1}", "payments-0", "orders-0"], 2),
+            (["{0}", "orders-0", "both-0"], 2),
+        ],
+    )
+    def test_a_partition_of_one_of_them(
+        self, log_dirs: tuple[Path, Path], words: list[str], partitions: int
+    ) -> None:
+        ended = run_command("verify", *(word.format(*log_dirs) for word in words))
+        assert ended.code == 0, ended.out + ended.error
+        assert ended.summary["totals"]["partitions"] == partitions
+
+    def test_a_partition_of_none_of_them(self, log_dirs: tuple[Path, Path]) -> None:
+        ended = run_command("verify", *log_dirs, "payment-0")
+        assert ended.code == 2
+        first, second = log_dirs
+        problem = f"TOPIC-PARTITION payment-0: there is no such partition in {first} and {second}"
+        assert f"{problem}; did you mean payments-0?" in ended.error
+
+    def test_a_finding_is_of_its_directory(self, log_dirs: tuple[Path, Path]) -> None:
+        path = log_dirs[1] / "payments-0" / "00000000000000000000.log"
+        path.write_bytes(path.read_bytes()[:-1])
+        ended = run_command("verify", *log_dirs)
+        assert ended.code == 4
+        assert ended.out.startswith(f"{path}, byte ")
+
+    def test_one_log_in_two_directories_of_a_broker(self, log_dirs: tuple[Path, Path]) -> None:
+        """A broker does not start there; no directory by itself shows it."""
+        shutil.copytree(log_dirs[0] / "orders-0", log_dirs[1] / "orders-0")
+        assert {run_command("verify", path).code for path in log_dirs} == {0}
+        ended = run_command("verify", *log_dirs)
+        assert ended.code == 4
+        assert "orders-0" in ended.out
+
+    def test_a_copy_is_of_one_directory(self, log_dirs: tuple[Path, Path]) -> None:
+        ended = run_command("verify", *log_dirs, "--against", "/backup")
+        assert ended.code == 2
+        assert "--against /backup: is a copy of one log directory, and 2 were given" in ended.error
 
 
 class TestVerifyAgainst:

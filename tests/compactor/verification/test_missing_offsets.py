@@ -24,7 +24,7 @@ ORDERS = ("orders", 0)
 
 
 def missed(log_dir: Path) -> list[Finding]:
-    found = verify(str(log_dir), None, NoProgress()).findings
+    found = verify([str(log_dir)], (), NoProgress()).findings
     return [finding for finding in found if "missing behind" in finding.problem]
 
 

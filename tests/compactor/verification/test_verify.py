@@ -49,7 +49,7 @@ def partition(tmp_path: Path) -> Path:
 
 
 def verified(partition: Path, only: str | None = None) -> Verification:
-    return verify(str(partition.parent), only, Told())
+    return verify([str(partition.parent)], [only] if only else [], Told())
 
 
 def only_problem(partition: Path) -> str:
@@ -61,7 +61,7 @@ def only_problem(partition: Path) -> str:
 def test_a_sound_log_directory_is_counted_and_left_alone(partition: Path) -> None:
     before = state_of(partition.parent)
     progress = Told()
-    found = verify(str(partition.parent), None, progress)
+    found = verify([str(partition.parent)], (), progress)
     assert found.findings == []
     assert (found.partitions, found.segments, found.batches, found.records) == (1, 2, 10, 30)
     assert found.log_bytes == sum(p.stat().st_size for p in partition.glob("*.log"))
