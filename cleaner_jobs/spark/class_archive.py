@@ -26,9 +26,12 @@ def cache_dir(environ: Mapping[str, str]) -> Path:
 
 
 def archive_path(environ: Mapping[str, str]) -> Path:
-    """The archive for the Java that JAVA_HOME or PATH name, whether it is there or not."""
+    """The archive for the Java that JAVA_HOME or PATH name, whether it is there or not.
+
+    environ: the one that Spark is started in (`environment.own_environ`).
+    """
     jars = spark_home(environ) / "jars"
-    state = [_identity(java_path(environ)), _identity(jars)]
+    state = [_identity(java_path(environ)), _identity(jars), environ.get("SPARK_CONF_DIR", "")]
     return kept_file(environ, "spark", jars, state, ".jsa")
 
 

@@ -9,6 +9,7 @@ import tempfile
 from types import FrameType
 
 from cleaner_jobs.spark.class_archive import archive_path, forget_older
+from cleaner_jobs.spark.environment import own_environ
 from cleaner_jobs.spark.gateway import JAVA_OPTIONS
 from cleaner_jobs.spark.spark_session import end_spark, kill_java, session_options, start_spark
 from cleaner_jobs.spark.task_job import one_a_task
@@ -25,10 +26,11 @@ def _end_once(_number: int, _frame: FrameType | None) -> None:
 
 def make() -> None:
     signal.signal(signal.SIGINT, _end_once)
-    archive = archive_path(os.environ)
+    environ = own_environ(os.environ, local=True)
+    archive = archive_path(environ)
     temporary = archive.with_name(f"{archive.name}.{os.getpid()}.tmp")
     with tempfile.TemporaryDirectory(prefix="compactor-") as work_dir:
-        java_options = session_options(MASTER, work_dir, os.environ)[JAVA_OPTIONS]
+        java_options = session_options(MASTER, work_dir, environ)[JAVA_OPTIONS]
         dumping = f'{java_options} "-XX:ArchiveClassesAtExit={temporary}"'
         try:
             spark = start_spark(MASTER, "class archive", work_dir, {JAVA_OPTIONS: dumping})

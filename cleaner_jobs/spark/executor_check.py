@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from pyspark import SparkContext
 
+from cleaner_jobs.spark.environment import is_local
 from cleaner_jobs.spark.executor_problem import ExecutorProblem, Lack
 from cleaner_jobs.spark.executor_watch import ExecutorWatch, NoExecutorError
 from cleaner_jobs.spark.job_description import JobGroup
@@ -22,7 +23,6 @@ from cleaner_jobs.spark.spark_session import (
     DEFAULT_MASTER,
     SPARK_ERRORS,
     cause_of_failure,
-    is_local,
 )
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, failure_cause
 from cleaner_jobs.spark.task_job import LOOK_SECONDS, StageFailedError, one_a_task, running_job

@@ -27,6 +27,7 @@ from cleaner_jobs.spark.class_archive import (
     kept_file,
 )
 from cleaner_jobs.spark.control_groups import processors
+from cleaner_jobs.spark.environment import own_environ
 from cleaner_jobs.spark.worker_daemon import KERNELS_MODULE
 from cleaner_jobs.undisturbed import undisturbed
 
@@ -51,12 +52,13 @@ def prepare(
     mark = kernels_mark(environ)
     try:
         mark.parent.mkdir(parents=True, exist_ok=True)
-        log_path = archive_path(environ).with_suffix(".log")  # stays where it could not be made
+        archive = archive_path(own_environ(environ, local=True))
+        log_path = archive.with_suffix(".log")  # stays where it could not be made
         archive_is_wanted = (
             SUBMITTED_VARIABLE not in environ  # or Java is there already
             and cores() >= FEWEST_CORES
             and can_be_made(environ)
-            and not (archive_path(environ).exists() or log_path.exists())
+            and not (archive.exists() or log_path.exists())
         )
         has_kernels = mark.exists() or (SOURCES / PACKED).exists()
         if has_kernels and not archive_is_wanted:

@@ -2,8 +2,8 @@
 
 The launcher is a shell script and a Java of its own, and the class that it names reads all options
 once more: half a second of processor time at every start. What it adds to our own options depends
-on Java and Spark's jars alone, unless there are settings that only the launcher reads: then it is
-asked, as it is by the first session of all, which writes down what came of it.
+on Java and Spark's jars alone, since a local session starts without settings that only the launcher
+reads (`environment.own_environ`). The first session asks it, and writes down what came of it.
 Source: Spark, bin/spark-class, SparkSubmitCommandBuilder, PythonGatewayServer.
 """
 
@@ -32,10 +32,6 @@ LOOK_SECONDS = 0.01  # between two looks whether Java listens
 
 MAX_WORD_BYTES = 100_000  # of one word of a command line; Linux takes 131,071
 
-# Of those that begin with SPARK_, the ones that the launcher makes nothing of.
-OURS = frozenset({"SPARK_HOME", "SPARK_LOCAL_IP", "SPARK_USER"})
-FOR_THE_LAUNCHER = frozenset({"PYSPARK_SUBMIT_ARGS", "HADOOP_CONF_DIR", "YARN_CONF_DIR"})
-
 
 class Launch(NamedTuple):
     """What the launcher adds to our options."""
@@ -63,8 +59,6 @@ def launch_path(environ: Mapping[str, str]) -> Path:
 
 def kept_launch(environ: Mapping[str, str]) -> Launch | None:
     """What an earlier session wrote down, if it may be used."""
-    if _is_for_the_launcher(environ):
-        return None
     try:
         match json.loads(launch_path(environ).read_text("utf-8")):
             case [str(class_path), [*options]] if all(isinstance(word, str) for word in options):
@@ -76,7 +70,7 @@ def kept_launch(environ: Mapping[str, str]) -> Launch | None:
 
 def keep_launch(environ: Mapping[str, str], launch: Launch) -> None:
     """Write it down for later sessions. OSError where that fails."""
-    if _is_for_the_launcher(environ) or len(launch.class_path) > MAX_WORD_BYTES:
+    if len(launch.class_path) > MAX_WORD_BYTES:
         return
     path = launch_path(environ)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,13 +125,3 @@ def _connection(data: bytes) -> tuple[int, str]:
     """Source: PythonGatewayServer: two integers, the second one the length of what follows it."""
     port, length = struct.unpack_from(">ii", data)
     return port, data[8 : 8 + length].decode()
-
-
-def _is_for_the_launcher(environ: Mapping[str, str]) -> bool:
-    """Whether there are settings that only the launcher reads: variables, or files in conf/."""
-    if any(name.startswith("SPARK_") and name not in OURS for name in environ):
-        return True
-    if not FOR_THE_LAUNCHER.isdisjoint(environ):
-        return True
-    conf = spark_home(environ) / "conf"
-    return conf.is_dir() and any(path.suffix != ".template" for path in conf.iterdir())

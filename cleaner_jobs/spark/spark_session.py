@@ -9,13 +9,11 @@ Java writes to `spark.log` in the work directory, so that the terminal stays the
 """
 
 import os
-import re
 import signal
 import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
@@ -28,7 +26,15 @@ from cleaner_jobs.spark.class_archive import (
     SUBMITTED_VARIABLE,
     archive_path,
     is_kept,
-    spark_home,
+)
+from cleaner_jobs.spark.environment import (
+    LOOPBACK_ADDRESS,
+    counting_here,
+    is_all_ours,
+    is_local,
+    own_environ,
+    process_environ,
+    start_failed,
 )
 from cleaner_jobs.spark.gateway import (
     DRIVER_MEMORY,
@@ -41,20 +47,17 @@ from cleaner_jobs.spark.local_dirs import LOCAL_DIR
 from cleaner_jobs.spark.local_size import KillWatch, local_size
 from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
 from cleaner_jobs.spark.patience import why_ended
+from cleaner_jobs.spark.start_failure import cause_of_no_start
 from cleaner_jobs.spark.submitted_java import connect_to_java
 from cleaner_jobs.spark.submitted_log import quieten
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
 from cleaner_jobs.undisturbed import undisturbed
-from storage.errors import LogCompactionError
 from storage.user_home import has_name, home_of, name_of_user
 
 LOG_NAME = "spark.log"
 DEFAULT_MASTER = "local[*]"
 DAEMON_MODULE = "cleaner_jobs.spark.worker_daemon"
 JAVA_EXIT_SECONDS = 120  # half a second, but for one that dumps a class archive
-
-COMPLAINT = re.compile(r"error|exception|not found|unable", re.IGNORECASE)
-JAVA_CLASS = re.compile(r'^(Exception in thread "[^"]*" )?([\w$]+\.)+[\w$]+(Exception|Error): ')
 
 # Compiled by C1 alone: Java only schedules here, the work is in Python, and C2 takes seconds of
 # processor time from it at every start (24 s become 12 s, and 7 s with a class archive).
@@ -66,6 +69,7 @@ LOCAL_JAVA_OPTIONS = (
 )
 
 ALWAYS = {
+    "spark.submit.deployMode": "client",  # the driver is this process
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",  # we draw our own
     "spark.sql.adaptive.enabled": "false",  # it would merge partitions that we have balanced
@@ -75,9 +79,6 @@ ALWAYS = {
 # Over TCP the answers of a worker wait 40 ms for an acknowledgement in every job (Nagle).
 UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
 MAX_SOCKETS_DIR_BYTES = 60  # Spark refuses more: with a name behind it the system would
-# With the cause in the line behind the first one, and before the second one.
-NO_MACHINE = "Error occurred during initialization of VM"
-NO_MACHINE_CREATED = "Error: Could not create the Java Virtual Machine."
 # What Java does for a job beside the job. A broadcast, which each job makes of its task, takes a
 # buffer of that size; it has a few KB, and a session of ours ends before they come to anything.
 SMALL_JOBS = {
@@ -86,7 +87,10 @@ SMALL_JOBS = {
 }
 # Spark keeps 300 MiB of its heap free and refuses one of less than 450; none of our tasks needs it.
 RESERVED_MEMORY, RESERVED_BYTES = "spark.testing.reservedMemory", 300 << 20
-LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+LOOPBACK = {
+    "spark.driver.host": LOOPBACK_ADDRESS,
+    "spark.driver.bindAddress": LOOPBACK_ADDRESS,
+}
 
 
 JAVA_IS_GONE = "Spark's Java process is gone"
@@ -98,22 +102,18 @@ _watches: list[KillWatch] = []  # since the last start of Spark
 _started_here: list[Any] = []  # the gateway of a Java that was started here, until it has ended
 
 
-class SparkStartError(LogCompactionError):
-    """Spark did not start. Nothing was changed."""
-
-    reason_code = "spark-failed"
-
-
 def start_spark(
     master: str | None, app_name: str, work_dir: str, extra: Mapping[str, str] | None = None
 ) -> SparkContext:
     """Start Spark. SparkStartError where that fails, and where this process has one already.
 
+    To be asked before: `environment.require_fit`.
+
     master: None for spark-submit's own, or else all cores of this machine. extra: Spark options
     that win over those set here, but not over those of spark-submit.
     """
     if has_session():
-        raise SparkStartError(f"Spark did not start: {HAS_SESSION}")
+        raise start_failed(None, HAS_SESSION)
     log_path = Path(work_dir) / LOG_NAME
     handler = signal.getsignal(signal.SIGINT)
     _watches[:] = [KillWatch()]
@@ -121,17 +121,17 @@ def start_spark(
         if SUBMITTED_VARIABLE in os.environ:
             conf = _submitted_conf(master, app_name, extra or {})
             return _quiet(SparkContext(conf=conf))
-        options = {
-            **session_options(master or f"local[{local_size().tasks}]", work_dir, os.environ),
-            **(extra or {}),
-            "spark.app.name": app_name,
-        }
-        return _quiet(_start_java_and_context(options, log_path, by_launcher=bool(extra)))
+        with process_environ(own_environ(os.environ, is_all_ours(master, os.environ))):
+            options = {
+                **session_options(master or f"local[{local_size().tasks}]", work_dir, os.environ),
+                **(extra or {}),
+                "spark.app.name": app_name,
+            }
+            return _quiet(_start_java_and_context(options, log_path, by_launcher=bool(extra)))
     except (*SPARK_ERRORS, OSError) as error:
-        given = f" with master {master}" if master else ""
-        cause = _cause(error, log_path) + _kill_words()
+        cause = cause_of_no_start(error, log_path) + (_kill_words() or _settings_words(master))
         _end_java()
-        raise SparkStartError(f"Spark did not start{given}: {cause}") from error
+        raise start_failed(master, cause) from error
     except KeyboardInterrupt:
         with undisturbed():
             _end_java()
@@ -214,6 +214,13 @@ def cause_of_failure(error: Exception) -> str:
     return f"a task failed{on}: {cause}"
 
 
+def _settings_words(master: str | None) -> str:
+    """Of the user's own that counted. Those of spark-submit are shown by Spark."""
+    if SUBMITTED_VARIABLE in os.environ or is_all_ours(master, os.environ):
+        return ""
+    return counting_here(os.environ)
+
+
 def _kill_words() -> str:
     return (_watches[0].words() if _watches else "") or why_ended()
 
@@ -272,11 +279,6 @@ def _socket_options(directory: str) -> dict[str, str]:
     return {UNIX_SOCKETS: "true", UNIX_SOCKETS_DIR: directory}
 
 
-def is_local(master: str) -> bool:
-    """Whether tasks run in the driver's own Java. A local-cluster has executors like any other."""
-    return re.fullmatch(r"local(\[.*\])?", master) is not None
-
-
 def _worker_options() -> dict[str, str]:
     """Workers fork from a daemon that has the kernels loaded, out of this very source."""
     paths = [_source(), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -308,14 +310,7 @@ def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str])
 def _start_java_and_context(
     options: Mapping[str, str], log_path: Path, by_launcher: bool
 ) -> SparkContext:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take python3 of PATH
-    os.environ.setdefault("SPARK_HOME", str(spark_home(os.environ)))  # or it is searched for
-    if not has_name():
-        os.environ.setdefault("SPARK_USER", name_of_user())  # or Hadoop asks the system, and fails
-    if is_local(options["spark.master"]):
-        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK["spark.driver.host"])
-    else:
-        by_launcher = True
+    by_launcher = by_launcher or not is_local(options["spark.master"])
     if SparkContext._gateway is None:
         # Not to be cut off: of a Java that is half started nobody would know.
         with log_path.open("ab") as log, undisturbed():
@@ -331,30 +326,3 @@ def _log4j_file() -> Path:
     package = Path(__file__).resolve().parent.parent
     installed = package / "conf" / "log4j2.properties"
     return installed if installed.exists() else package.parent / "conf" / "log4j2.properties"
-
-
-def _cause(error: Exception, log_path: Path) -> str:
-    """One line for the operator: Java's own words if it left any, or else Python's."""
-    java_exception = getattr(error, "java_exception", None)
-    if java_exception is not None:
-        message = java_exception.toString()
-    elif isinstance(error, OSError) and error.filename:
-        message = f"{error.filename}: {error.strerror}"
-    else:
-        message = _complaint(log_path) or str(error)
-    first = next(filter(str.strip, message.splitlines()), type(error).__name__)
-    if "stopped SparkContext" in first:  # what follows when it gave up in the background
-        return "the master does not answer"
-    return JAVA_CLASS.sub("", first.strip())
-
-
-def _complaint(log_path: Path) -> str | None:
-    """What Java wrote before it ended; its virtual machine says it in two lines."""
-    try:
-        lines = log_path.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return None
-    for before, line in pairwise(lines):
-        if before == NO_MACHINE or line == NO_MACHINE_CREATED:
-            return f"{before}: {line}"
-    return next((line for line in lines if COMPLAINT.search(line)), None)

@@ -3,9 +3,9 @@
 import tempfile
 import time
 
+from cleaner_jobs.spark.environment import SparkStartError
 from cleaner_jobs.spark.spark_session import (
     SPARK_ERRORS,
-    SparkStartError,
     cause_of_failure,
     end_spark,
     start_spark,

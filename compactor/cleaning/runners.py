@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.spark import first_use
 from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, cache_dir
+from cleaner_jobs.spark.environment import require_fit
 from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
 from cleaner_jobs.spark.patience import ending_stopped_processes
 from cleaner_jobs.task_values import RoundSettings
@@ -58,6 +59,8 @@ def open_runner(
     if choice.runner is not None:
         yield choice.runner
         return
+    if choice.session is None:
+        require_fit(choice.master, os.environ)  # before another Spark's pyspark is loaded
     from cleaner_jobs.spark.job_description import RunDescription
     from cleaner_jobs.spark.task_job import SparkTasks
 

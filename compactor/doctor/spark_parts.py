@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -11,10 +11,10 @@ from cleaner_jobs.spark.class_archive import (
     cache_dir,
     can_be_made,
     is_kept,
-    spark_home,
 )
+from cleaner_jobs.spark.environment import own_environ, settings_here, why_unfit
 from cleaner_jobs.spark.first_use import kernels_mark
-from compactor.doctor.checks import Check, fail, ok, warn
+from compactor.doctor.checks import Check, Grade, fail, ok, warn
 from compactor.errors import CleaningFailedError
 from compactor.host.java import Java, find_java, home_to_use
 
@@ -29,30 +29,41 @@ def spark_checks(environ: Mapping[str, str], starts: bool) -> list[Check]:
         return [fail("Java", str(error)), _spark(environ), _kernels(environ)]
     found = ok("Java", f"{java.major} at {java.home} ({java.origin})")
     by_java = dict(environ) | {"JAVA_HOME": str(home_to_use(java, cache_dir(environ)))}
-    checks = [found, _spark(environ), _archive(by_java, java), _kernels(environ)]
-    return [*checks, _start(by_java)] if starts else checks
+    spark = _spark(environ)
+    archive = _archive(own_environ(by_java, local=True), java)
+    checks = [found, spark, *_settings(environ), archive, _kernels(environ)]
+    if starts and spark.grade is not Grade.FAIL:  # it would say the same once more
+        checks.append(_start(by_java))
+    return checks
 
 
 def _spark(environ: Mapping[str, str]) -> Check:
-    home = spark_home(environ)
-    jars = home / "jars"
-    if not any(jars.glob("spark-core_*.jar")):
-        return fail(
-            "Spark",
-            f"no jars of Spark in {jars}",
-            "Unset SPARK_HOME, or let it name a whole Spark of the version of pyspark.",
+    unfit = why_unfit(environ, local=True)
+    if unfit:
+        return fail("Spark", unfit.problem, unfit.remedy)
+    home = own_environ(environ, local=True)["SPARK_HOME"]
+    return ok("Spark", f"{metadata.version('pyspark')} at {home}")
+
+
+def _settings(environ: Mapping[str, str]) -> Iterator[Check]:
+    """What another Spark has left here: a local run goes without it, a cluster's does not."""
+    subject = "Spark's settings"
+    found = settings_here(environ)
+    if not found:
+        return
+    counting = [text for text, row in found if row.counts_on_cluster]
+    unfit = why_unfit(environ, local=False)
+    if unfit:
+        yield warn(
+            subject,
+            f"{unfit.problem}: a run with --master and a cluster's URL does not start",
+            f"{unfit.remedy} A run on this machine alone goes without it.",
         )
-    python_side = metadata.version("pyspark")
-    (core, *_) = (path.name for path in jars.glob("spark-core_*.jar"))
-    java_side = core.removesuffix(".jar").rpartition("-")[2]
-    found = f"{python_side} at {home}"
-    if java_side.startswith(python_side.split(".dev")[0]):
-        return ok("Spark", found)
-    return fail(
-        "Spark",
-        f"pyspark is {python_side}, and the jars in {jars} are {java_side}",
-        "Unset SPARK_HOME, or install the pyspark of that version.",
-    )
+    elif counting:
+        yield ok(subject, f"{'; '.join(counting)}: only for --master with a cluster's URL")
+    ignored = [text for text, row in found if not row.counts_on_cluster]
+    if ignored:
+        yield ok(subject, f"{'; '.join(ignored)}: not used")
 
 
 def _archive(environ: Mapping[str, str], java: Java) -> Check:

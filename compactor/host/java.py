@@ -20,6 +20,7 @@ from importlib import metadata, util
 from pathlib import Path
 from shlex import quote
 
+from cleaner_jobs.spark.environment import JAVA_OPTION_VARIABLES
 from compactor.errors import CleaningFailedError
 from compactor.host.shell_commands import named
 
@@ -196,6 +197,7 @@ def _run(java: Path, *arguments: str) -> str:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,  # where -version writes
+            env={k: v for k, v in os.environ.items() if k not in JAVA_OPTION_VARIABLES},
             timeout=ANSWER_TIMEOUT_SECONDS,
             check=False,
         )

@@ -480,10 +480,12 @@ def test_without_java(
             "HADOOP_CONF_DIR or YARN_CONF_DIR must be set in the environment",
         ),
         (
-            [],
+            ["--master", "local-cluster[1,1,1024]"],
             {"JAVA_TOOL_OPTIONS": "-Xms9000g"},
-            "Spark did not start: Error occurred during initialization of VM: Initial heap size "
-            "set to a larger value than the maximum heap size",
+            "Spark did not start with master local-cluster[1,1,1024]: Error occurred during "
+            "initialization of VM: Initial heap size set to a larger value than the maximum heap "
+            "size. These settings counted: JAVA_TOOL_OPTIONS=-Xms9000g. Unset what is not meant "
+            "for this run",
         ),
     ],
 )

@@ -13,7 +13,8 @@ from typing import Any
 
 import psutil
 
-from cleaner_jobs.spark.spark_session import SparkStartError, end_spark, start_spark
+from cleaner_jobs.spark.environment import SparkStartError
+from cleaner_jobs.spark.spark_session import end_spark, start_spark
 from cleaner_jobs.spark.task_job import one_a_task
 from storage.errors import LogCompactionError
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs.spark import class_archive, first_use
+from cleaner_jobs.spark.environment import own_environ
 from compactor.command_line.interrupts import SignalNotes
 
 
@@ -87,7 +88,7 @@ def test_both_are_made_once_and_said_once(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    archive = class_archive.archive_path(environ)
+    archive = class_archive.archive_path(own_environ(environ, local=True))
     set_module(monkeypatch, tmp_path, "MAKER_MODULE", f"open({str(archive)!r}, 'w').close()")
     told: list[str] = []
     timed: list[str] = []

@@ -1,4 +1,4 @@
-"""What Spark's launcher adds is kept, used while it holds, and never where it knows better."""
+"""What Spark's launcher adds is kept, and used while it holds."""
 
 import json
 import os
@@ -43,31 +43,6 @@ def test_a_launch_is_kept_for_the_same_java_and_jars(
     kept_launch.keep_launch(environ, LAUNCH)
     assert len(list((tmp_path / "cache" / "log-compactor").iterdir())) == 1, "the older one is gone"
     environ["JAVA_HOME"] = str(tmp_path)
-    assert kept_launch.kept_launch(environ) is None
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "SPARK_DIST_CLASSPATH", "SPARK_DRIVER_MEMORY"),
-        *("PYSPARK_SUBMIT_ARGS", "HADOOP_CONF_DIR", "YARN_CONF_DIR"),
-    ],
-)
-def test_what_only_the_launcher_reads_is_left_to_it(name: str, environ: dict[str, str]) -> None:
-    kept_launch.keep_launch(environ, LAUNCH)
-    assert kept_launch.kept_launch({**environ, name: "something"}) is None
-
-
-@pytest.mark.parametrize("name", ["spark-env.sh", "spark-defaults.conf", "java-opts"])
-def test_files_that_the_launcher_reads_are_left_to_it(
-    name: str, environ: dict[str, str], tmp_path: Path
-) -> None:
-    kept_launch.keep_launch(environ, LAUNCH)
-    conf = tmp_path / "spark" / "conf"
-    conf.mkdir()
-    (conf / f"{name}.template").touch()
-    assert kept_launch.kept_launch(environ) == LAUNCH
-    (conf / name).touch()
     assert kept_launch.kept_launch(environ) is None
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs.spark.control_groups import Limit, Memory
+from cleaner_jobs.spark.environment import setting_of
 from compactor import api
 from compactor.api import Grade
 from compactor.doctor import log_dirs as of_log_dirs
@@ -212,13 +213,37 @@ def test_without_java_all_else_is_looked_at_too(
     assert not list(tmp_path.iterdir())
 
 
-def test_another_spark_than_that_of_pyspark_fails(tmp_path: Path) -> None:
+def test_another_spark_than_that_of_pyspark_is_for_clusters_alone(tmp_path: Path) -> None:
+    """A run on this machine takes the jars of pyspark; one on a cluster would take these."""
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "spark-core_2.13-3.5.1.jar").touch()
     environ = dict(os.environ) | {"SPARK_HOME": str(tmp_path)}
-    (check,) = (c for c in spark_parts.spark_checks(environ, False) if c.subject == "Spark")
-    assert check.grade is Grade.FAIL
-    assert check.found.endswith(f"the jars in {tmp_path / 'jars'} are 3.5.1")
+    checks = {c.subject: c for c in spark_parts.spark_checks(environ, False)}
+    assert checks["Spark"].grade is Grade.OK
+    check = checks["Spark's settings"]
+    assert check.grade is Grade.WARN
+    jars = f"the jars in {tmp_path / 'jars'}, which SPARK_HOME={tmp_path} names, are 3.5.1"
+    assert jars in check.found
+    assert (check.advice or "").startswith("Unset SPARK_HOME, ")
+
+
+def test_settings_of_another_spark_are_named_with_what_they_count_for(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.jars.packages org.a:b:1\n")
+    given = {"SPARK_CONF_DIR": str(tmp_path), "SPARK_REMOTE": "sc://host"}
+    environ = {n: v for n, v in os.environ.items() if setting_of(n) is None} | given
+    checks = [
+        check
+        for check in spark_parts.spark_checks(environ, False)
+        if check.subject == "Spark's settings"
+    ]
+    assert [(check.grade, check.found) for check in checks] == [
+        (
+            Grade.OK,
+            f"SPARK_CONF_DIR={tmp_path}; {tmp_path}/spark-defaults.conf (spark.jars.packages): "
+            "only for --master with a cluster's URL",
+        ),
+        (Grade.OK, "SPARK_REMOTE=sc://host: not used"),
+    ]
 
 
 def test_the_command_ends_with_4_where_a_run_would_not_work(data: Path, tmp_path: Path) -> None:

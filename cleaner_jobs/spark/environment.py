@@ -1,0 +1,266 @@
+"""What of a user's environment counts where Spark is started here: one table, and who asks it.
+
+A machine may have another Spark, another Java or another Python, and variables and files that
+belong to it. A local run is all ours: nothing of them counts there. Where `--master` names a
+cluster they are the user's wish and count, and the error of a start that fails names them. Under
+`spark-submit` Java has read them before this program starts.
+
+`docs/spark.md` has the same table for people.
+"""
+
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, spark_home
+from storage.errors import LogCompactionError
+from storage.user_home import NOWHERE, has_name, name_of_user
+
+LOOPBACK_ADDRESS = "127.0.0.1"
+DEFAULTS_FILE = "spark-defaults.conf"
+CONF_FILES = (DEFAULTS_FILE, "spark-env.sh", "java-opts")  # that Spark's launcher reads
+_MOST_SHOWN = 120  # characters of a value
+_SECRET = re.compile("secret|password|token|key", re.IGNORECASE)
+
+
+class SparkStartError(LogCompactionError):
+    """Spark did not start. Nothing was changed."""
+
+    reason_code = "spark-failed"
+
+
+class Setting(NamedTuple):
+    """A variable, or all whose names begin like this one."""
+
+    name: str  # an asterisk at its end: all that begin so
+    counts_on_cluster: bool
+
+
+# The first that fits a name holds.
+SETTINGS = (
+    Setting("SPARK_REMOTE", False),  # --master says where Spark is
+    Setting("SPARK_LOCAL_REMOTE", False),
+    Setting("SPARK_CONNECT_*", False),
+    Setting("SPARK_TESTING", False),
+    Setting("SPARK_ENV_LOADED", False),
+    Setting("PYSPARK_PIN_THREAD", False),
+    Setting("PYSPARK_DRIVER_PYTHON*", False),  # the driver is this process
+    Setting("PYSPARK_GATEWAY_*", False),  # of spark-submit, which has Java already
+    Setting("SPARK_*", True),
+    Setting("PYSPARK_*", True),
+    Setting("HADOOP_*", True),
+    Setting("YARN_*", True),
+    Setting("_JAVA_OPTIONS", True),
+    Setting("JAVA_TOOL_OPTIONS", True),
+    Setting("JDK_JAVA_OPTIONS", True),
+    Setting("BASH_ENV", False),  # Spark's launcher is a script of bash
+)
+JAVA_OPTION_VARIABLES = tuple(s.name for s in SETTINGS if s.name.endswith("_OPTIONS"))
+
+
+class Unfit(NamedTuple):
+    """Why Spark cannot start here."""
+
+    problem: str  # without a full stop
+    remedy: str  # whole sentences
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.remedy.removesuffix('.')}"
+
+
+def is_local(master: str) -> bool:
+    """Whether tasks run in the driver's own Java. A local-cluster has executors like any other."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def is_all_ours(master: str | None, environ: Mapping[str, str]) -> bool:
+    """Whether no setting of the user's counts: Java is started here, for this machine."""
+    return SUBMITTED_VARIABLE not in environ and (master is None or is_local(master))
+
+
+def start_failed(master: str | None, cause: str) -> SparkStartError:
+    given = f" with master {master}" if master else ""
+    return SparkStartError(f"Spark did not start{given}: {cause}")
+
+
+def require_fit(master: str | None, environ: Mapping[str, str]) -> None:
+    """Raise SparkStartError where `why_unfit` knows why. Of spark-submit Java runs already."""
+    if SUBMITTED_VARIABLE in environ:
+        return
+    unfit = why_unfit(environ, is_all_ours(master, environ))
+    if unfit:
+        raise start_failed(master, str(unfit))
+
+
+def setting_of(name: str) -> Setting | None:
+    """The row of a variable; None: it has nothing to do with Spark."""
+    for setting in SETTINGS:
+        if name == setting.name or (
+            setting.name.endswith("*") and name.startswith(setting.name[:-1])
+        ):
+            return setting
+    return None
+
+
+def own_environ(environ: Mapping[str, str], local: bool) -> dict[str, str]:
+    """The environment that Spark is started in, and that its jars and caches are found by.
+
+    local: without anything of another Spark. Otherwise the user's, without what contradicts a
+    master that is named.
+    """
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if not (row := setting_of(name)) or (row.counts_on_cluster and not local)
+    }
+    home = spark_home(kept)
+    if local and not has_jars(home) and environ.get("SPARK_HOME"):
+        home = Path(environ["SPARK_HOME"])  # a pyspark that brings no Java part
+    kept.setdefault("SPARK_HOME", str(home))
+    kept.setdefault("PYSPARK_PYTHON", sys.executable)
+    if not has_name():
+        kept.setdefault("SPARK_USER", name_of_user())  # or Hadoop asks the system, and fails
+    if local:
+        kept["SPARK_LOCAL_IP"] = LOOPBACK_ADDRESS
+        kept["SPARK_CONF_DIR"] = os.path.join(NOWHERE, "spark")
+    return kept
+
+
+@contextmanager
+def process_environ(wanted: Mapping[str, str]) -> Iterator[None]:
+    """Let pyspark, which reads this process's environment, see another one inside."""
+    before = dict(os.environ)
+    differing = {name for name in {*before, *wanted} if before.get(name) != wanted.get(name)}
+    _set(differing, wanted)
+    try:
+        yield
+    finally:
+        _set(differing, before)
+
+
+def _set(names: set[str], values: Mapping[str, str]) -> None:
+    for name in names:
+        if name in values:
+            os.environ[name] = values[name]
+        else:
+            os.environ.pop(name, None)
+
+
+def has_jars(home: Path) -> bool:
+    return any((home / "jars").glob("spark-core_*.jar"))
+
+
+def why_unfit(environ: Mapping[str, str], local: bool) -> Unfit | None:
+    """What keeps Spark from starting in this environment, of what can be seen before."""
+    return _of_pyspark(environ) or _of_jars(environ, local) or _of_loopback()
+
+
+def _of_pyspark(environ: Mapping[str, str]) -> Unfit | None:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        return Unfit("pyspark is not installed for this Python", "pip install log-compactor.")
+    home = Path(spec.origin).parent
+    installed = metadata.version("pyspark")
+    found = version_of(home)
+    if found is None or _release(found) == _release(installed):
+        return None
+    variable = environ.get("PYTHONPATH", "")
+    named = f", which PYTHONPATH={variable} names" if str(home.parent) in variable else ""
+    return Unfit(
+        f"the pyspark in {home}{named}, is {found}, and the one installed here is {installed}",
+        f"Take {home.parent} out of PYTHONPATH.",
+    )
+
+
+def version_of(home: Path) -> str | None:
+    """Of a pyspark, without loading it."""
+    try:
+        found = re.search(r'__version__[^=]*= *"([^"]+)"', (home / "version.py").read_text())
+    except (OSError, UnicodeDecodeError):
+        return None
+    return found[1] if found else None
+
+
+def _of_jars(environ: Mapping[str, str], local: bool) -> Unfit | None:
+    home = Path(own_environ(environ, local)["SPARK_HOME"])
+    by = f", which SPARK_HOME={home} names," if environ.get("SPARK_HOME") == str(home) else ""
+    if not has_jars(home):
+        return Unfit(
+            f"no jars of Spark in {home / 'jars'}{by.removesuffix(',')}",
+            "Unset SPARK_HOME, or let it name a whole Spark of the version of pyspark.",
+        )
+    python_side, java_side = metadata.version("pyspark"), jars_version(home)
+    if _release(java_side) == _release(python_side):
+        return None
+    return Unfit(
+        f"pyspark is {python_side}, and the jars in {home / 'jars'}{by} are {java_side}",
+        "Unset SPARK_HOME, or install the pyspark of that version.",
+    )
+
+
+def jars_version(home: Path) -> str:
+    core = next((home / "jars").glob("spark-core_*.jar")).name
+    return core.removesuffix(".jar").rpartition("-")[2]
+
+
+def _release(version: str) -> list[str]:
+    """A third number mends errors, and both sides understand each other."""
+    return version.split(".")[:2]
+
+
+def _of_loopback() -> Unfit | None:
+    try:
+        with socket.create_server((LOOPBACK_ADDRESS, 0)) as server:
+            socket.create_connection(server.getsockname(), timeout=5).close()
+    except OSError as error:
+        return Unfit(
+            f"nothing can connect to {LOOPBACK_ADDRESS}: {error.strerror or error}, and Spark's "
+            "Java and Python speak over it",
+            "Bring the loopback interface up: ip link set lo up.",
+        )
+    return None
+
+
+def settings_here(environ: Mapping[str, str]) -> list[tuple[str, Setting]]:
+    """The variables of the table that are set, with their values, and the files with settings."""
+    found = []
+    for name in sorted(environ):
+        row = setting_of(name)
+        if row is not None and environ[name]:
+            found.append((f"{name}={_shown(name, environ[name])}", row))
+    return [*found, *((text, Setting(text, True)) for text in _files_here(environ))]
+
+
+def counting_here(environ: Mapping[str, str]) -> str:
+    """What to say behind the cause of a start that failed; empty where nothing is set."""
+    counting = [text for text, row in settings_here(environ) if row.counts_on_cluster]
+    if not counting:
+        return ""
+    return f". These settings counted: {'; '.join(counting)}. Unset what is not meant for this run"
+
+
+def _shown(name: str, value: str) -> str:
+    if _SECRET.search(name) or _SECRET.search(value):
+        return "…"
+    return value if len(value) <= _MOST_SHOWN else f"{value[:_MOST_SHOWN]}…"
+
+
+def _files_here(environ: Mapping[str, str]) -> Iterator[str]:
+    """Without the values in them, which may be secret."""
+    directory = Path(environ.get("SPARK_CONF_DIR") or spark_home(environ) / "conf")
+    for name in CONF_FILES:
+        path = directory / name
+        try:
+            lines = path.read_text("utf-8", "replace").splitlines()
+        except OSError:
+            continue
+        keys = [words[0] for line in lines if (words := re.split(r"[\s=:]+", line.strip()))]
+        keys = [key for key in keys if key.startswith("spark.")]
+        yield f"{path} ({', '.join(keys)})" if keys and name == DEFAULTS_FILE else str(path)
