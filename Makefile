@@ -5,6 +5,7 @@ STAMP := .venv/.made-for-$(LOCK_STATE)
 AIRFLOW_STAMP := .venv-airflow/.made-for-$(firstword $(shell cksum requirements-airflow.lock))
 STORAGE_STAMP := .venv-storage/.made-for-$(LOCK_STATE)
 OLDER_CODECS_STAMP := .venv-kafka-4.3/.made-for-$(LOCK_STATE)-$(firstword $(shell cksum requirements-kafka-4.3.lock))
+TABLES_STAMP := .venv-tables/.made-for-$(LOCK_STATE)-$(firstword $(shell cksum requirements-tables.lock))
 PYTHON_OF_VENV := .venv/bin/python
 # psutil's "auto" counts physical cores. A file stays on one core, for the fixtures of its module.
 CORES ?= logical
@@ -27,7 +28,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-read-back test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-read-back test-tables test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -119,6 +120,9 @@ test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow
 test-read-back: $(STAMP) ## read 5,000 edited plans, manifests, memories, reports and scripts, or FILES=N: each is read or refused in words
 	$(PYTHON_OF_VENV) -m tests.read_back $(if $(FILES),--count $(FILES))
 
+test-tables: $(TABLES_STAMP) ## read 500 random logs, or LOGS=N, as tables in pyarrow, pandas, Polars, DuckDB and Spark, and of Parquet in each; compare with dump
+	.venv-tables/bin/python -m tests.tables $(if $(LOGS),--logs $(LOGS))
+
 test-alerts: $(STAMP) ## hold the Prometheus alerts against a week of samples and two brokers on one host, and the metrics to the conventions, by promtool, Prometheus and node_exporter (from the path, or fetched from Debian)
 	$(PYTHON_OF_VENV) -m tests.alerts
 
@@ -163,12 +167,16 @@ lock: $(STAMP) ## write the lock files anew from pyproject.toml; UPGRADE=--upgra
 	echo 'zstandard==0.23.0' | .venv/bin/uv pip compile --quiet - --universal --no-deps \
 	  --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
 	  --custom-compile-command 'make lock' --output-file requirements-kafka-4.3.lock
+	printf 'pandas\npolars\nduckdb\n' | .venv/bin/uv pip compile --quiet - --universal \
+	  --constraint requirements.lock --no-emit-package numpy \
+	  --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
+	  --custom-compile-command 'make lock' --output-file requirements-tables.lock $(UPGRADE)
 	echo 'apache-airflow>=3.1,<4' | .venv/bin/uv pip compile --quiet - --universal \
 	  --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
 	  --custom-compile-command 'make lock' --output-file requirements-airflow.lock $(UPGRADE)
 
 clean: ## remove the environments and what tools left
-	rm -rf .venv .venv-storage .venv-kafka-4.3 .venv-airflow .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-storage .venv-kafka-4.3 .venv-tables .venv-airflow .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP):
@@ -178,6 +186,10 @@ $(STAMP):
 
 $(OLDER_CODECS_STAMP):
 	.ci/make-venv .venv-kafka-4.3 kafka-4.3
+	touch $@
+
+$(TABLES_STAMP):
+	.ci/make-venv .venv-tables tables
 	touch $@
 
 $(STORAGE_STAMP):

@@ -147,7 +147,7 @@ class KafkaLogReader(DataSourceReader):
         tasks, left_bytes = list[list[LogView]](), 0
         for path in self._partition_dirs():
             for part in splits_of(path, self._selection, self._split_bytes):
-                if part.size_bytes > left_bytes:
+                if not tasks or part.size_bytes > left_bytes:
                     tasks.append([])
                     left_bytes = self._split_bytes
                 tasks[-1].append(part)

@@ -5,7 +5,7 @@
 | topic | string | |
 | partition | int32 | |
 | offset | int64 | |
-| timestamp | timestamp[ms, UTC] | null where the record has none, and outside the years 1 to 9999 |
+| timestamp | timestamp[ms, UTC] | null without a time, and outside the years 1 to 9999; see below |
 | timestamp_ms | int64 | the exact milliseconds since 1970; null where the record has none |
 | timestamp_type | string | `CreateTime` or `LogAppendTime`; null in format v0 |
 | key, value | binary | null where they are null: such a value is a tombstone |
@@ -15,6 +15,9 @@
 | producer_epoch | int16 | |
 | sequence | int32 | |
 | is_transactional, is_control | bool | |
+
+`timestamp` is null in the first two days of the year 1 and in the last two of 9999, too: what shows
+times in another zone than UTC has no date for some of them (Spark's `collect()`, even in UTC).
 """
 
 from collections.abc import Sequence
@@ -35,8 +38,8 @@ HEADERS_TYPE = pa.list_(
         nullable=False,
     )
 )
-MIN_TIMESTAMP_MS = -62_135_596_800_000  # 0001-01-01T00:00:00Z: Python's and Spark's first moment
-END_TIMESTAMP_MS = 253_402_300_800_000  # 10000-01-01T00:00:00Z, exclusive
+MIN_TIMESTAMP_MS = -62_135_424_000_000  # 0001-01-03T00:00:00Z
+END_TIMESTAMP_MS = 253_402_128_000_000  # 9999-12-30T00:00:00Z, exclusive
 SCHEMA = pa.schema(
     [
         pa.field("topic", pa.string(), nullable=False),

@@ -64,6 +64,16 @@ def test_parts_of_any_size_hold_each_record_once(tmp_path: Path, split_bytes: in
     assert rows_without_spark(tmp_path, splitBytes=str(split_bytes))[0] == found
 
 
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_a_log_without_a_record_is_read_wherever_it_stands(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    empty, full = (f"{name}-0" for name in names)
+    make_partition(tmp_path, {0: []}, empty)
+    path = make_partition(tmp_path, {0: [keyed(0, "abc")]}, full)
+    assert rows_without_spark(tmp_path)[0] == rows_of(path)
+
+
 def test_parts_know_what_was_aborted_elsewhere(tmp_path: Path) -> None:
     path = make_partition(
         tmp_path, {0: [encode(of_producer(keyed(0, "ab"), 1)), encode(keyed(2, "c"))]}

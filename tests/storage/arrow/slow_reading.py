@@ -15,6 +15,9 @@ Row = dict[str, Any]
 _ENTRY = Struct(">hqqqq")  # of a .txnindex
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ABORT = 0
+_DAY_MS = 86_400_000
+FIRST_MS = -62_135_596_800_000 + 2 * _DAY_MS  # two days into the year 1
+END_MS = 253_402_300_800_000 - 2 * _DAY_MS  # two days before the year 10000
 
 
 class SlowBatch(NamedTuple):
@@ -110,10 +113,9 @@ def _known(number: int) -> int | None:
 
 
 def _time(timestamp_ms: int) -> datetime | None:
-    try:
-        return None if timestamp_ms == -1 else _EPOCH + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:  # a year before 1 or after 9999
+    if timestamp_ms == -1 or not FIRST_MS <= timestamp_ms < END_MS:
         return None
+    return _EPOCH + timedelta(milliseconds=timestamp_ms)
 
 
 def _text(key: bytes) -> str:

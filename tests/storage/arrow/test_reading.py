@@ -273,14 +273,17 @@ YEAR_1_MS, YEAR_10000_MS = -62_135_596_800_000, 253_402_300_800_000
 
 def test_times_that_are_no_dates_are_null_and_exact_in_ms(tmp_path: Path) -> None:
     """Kafka takes any time; a table that holds one still turns into Python objects."""
-    times = [0, 2**63 - 1, YEAR_10000_MS, YEAR_10000_MS - 1, YEAR_1_MS, YEAR_1_MS - 1, -1]
+    two_days = 2 * 86_400_000  # so that no time zone has one of them in another year
+    ends = (YEAR_10000_MS, YEAR_10000_MS - two_days, YEAR_1_MS, YEAR_1_MS + two_days - 1)
+    dates = (YEAR_10000_MS - two_days - 1, YEAR_1_MS + two_days)
+    times = [0, 2**63 - 1, *ends, *dates, -1]
     made = [batch(record(i, b"k", timestamp=time)) for i, time in enumerate(times)]
     table = arrow.read(make_partition(tmp_path, {0: made}))
     assert table.column("timestamp_ms").to_pylist() == [*times[:-1], None]
     shown = [None if t is None else t.isoformat() for t in table.column("timestamp").to_pylist()]
     assert shown == [
-        "1970-01-01T00:00:00+00:00", None, None, "9999-12-31T23:59:59.999000+00:00",
-        "0001-01-01T00:00:00+00:00", None, None,
+        "1970-01-01T00:00:00+00:00", None, None, None, None, None,
+        "9999-12-29T23:59:59.999000+00:00", "0001-01-03T00:00:00+00:00", None,
     ]  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Random logs as tables, in each reader, held against `dump`: `make test-tables`."""
