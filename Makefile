@@ -28,7 +28,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-read-back test-tables test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-large test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-read-back test-tables test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -58,8 +58,11 @@ check: $(STAMP) ## format, lint, types, import contracts, unit tests: before eac
 	.venv/bin/lint-imports
 	$(PYTHON_OF_VENV) -m pytest -q $(PAGES) tests/storage tests/cleaner_jobs tests/compactor
 
-conformance: $(KAFKA_STAMP) ## hold 200 random logs against Kafka's own cleaner; KAFKA=4.4 for another release, here and in test-engine (needs a JDK; fetches Kafka)
-	$(PYTHON_OF_KAFKA) -m tests.conformance
+conformance: $(KAFKA_STAMP) ## hold 200 random logs against Kafka's own cleaner, or LOGS=N and nothing else; KAFKA=4.4 for another release, here, in test-large and in test-engine (needs a JDK; fetches Kafka)
+	$(PYTHON_OF_KAFKA) -m tests.conformance $(if $(LOGS),--count $(LOGS))
+
+test-large: $(KAFKA_STAMP) ## hold 400 logs of 1.5 MB, 100 of each codec, or LOGS=N of all, against Kafka's own cleaner
+	$(PYTHON_OF_KAFKA) -m tests.conformance --large --count $(if $(LOGS),$(LOGS),400)
 
 test-crash: $(STAMP) ## cut runs short in every way, and recover each by Kafka and by ours; CRASH_STATES=N for a sample (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m pytest -q $(ON_ALL_CORES) -m crash tests/crash

@@ -60,8 +60,14 @@ class BrokerError(Exception):
 class Broker:
     """A broker and its home directory. At most one process of it runs, on the same ports always."""
 
-    def __init__(self, home: Path, cluster_id: str | None = None) -> None:
-        """cluster_id: of the brokers that it works with; without one it is alone."""
+    def __init__(
+        self, home: Path, cluster_id: str | None = None, kafka: str = versions.DEFAULT
+    ) -> None:
+        """cluster_id: of the brokers that it works with; without one it is alone.
+
+        kafka: of which release it is, as the oracle names it. Another may stand between two starts.
+        """
+        self.kafka = kafka
         self._cluster_id = new_cluster_id() if cluster_id is None else cluster_id
         self.home, self.data, self.log = home, home / "data", home / "broker.log"
         self.port, self.controller = _free_ports()
@@ -147,7 +153,7 @@ class Broker:
             raise BrokerError(f"formatting failed:\n{self._end_of_log()}")
 
     def _run(self, main: str, *arguments: str | Path) -> subprocess.Popen[bytes]:
-        class_path = f"{jars.fetched(POM, versions.chosen().release)}/*"
+        class_path = f"{jars.fetched(POM, versions.VERSIONS[self.kafka].release)}/*"
         command = [jars.tool("java"), *JAVA_OPTIONS, "-cp", class_path, main, *map(str, arguments)]
         with self.log.open("ab") as out:
             return subprocess.Popen(

@@ -12,6 +12,8 @@ from compactor.config import load_config
 from compactor.errors import ConfigError, RefusedError
 from storage.codecs.compression import Codec
 from storage.formats import checkpoint
+from storage.formats.record import Record
+from storage.formats.record_batch import encode_batch
 from storage.kafka_versions import BY_NAME
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.test_cluster_settings import cluster, configured
@@ -20,6 +22,7 @@ from tests.support.file_states import state_of
 from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
 
 NOW_MS = 1_000_000
+METADATA_MS = 1_700_000_000_000
 EMPTY_BATCH_BYTES = 61
 
 
@@ -60,6 +63,27 @@ def test_a_metadata_log_that_is_not_believed_does_not_decide(tmp_path: Path) -> 
     log(data / METADATA_DIR, 0, bytes(damaged))
     (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":0}')
     assert chosen(data) == "4.4"
+
+
+@pytest.mark.parametrize(("later_hours", "wanted"), [(23, "4.2"), (25, "4.4")])
+def test_a_metadata_log_older_than_a_log_does_not_decide(
+    tmp_path: Path, later_hours: int, wanted: str
+) -> None:
+    """S-2.10: an old copy, from before an upgrade maybe. One log shows it, for all of them."""
+    data = cluster(tmp_path, topic("t", A), registered(1, 29))
+    record = Record(0, METADATA_MS, None, registered(1, 29))
+    old = batches(0, topic("t", A)) + encode_batch([record._replace(offset=1)])
+    log(data / METADATA_DIR, 0, old)
+    (data / "u-0").mkdir()
+    written = Record(0, METADATA_MS + later_hours * 3_600_000, b"k", b"v")
+    log(data / "u-0", 0, encode_batch([written]))
+    [used] = api.plan([str(data)], api.Rules(all_log_dirs_given=True)).round_plan.kafka
+    assert used.choice.version.name == wanted
+    assert ("is an old copy, so the version of the broker is unknown" in used.choice.why) is (
+        wanted == "4.4"
+    )
+    [typed] = api.plan([str(data)], api.Rules(kafka="4.3")).round_plan.kafka
+    assert typed.choice.version.name == "4.3"
 
 
 def test_a_newer_broker_is_warned_of(tmp_path: Path) -> None:

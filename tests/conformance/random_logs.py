@@ -1,10 +1,11 @@
 """Random logs that Kafka's cleaner and ours must leave in the same bytes.
 
 python -m tests.conformance.random_logs [--count 200] [--first-seed N | --seed N …] [--keep DIR]
-    [--rounds N] [--map-capacity KEYS]
+    [--rounds N] [--map-capacity KEYS] [--large]
 
-With rounds, each log is cleaned that often, the clock moved past all horizons and the checkpoint
-taken away in between; with a capacity, the map of every cleaning takes no more keys than that.
+Large: of 1.5 MB each and one codec, zstd, lz4, gzip and snappy in turn (large_logs). With rounds,
+each log is cleaned that often, the clock moved past all horizons and the checkpoint taken away in
+between; with a capacity, the map of every cleaning takes no more keys than that.
 Seeds are fresh in each run unless given, and printed. Each fleet of logs is cleaned in one round of
 `compactor run`. A failing log's seed and first difference are printed and its files kept; exit 1.
 """
@@ -24,6 +25,7 @@ from pathlib import Path
 
 from tests.conformance import fleet
 from tests.conformance.fleet import CheckedLog, Fleet, Kafkas
+from tests.conformance.large_logs import large_script
 from tests.oracle import compare, jars, kafka, versions
 from tests.oracle.random_script import ScriptOptions, random_script
 
@@ -45,6 +47,7 @@ class Kinds:
     txn: bool
     legacy: bool
     map_capacity: int | None = None
+    large: bool = False
 
 
 def run_compactor(
@@ -73,7 +76,8 @@ def build_fleet(seeds: Sequence[int], kinds: Kinds, root: Path) -> Fleet:
     for seed in seeds:
         name = f"seed-{seed}"
         options = ScriptOptions(topic=name, txn=kinds.txn, legacy=kinds.legacy)
-        scripts.append((name, random_script(seed, options)))
+        random_one = random_script(seed, options) if not kinds.large else large_script(seed, name)
+        scripts.append((name, random_one))
     return fleet.build(scripts, root, kinds.map_capacity)
 
 
@@ -159,6 +163,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     either = argparse.BooleanOptionalAction
     parser.add_argument("--txn", action=either, default=True, help="with transactions")
     parser.add_argument("--rounds", type=int, default=1, help="cleanings of each log")
+    parser.add_argument("--large", action="store_true", help="of 1.5 MB and one codec")
     parser.add_argument("--map-capacity", type=int, help="keys that the map takes")
     parser.add_argument(
         "--legacy", action=either, default=True, help="with message formats 0 and 1"
@@ -168,7 +173,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def main(arguments: Sequence[str]) -> int:
     args = _parse(arguments)
-    seeds, kinds = _seeds(args), Kinds(args.txn, args.legacy, args.map_capacity)
+    seeds, kinds = _seeds(args), Kinds(args.txn, args.legacy, args.map_capacity, args.large)
     root = args.keep or Path(tempfile.mkdtemp(prefix="conformance-"))
     root.mkdir(parents=True, exist_ok=True)
     _say(f"seeds {' '.join(map(str, seeds))}")
