@@ -13,6 +13,7 @@ from uuid import UUID
 
 from compactor.broker_settings import Layer, known_values, layers_of
 from compactor.errors import ConfigError, RefusedError
+from compactor.host.printable import counted, first_few
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
 from compactor.settings_sources import (
@@ -151,6 +152,19 @@ class ClusterSettings:
         if image is None or self.node_id is None:
             return False
         return image.directory_on(self.node_id, partition) == directory_id
+
+    def directory_text(self, directory_id: UUID) -> str:
+        """Return the id of a log directory, and the logs that the metadata log places in it."""
+        topics = self.metadata.topics if self.metadata else {}
+        logs = sorted(
+            (topic, partition)
+            for topic, image in topics.items()
+            for partition in image.directories
+            if self.is_placed(topic, partition, directory_id)
+        )
+        names = first_few([f"{topic}-{partition}" for topic, partition in logs])
+        has = f" with {counted(len(logs), 'log')}: {names}" if logs else " without any log"
+        return f"directory.id {encode_uuid(directory_id)}{has}"
 
     def why_of_another_topic(self, partition: PartitionListing) -> Reason | None:
         """Say why a log is not that of the topic that has its name today; None if it is.
@@ -306,12 +320,13 @@ def require_all_log_dirs(cluster: ClusterSettings, log_dirs: Sequence[str], file
     """
     registered = registered_log_dirs(cluster)
     given = {directory_id_of(log_dir, files) for log_dir in log_dirs}
-    absent = [encode_uuid(id_) for id_ in registered if id_ not in given and _is_real(id_)]
+    absent = [id_ for id_ in registered if id_ not in given and _is_real(id_)]
     if absent:
+        verb = "was" if len(absent) == 1 else "were"
         raise RefusedError(
-            f"broker {cluster.node_id} has {len(registered)} log directories, and of these "
-            f"{len(absent)} were not given (directory.id {', '.join(absent)}): a partition may be "
-            "on its way into one of them",
+            f"broker {cluster.node_id} has {len(registered)} log directories, of which "
+            f"{len(absent)} {verb} not given ({'; '.join(map(cluster.directory_text, absent))}): a "
+            "partition may be on its way into one of them",
             ReasonCode.LOG_DIRS_MISSING,
             remedy="Give them all, or --all-log-dirs-given if the metadata log is wrong about "
             "that. Nothing was changed",

@@ -10,15 +10,13 @@ from typing import NamedTuple
 
 from compactor.cluster_settings import ClusterSettings, directory_id_of, settings_of_broker
 from compactor.errors import ConfigError
-from compactor.host.printable import counted, printable
+from compactor.host.printable import counted, first_few
 from compactor.missing_logs import RecordedEnd, recorded_ends
 from storage.errors import CorruptFileError
 from storage.file_names import is_special_dir, parse_future_dir, parse_partition_dir
 from storage.files.files import Files
 from storage.formats.checkpoint import TopicPartition
 from storage.log.log_dir import LogDirListing
-
-_SHOWN = 3
 
 
 class LogDirEntries(NamedTuple):
@@ -49,13 +47,12 @@ class Gone(NamedTuple):
         """A sentence without a full stop, if there is something to judge."""
         if not self.unplaced:
             return ()
-        names = ", ".join(f"{topic}-{number}" for topic, number in self.unplaced[:_SHOWN])
-        more = len(self.unplaced) - _SHOWN
+        names = first_few([f"{topic}-{number}" for topic, number in self.unplaced])
         logs = counted(len(self.unplaced), "log")
         return (
-            f"not in this directory, though its checkpoints name them: {logs} ({printable(names)}"
-            f"{f' and {more:,} more' if more > 0 else ''}). That is so of a copy of chosen topics. "
-            "A broker whose logs they are would begin them again as empty ones",
+            f"not in this directory, though its checkpoints name them: {logs} ({names}). "
+            "That is so of a copy of chosen topics. A broker whose logs they are would begin them "
+            "again as empty ones",
         )
 
 

@@ -352,7 +352,7 @@ Report = Annotated[
         metavar="FILE",
         rich_help_panel=OUTPUT,
         help="also write the whole report to FILE: .json, .html (a page), .csv or .parquet (the "
-        "rows); {run_id} and {date} may stand in its name",
+        "rows); {run_id} and {date}, of UTC, may stand in its name",
     ),
 ]
 Metrics = Annotated[

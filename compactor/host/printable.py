@@ -6,6 +6,7 @@ escapes.
 """
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from shlex import quote
 
@@ -44,6 +45,12 @@ def size_text(size_bytes: int) -> str:
 def counted(count: int, noun: str) -> str:
     """1 segment, 2 segments, 1,234 segments; noun: one whose plural has an s more."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def first_few(names: Sequence[str], shown: int = 3) -> str:
+    """Return `a, b, c and 9 more`, printable."""
+    more = len(names) - shown
+    return printable(", ".join(names[:shown])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def shell_word(text: str) -> str:

@@ -28,7 +28,7 @@ from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import NOW_MS, Shape, build
-from tests.storage.log.test_cluster_metadata import A, B, batches, config, log, topic
+from tests.storage.log.test_cluster_metadata import A, B, batches, config, log, partition, topic
 
 OTHER = UUID(int=5 << 64 | 6)
 
@@ -369,17 +369,19 @@ def test_two_metadata_logs_are_one_too_many(tmp_path: Path) -> None:
 
 def test_a_log_directory_that_was_not_given_is_a_reason_to_refuse(tmp_path: Path) -> None:
     """Ids below 100 stand for no directory: lost, or not yet assigned."""
-    data = cluster(tmp_path, topic("t", A), POLICY, registration(1, A, B, UUID(int=2)))
+    logs = [partition(number, A) for number in (3, 0, 1, 2)]  # all of them in B
+    data = cluster(tmp_path, topic("t", A), *logs, POLICY, registration(1, A, B, UUID(int=2)))
     found = settings(data)
     with pytest.raises(RefusedError) as raised:
         require_all_log_dirs(found, [str(data)], LOCAL)
-    assert f"were not given (directory.id {encode_uuid(B)})" in str(raised.value)
+    with_logs = "with 4 logs: t-0, t-1, t-2 and 1 more"
+    assert f"1 was not given (directory.id {encode_uuid(B)} {with_logs}):" in str(raised.value)
     rules = api.Rules(as_of=NOW_MS, any_clock=True)
-    said = [each for each in api.plan([str(data)], rules).refusals if "were not given" in each]
+    said = [each for each in api.plan([str(data)], rules).refusals if "not given" in each]
     assert len(said) == 1
     lifted = api.plan([str(data)], replace(rules, all_log_dirs_given=True)).refusals
-    assert not [each for each in lifted if "were not given" in each]
-    with pytest.raises(RefusedError, match="were not given"):
+    assert not [each for each in lifted if "not given" in each]
+    with pytest.raises(RefusedError, match="not given"):
         api.run([str(data)], replace(rules, assume_fully_replicated=True))
     identify(build_empty(tmp_path / "second"), 1, B)
     require_all_log_dirs(found, [str(data), str(tmp_path / "second")], LOCAL)
