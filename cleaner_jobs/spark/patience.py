@@ -86,7 +86,7 @@ def _watch(wait: Wait, over: threading.Event) -> None:
         cause = None
         if stopped:
             pid, name = stopped[0]
-            cause = f"process {pid} ({name}) is stopped; kill -CONT {pid} lets it go on"
+            cause = f"process {pid} ({name}) is stopped, and goes on at a SIGCONT"
         if wait.look(cause):
             pid, name = stopped[0]
             _ended.append(f"process {pid} ({name}) was stopped for {wait.bound:,.0f} s, and ended")

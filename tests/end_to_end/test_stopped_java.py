@@ -44,7 +44,7 @@ def test_it_is_named_and_ended(tmp_path: Path, moment: str) -> None:
     told = json.loads(out.decode().splitlines()[-1])
     assert (told["status"], told["reason_code"]) == ("failed", "spark-failed")
     stopped = f"process {java.pid} (java) "
-    assert f"waiting: {stopped}is stopped; kill -CONT {java.pid}" in said.read_text()
+    assert f"waiting: {stopped}is stopped, and goes on at a SIGCONT" in said.read_text()
     assert f"{stopped}was stopped for {BOUND} s, and ended" in told["error"]
     assert list(data.rglob("*compactor*")) == []
 

@@ -86,7 +86,7 @@ def test_one_that_stays_stopped_is_ended_and_named(monkeypatch: pytest.MonkeyPat
         with patience.ending_stopped_processes(said.append):
             assert sleeping.wait(60) == -signal.SIGKILL
     named = f"process {sleeping.pid} (sleep)"
-    assert said[0].startswith(f"waiting: {named} is stopped; kill -CONT {sleeping.pid}")
+    assert said[0].startswith(f"waiting: {named} is stopped, and goes on at a SIGCONT")
     gone = spark_session.cause_of_failure(ConnectionRefusedError())
     assert gone == f"Spark's Java process is gone: {named} was stopped for 0 s, and ended"
     with patience.ending_stopped_processes(said.append):
