@@ -8,20 +8,29 @@ from compactor.errors import RefusedError
 from compactor.originals import kept_run
 from compactor.originals.kept_run_lock import held
 from compactor.originals.undo import UndoReport, UndoStatus, undo_run
+from compactor.originals.undo_outlook import undo_outlook
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 
 MAY_HAVE_BEEN_UNDONE = "Some logs may have been undone; run it again for the others."
 
 
-def undo(run_dir: PathArg, allowed_file_systems: tuple[str, ...] = ()) -> list[UndoReport]:
+def undo(
+    run_dir: PathArg, allowed_file_systems: tuple[str, ...] = (), dry_run: bool = False
+) -> list[UndoReport]:
     """Undo a run that kept its originals; return what became of each log.
 
     A log that was changed since is left as it is. run_dir: DIR/RUN_ID of `keep_originals`.
+    dry_run: return what would become of each log, change nothing and take no lock.
     Raise UsageError, RefusedError and CorruptFileError before anything is changed, LockLostError
     and OSError at any time; then `what_was_changed` says what has been changed.
     """
     path = places.kept_run(run_dir)
+    if dry_run:
+        with held(path):
+            reports = undo_outlook(path, allowed_file_systems, LOCAL)
+        account.current().note_log_dirs(report.log_dir for report in reports)
+        return reports
     try:
         with held(path):
             reports = undo_run(path, allowed_file_systems, LOCAL)

@@ -83,6 +83,10 @@ def undo(
     discard: Annotated[
         bool, typer.Option("--discard", help="remove the originals, instead of bringing them back")
     ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="say which logs would be brought back, and change nothing"),
+    ] = False,
     allow_file_system: AllowFileSystem = None,
     report: Report = None,
     format_: OutputFormat = Format.TABLE,
@@ -95,7 +99,13 @@ def undo(
 
     [dim]compactor undo /data/originals/3f9c2b1a[/]
     """
-    wanted = UndoArguments(run_dir, discard, format_, tuple(allow_file_system or ()))
+    wanted = UndoArguments(
+        run_dir=run_dir,
+        discard=discard,
+        dry_run=dry_run,
+        format=format_,
+        allowed_file_systems=tuple(allow_file_system or ()),
+    )
     return Request(
         command="undo",
         carry_out=begin("undo", wanted),

@@ -157,6 +157,7 @@ class ReportArguments(NamedTuple):
 class UndoArguments(NamedTuple):
     run_dir: str
     discard: bool
+    dry_run: bool
     format: Format
     allowed_file_systems: tuple[str, ...]
 

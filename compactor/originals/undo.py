@@ -88,7 +88,7 @@ class UndoReport(NamedTuple):
     bytes: int = 0  # of their .log files
 
 
-_PROBLEMS = (CorruptFileError, LogChangedError, OSError)
+PROBLEMS = (CorruptFileError, LogChangedError, OSError)
 
 
 def undo_run(
@@ -110,11 +110,11 @@ def undo_run(
         moves = moves_to(run.log_dirs, files)
         for log_dir, of_log_dir in groupby(logs, key=lambda log: log.log_dir):
             own = list(of_log_dir)
-            if log_dir in found:
-                reports += _undo_in(files, log_dir, own, moves)
-            else:
-                error = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), log_dir)
-                reports += [_failed(log, error) for log in own]
+            reports += (
+                _undo_in(files, log_dir, own, moves)
+                if log_dir in found
+                else [failed(log, no_log_dir(log_dir)) for log in own]
+            )
     return reports
 
 
@@ -123,8 +123,8 @@ def _undo_in(
 ) -> list[UndoReport]:
     try:
         checkpointed = read_checkpointed(log_dir, files)
-    except _PROBLEMS as error:
-        return [_failed(log, error) for log in logs]
+    except PROBLEMS as error:
+        return [failed(log, error) for log in logs]
     reports: dict[TopicPartition, UndoReport] = {}
     tasks = []
     for log in logs:
@@ -132,23 +132,21 @@ def _undo_in(
             check_not_moving(log, moves)
             tasks.append(judge(log, checkpointed))
         except ChangedSinceError as error:
-            reports[log.key] = _report(
-                log, UndoStatus.REFUSED, str(error), ReasonCode.CHANGED_MEANWHILE
-            )
-        except _PROBLEMS as error:
-            reports[log.key] = _failed(log, error)
+            reports[log.key] = refused(log, error)
+        except PROBLEMS as error:
+            reports[log.key] = failed(log, error)
     try:
         _restore_checkpoints(files, log_dir, checkpointed, tasks)
-    except _PROBLEMS as error:
-        reports |= {task.log.key: _failed(task.log, error) for task in tasks}
+    except PROBLEMS as error:
+        reports |= {task.log.key: failed(task.log, error) for task in tasks}
         tasks = []
     for task in tasks:
         try:
             reports[task.log.key] = _undo(task)
-        except _PROBLEMS as error:
+        except PROBLEMS as error:
             with suppress(OSError):  # the first error counts; the next run sweeps it
                 sweep_staged(files, task.path, STAGED_MARKER)
-            reports[task.log.key] = _failed(task.log, error)
+            reports[task.log.key] = failed(task.log, error)
     return [reports[log.key] for log in logs]
 
 
@@ -204,6 +202,12 @@ def _undo(task: UndoTask) -> UndoReport:
     log.access.sync_directory(path)
     if log.steps and not log.access.exists(log.undone_file):
         log.access.replace_file(log.undone_file, b"")
+    return undone(task)
+
+
+def undone(task: UndoTask) -> UndoReport:
+    """What is said of a log of which all that could be brought back is, or would be."""
+    log = task.log
     brought = [mark for step in task.steps for mark in step.originals if mark.name.endswith(LOG)]
     has_undone = bool(task.steps) or task.log_start_was_raised
     status = UndoStatus.UNDONE if has_undone else UndoStatus.AS_BEFORE
@@ -309,7 +313,18 @@ def _remove_rolled(log: KeptLog, path: str) -> None:
                 log.access.remove(deleted)
 
 
-def _failed(log: KeptLog, error: CorruptFileError | LogChangedError | OSError) -> UndoReport:
+def no_log_dir(log_dir: str) -> OSError:
+    """What is wrong where a log directory of the run is gone."""
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), log_dir)
+
+
+def refused(log: KeptLog, error: ChangedSinceError) -> UndoReport:
+    """What is said of a log that was changed since."""
+    return _report(log, UndoStatus.REFUSED, str(error), ReasonCode.CHANGED_MEANWHILE)
+
+
+def failed(log: KeptLog, error: CorruptFileError | LogChangedError | OSError) -> UndoReport:
+    """What is said of a log that could not be brought back."""
     reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
     return _report(log, UndoStatus.FAILED, reason, reason_code_of_problem(error))
 

@@ -1,7 +1,7 @@
 """Whether a log is as a run left it, or as it was on the way there: then the run can be undone."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from compactor.host.shell_commands import compactor
@@ -23,6 +23,13 @@ from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.partition_metadata import topic_id_of
 from storage.log.log_dir import PartitionListing, list_partition
+
+MarkOf = Callable[[str, int], FileMark]  # of a file's first bytes, as they are or would be
+
+
+def mark_on_disk(path: str, up_to: int) -> FileMark:
+    """How the first bytes of a file are known again."""
+    return kept_files.mark_of(path, up_to=up_to)
 
 
 class UndoTask(NamedTuple):
@@ -66,7 +73,7 @@ def check_not_moving(log: KeptLog, moves: Mapping[TopicPartition, str]) -> None:
         )
 
 
-def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:
+def judge(log: KeptLog, checkpointed: Checkpointed, mark_of: MarkOf = mark_on_disk) -> UndoTask:
     """Find the state of a log. Raise ChangedSinceError, CorruptFileError or OSError."""
     topic, partition = log.key
     path = os.path.join(log.log_dir, f"{topic}-{partition}")
@@ -78,7 +85,7 @@ def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:
     if swaps:
         first = compactor("recover", log.log_dir)
         raise ChangedSinceError(f"{swaps[0]} belongs to an unfinished swap. First: {first}")
-    done = _steps_done(log.before, log.steps, listing)
+    done = _steps_done(log.before, log.steps, listing, mark_of)
     check_appended(listing, log.before)
     check_transactions(log, listing)
     _check_cleaner_offset(log.before, log.steps, checkpointed.cleaner.get(log.key, 0))
@@ -99,7 +106,9 @@ def _check_topic_id(kept: str | None, now: str | None) -> None:
     raise ChangedSinceError(f"{ids}: {means}")
 
 
-def _steps_done(before: LogBefore, steps: Sequence[KeptStep], listing: PartitionListing) -> int:
+def _steps_done(
+    before: LogBefore, steps: Sequence[KeptStep], listing: PartitionListing, mark_of: MarkOf
+) -> int:
     """How many steps of the run are in the log.
 
     All that the run left counts, and what it did not touch: a later cleaning may have dropped a
@@ -113,8 +122,7 @@ def _steps_done(before: LogBefore, steps: Sequence[KeptStep], listing: Partition
     found: State = {}
     if steps_done(sizes, before, steps, lambda mark: mark.size_bytes) is not None:
         found = {
-            name: kept_files.mark_of(os.path.join(listing.path, name), up_to=size)
-            for name, size in sizes.items()
+            name: mark_of(os.path.join(listing.path, name), size) for name, size in sizes.items()
         }
         done = steps_done(found, before, steps, lambda mark: mark)
         if done is not None:

@@ -233,6 +233,7 @@ class UndoneLog(TypedDict):
 class Undo(TypedDict):
     """What a run kept, brought back or discarded."""
 
+    dry_run: NotRequired[bool]
     totals: NotRequired[UndoTotals]
     logs: NotRequired[list[UndoneLog]]
     discarded: NotRequired[str]

@@ -17,6 +17,11 @@ _WORDS = {
     UndoStatus.REFUSED: "left as it is",
     UndoStatus.FAILED: "failed",
 }
+_DRY_WORDS = _WORDS | {
+    UndoStatus.UNDONE: "would be undone",
+    UndoStatus.REFUSED: "would be left as it is",
+    UndoStatus.FAILED: "would fail",
+}
 SHOWN_LOGS = 40
 
 
@@ -51,25 +56,32 @@ def documents(reports: Sequence[UndoReport]) -> list[JsonObject]:
     return [{**report._asdict(), "status": report.status.value} for report in reports]
 
 
-def lines(reports: Sequence[UndoReport]) -> Iterator[str]:
+def lines(reports: Sequence[UndoReport], is_dry_run: bool = False) -> Iterator[str]:
     """A line for each log, those with a problem first, and one for all."""
+    words = _DRY_WORDS if is_dry_run else _WORDS
     with_problem = [report for report in reports if report.reason is not None]
     others = [report for report in reports if report.reason is None]
     for report in [*with_problem, *others[:SHOWN_LOGS]]:
         name = f"{report.log_dir}: {report.topic}-{report.partition}"
         if report.reason is not None:
-            yield f"{name} {_WORDS[report.status]}: {report.reason}"
+            yield f"{name} {words[report.status]}: {report.reason}"
         else:
-            yield f"{name} {_WORDS[report.status]}{_counts(report)}"
+            yield f"{name} {words[report.status]}{_counts(report)}"
     if len(others) > SHOWN_LOGS:
         yield f"… and {len(others) - SHOWN_LOGS:,} more (all: --format json)"
     statuses = [report.status for report in reports]
     counts = [
-        f"{statuses.count(status):,} {_WORDS[status]}"
-        for status in UndoStatus
-        if status in statuses
+        f"{statuses.count(status):,} {words[status]}" for status in UndoStatus if status in statuses
     ]
     yield f"Logs: {', '.join(counts) or 'none'}."
+
+
+def after_dry_run(run_dir: str, reports: Sequence[UndoReport]) -> list[str]:
+    """What brings back what could be brought back."""
+    said = ["Dry run: nothing was changed."]
+    if any(report.status is UndoStatus.UNDONE for report in reports):
+        said += ["This brings them back:", f"  {compactor('undo', run_dir)}"]
+    return said
 
 
 def after_undo(

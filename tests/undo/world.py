@@ -12,6 +12,7 @@ from compactor.originals import kept_run
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper
 from compactor.originals.undo import UndoReport, undo_run
+from compactor.originals.undo_outlook import undo_outlook
 from compactor.planning.round_plan import plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage.file_names import LOG, SNAPSHOT, TIME_INDEX, file_name
@@ -177,7 +178,16 @@ class World:
             with suppress(PowerLoss):
                 undo_run(str(run_dir), files=self._losing_power())
         self._is_cut_short = False
-        return undo_run(str(run_dir))
+        before = self._everything()
+        expected = undo_outlook(str(run_dir))
+        assert self._everything() == before, "a dry run has changed something"
+        found = undo_run(str(run_dir))
+        assert found == expected, "the dry run said otherwise"
+        return found
+
+    def _everything(self) -> dict[str, bytes]:
+        paths = [path for path in self.log_dir.parent.rglob("*") if path.is_file()]
+        return {str(path): path.read_bytes() for path in paths}
 
     def discard(self, run_dir: Path) -> None:
         kept_run.discard(str(run_dir))

@@ -53,6 +53,44 @@ def test_every_log_is_shown(kept: Kept, capsys: pytest.CaptureFixture[str]) -> N
     assert undo(capsys, kept.run_dir)[1]["totals"]["logs"]["as-before"] == 2
 
 
+def test_a_dry_run_says_what_would_come_back_and_changes_nothing(
+    kept: Kept, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flip(kept.log_dir / "prices-3" / file_name(0, LOG), 70)
+    before = kept.files(), sorted(kept.run_dir.rglob("*"))
+    code, summary, told = undo(capsys, kept.run_dir, "--dry-run")
+    assert (code, summary["dry_run"]) == (4, True)
+    assert summary["totals"]["logs"] == {"undone": 1, "as-before": 0, "refused": 1, "failed": 0}
+    assert "orders-0 would be undone: 5 segments, " in told
+    assert "prices-3 would be left as it is: " in told
+    assert "Dry run: nothing was changed." in told and f"compactor undo {kept.run_dir}\n" in told
+    assert "undone_run" not in undo(capsys, kept.run_dir, "--dry-run", "--format", "json")[1]
+    assert (kept.files(), sorted(kept.run_dir.rglob("*"))) == before
+    assert undo(capsys, kept.run_dir)[1]["totals"] == summary["totals"]
+    told = undo(capsys, kept.run_dir, "--dry-run")[2]
+    assert "orders-0 nothing left to undo" in told and "This brings them back" not in told
+
+
+def test_a_dry_run_finds_a_kept_file_that_is_damaged(
+    kept: Kept, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = next((kept.run_dir / "0" / "orders-0").rglob("*.log"))
+    damaged.write_bytes(b"not what was kept")
+    code, document, told = undo(capsys, kept.run_dir, "--dry-run")
+    assert code == 4 and document["totals"]["logs"]["failed"] == 1
+    assert "orders-0 would fail: " in told and "not the file that was kept" in told
+
+
+def test_a_dry_run_is_refused_as_the_undo_would_be(
+    kept: Kept, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with other_process(kept.log_dir / ".lock"):
+        code, summary, _ = undo(capsys, kept.run_dir, "--dry-run")
+        assert (code, summary["status"]) == (3, "refused")
+    code, _, told = undo(capsys, kept.run_dir, "--dry-run", "--discard")
+    assert code == 2 and "--discard and --dry-run" in told and kept.run_dir.exists()
+
+
 @pytest.mark.parametrize(("logs", "code"), [(["orders-0"], 4), (["orders-0", "prices-3"], 3)])
 def test_logs_that_changed_since_end_in_an_exit_code(
     kept: Kept, capsys: pytest.CaptureFixture[str], logs: list[str], code: int

@@ -1,0 +1,117 @@
+"""Says what an undo would bring back now. Changes nothing, and takes no lock.
+
+What was cut short is settled in memory alone, since an undo settles it first. The originals are
+read, and held against their checksums. Whether there is room for copies of them is not tried.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from itertools import groupby
+
+import xxhash
+
+from compactor.directory_state import require_may_change
+from compactor.lock_support import require_working_locks
+from compactor.log_dir_lock import conditions_of
+from compactor.originals import kept_files
+from compactor.originals.kept_manifest import FileMark
+from compactor.originals.kept_run import KeptLog, read_logs, read_run
+from compactor.originals.log_states import ChangedSinceError
+from compactor.originals.undo import PROBLEMS, UndoReport, failed, no_log_dir, refused, undone
+from compactor.originals.undo_judgement import (
+    Checkpointed,
+    UndoTask,
+    check_not_moving,
+    judge,
+    moves_to,
+    read_checkpointed,
+)
+from compactor.recovery.log_dir_recovery import recover_log_dir
+from storage.errors import CorruptFileError
+from storage.file_names import SNAPSHOT
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.files.overlay import OverlayFiles
+from storage.formats.checkpoint import TopicPartition
+
+_READ_BYTES = 8 << 20  # at once
+
+
+def undo_outlook(
+    path: str, allowed_file_systems: Collection[str] = (), files: Files = LOCAL
+) -> list[UndoReport]:
+    """Return what `undo_run` would report of each log. Raise what it would raise at its start."""
+    overlay = OverlayFiles(files)
+    try:
+        run = read_run(path, files)
+        logs = read_logs(path, run, overlay)
+        log_dirs = dict.fromkeys(log.log_dir for log in logs)
+        found = [log_dir for log_dir in log_dirs if files.is_directory(log_dir)]
+        require_working_locks(found, allowed_file_systems)
+        for log_dir in found:
+            for require in conditions_of(log_dir, after_unclean_shutdown=True):
+                require()
+            require_may_change(log_dir)
+        for log_dir in found:
+            recover_log_dir(log_dir, files=overlay)
+        moves = moves_to(run.log_dirs, overlay)
+        reports: list[UndoReport] = []
+        for log_dir, own in groupby(logs, key=lambda log: log.log_dir):
+            reports += _outlook_in(overlay, log_dir, own, moves)
+        return reports
+    finally:
+        overlay.close()
+
+
+def _outlook_in(
+    files: OverlayFiles, log_dir: str, logs: Iterable[KeptLog], moves: Mapping[TopicPartition, str]
+) -> list[UndoReport]:
+    try:
+        if not files.is_directory(log_dir):
+            raise no_log_dir(log_dir)
+        checkpointed = read_checkpointed(log_dir, files)
+    except PROBLEMS as error:
+        return [failed(log, error) for log in logs]
+    return [_outlook(files, log, checkpointed, moves) for log in logs]
+
+
+def _outlook(
+    files: OverlayFiles,
+    log: KeptLog,
+    checkpointed: Checkpointed,
+    moves: Mapping[TopicPartition, str],
+) -> UndoReport:
+    try:
+        check_not_moving(log, moves)
+        task = judge(log, checkpointed, partial(_mark_seen, files))
+        _require_originals(task)
+        return undone(task)
+    except ChangedSinceError as error:
+        return refused(log, error)
+    except PROBLEMS as error:
+        return failed(log, error)
+
+
+def _mark_seen(files: OverlayFiles, path: str, up_to: int) -> FileMark:
+    """How the first bytes of a file are known that may be there in memory alone."""
+    digest, size_bytes = xxhash.xxh3_64(), 0
+    with files.open(path) as file:
+        while data := file.read(size_bytes, min(_READ_BYTES, up_to - size_bytes)):
+            digest.update(data)
+            size_bytes += len(data)
+    return FileMark(os.path.basename(path), size_bytes, digest.hexdigest())
+
+
+def _require_originals(task: UndoTask) -> None:
+    """Raise CorruptFileError where what would be brought back is not what was kept."""
+    log = task.log
+    for step in log.steps:
+        for mark in step.originals:
+            is_lacking = not log.access.exists(os.path.join(task.path, mark.name))
+            if step not in task.steps and not (mark.name.endswith(SNAPSHOT) and is_lacking):
+                continue
+            source = log.file(step, mark.name)
+            found = kept_files.mark_of(source)
+            if (found.size_bytes, found.checksum) != (mark.size_bytes, mark.checksum):
+                raise CorruptFileError(source, 0, "not the file that was kept")
