@@ -1,6 +1,5 @@
 """What a command shows: tables on standard output; warnings and progress on standard error."""
 
-import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from rich.console import Console, RenderableType
 
 from compactor import api
 from compactor.host.log_lines import Level, log_line
-from compactor.host.output import print_line, standard_output
+from compactor.host.output import print_line, standard_output, unpadded
 from compactor.host.printable import printable
 from compactor.host.progress import ProgressSink, open_progress
 
@@ -18,15 +17,10 @@ PIPE_WIDTH = 120  # columns where standard output is no terminal: a log file or 
 
 def show(view: Callable[[int], RenderableType]) -> None:
     """Show what fits a width, in columns."""
-    with standard_output() as out:
-        if out.isatty():
-            console = Console(file=out, highlight=False, markup=False)
-            console.print(view(console.width), crop=False)  # a command to paste may be longer
-            return
-        text = io.StringIO()
-        console = Console(file=text, width=PIPE_WIDTH, highlight=False, markup=False)
-        console.print(view(PIPE_WIDTH), crop=False)
-        out.writelines(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+    with standard_output() as out, unpadded():
+        width = None if out.isatty() else PIPE_WIDTH
+        console = Console(file=sys.stdout, width=width, highlight=False, markup=False)
+        console.print(view(console.width), crop=False)  # a command to paste may be longer
 
 
 def show_lines(lines: Sequence[str]) -> None:

@@ -54,3 +54,12 @@ def test_lines_for_a_person_have_the_encoding_of_their_terminal(log_dir: Path) -
     lines = written("latin-1", "log", "read", log_dir, "orders-0")
     assert "schlüssel-\\u2603" in lines.decode("latin-1")
     assert "schlüssel-\\u2603" in written("latin-1", "dump", log_dir, "orders-0").decode("latin-1")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_drawing_has_characters_of_the_terminal(log_dir: Path, encoding: str) -> None:
+    """Where it is no terminal, too: a pipe, a mail."""
+    policy = "cleanup.policy=compact"
+    lines = written(encoding, "explain", log_dir, "orders-0", "--set", policy).decode(encoding)
+    assert "." * 100 in lines, "the active segment is all there is of this log"
+    assert "\\u2" not in lines and "\\xb7" not in lines
