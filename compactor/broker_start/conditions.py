@@ -23,10 +23,10 @@ from compactor.broker_start.values import (
     StartProblem,
     partition_in,
 )
-from compactor.directory_state import NO_BROKER, UNFINISHED
+from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.host.printable import printable
 from compactor.host.shell_commands import named, tool
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import ReasonCode, reason_code_of
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SWAP, file_name, offset_of
 from storage.formats import checkpoint, leader_epoch_checkpoint
@@ -36,8 +36,7 @@ from storage.log.cluster_metadata import METADATA_DIR
 from storage.log.log_dir import is_unloadable
 
 QUORUM_STATE = "quorum-state"  # of the metadata log: JSON
-MARKS_OF_COPIES = (UNFINISHED, NO_BROKER)
-_SKIPPED_DIRS = ("remote-log-index-cache",)
+_SKIPPED_DIRS = ("remote-log-index-cache", UNFINISHED, NO_BROKER)
 _EMPTIED = {  # by checkpoint: what an empty one comes to
     checkpoint.RECOVERY_POINT: "after an unclean shutdown a broker then checks every segment",
     checkpoint.LOG_START: "records that kafka-delete-records removed, and whose segments are still "
@@ -60,6 +59,7 @@ def start_problems(
     loaded = [directory for directory in directories if directory.path not in offline]
     readable = []  # with the logs of which the topic id is looked at
     for directory in loaded:
+        found += _of_copy(directory)
         found += _of_names(directory)
         found += _of_checkpoints(directory)
         found += _of_metadata_log(directory)
@@ -73,13 +73,23 @@ def start_problems(
     return sorted(found, key=lambda problem: (worst.index(problem.outcome), problem.path))
 
 
-def _kept_away(path: str) -> StartProblem:
-    return StartProblem(
-        outcome=StartOutcome.BROKER_ENDS,
-        path=path,
-        problem="it marks a copy that is not whole, or that shares files with its original",
-        repair=f"Start no broker here; make a whole copy for one ({named('run')} --output).",
-        reason_code=ReasonCode.COPY_TO_KEEP,
+def _of_copy(directory: DirectoryFiles) -> Iterator[StartProblem]:
+    """A broker sees the directory of a mark alone: neither a file of its name nor the manifest."""
+    marked = directory.marked
+    if marked is None:
+        return
+    name = os.path.basename(marked.path)
+    is_kept_away = name in directory.dir_names
+    is_lost = not is_kept_away and name == MANIFEST
+    mark = os.path.join(directory.path, NO_BROKER)
+    repair = f"Start no broker here; make a whole copy for one ({named('run')} --output)."
+    yield StartProblem(
+        outcome=StartOutcome.BROKER_ENDS if is_kept_away else StartOutcome.COPY_CHANGED,
+        path=marked.path,
+        problem=marked.problem,
+        repair=f"{repair} This keeps brokers away again:" if is_lost else repair,
+        command=tool("mkdir", "--", mark) if is_lost else None,
+        reason_code=reason_code_of(marked),
     )
 
 
@@ -90,9 +100,7 @@ def _ends_load(problem: StartProblem) -> bool:
 
 def _of_names(directory: DirectoryFiles) -> Iterator[StartProblem]:
     for name in directory.dir_names:
-        if name in MARKS_OF_COPIES:
-            yield _kept_away(os.path.join(directory.path, name))
-        elif name not in _SKIPPED_DIRS and partition_in(name) is None:
+        if name not in _SKIPPED_DIRS and partition_in(name) is None:
             problem = "it is a directory, and not named like a partition"
             yield _foreign(os.path.join(directory.path, name), problem)
 

@@ -25,6 +25,7 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.cluster_metadata import METADATA_DIR, read_cluster_metadata
+from storage.log.copy_marks import why_not_to_change
 
 _CHECKPOINTS = (
     checkpoint.RECOVERY_POINT,
@@ -117,6 +118,7 @@ def _directory(path: str, files: Files) -> DirectoryFiles:
         logs=tuple(logs),
         metadata_log=_log(path, METADATA_DIR, files) if METADATA_DIR in directories else None,
         quorum_state=_read(os.path.join(path, METADATA_DIR, QUORUM_STATE), files),
+        marked=why_not_to_change(path, files),
     )
 
 

@@ -15,6 +15,7 @@ from storage.formats import meta_properties
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.log.cluster_metadata import METADATA_DIR, TopicImage
+from storage.log.copy_marks import CopyMarkedError
 
 _LONGEST_ID, _ID_BYTES = 24, 16
 _MAX_INT = 2**31 - 1
@@ -24,6 +25,7 @@ _PARTITION = re.compile(r"[+-]?[0-9]+", re.ASCII)
 class StartOutcome(StrEnum):
     """What a start comes to, the worst first."""
 
+    COPY_CHANGED = "copy-changed"  # which nobody is to change; nothing keeps a broker away
     BROKER_ENDS = "broker-ends"
     DIRECTORY_OFFLINE = "directory-offline"
     LOGS_NOT_SERVED = "logs-not-served"  # those of the directory, though the broker runs
@@ -35,6 +37,8 @@ class StartOutcome(StrEnum):
 
 
 CONSEQUENCES: Mapping[StartOutcome, str] = {
+    StartOutcome.COPY_CHANGED: "a broker that starts here works on it all the same, and may change "
+    "the original through hard links, or make logs anew that are not in it",
     StartOutcome.BROKER_ENDS: "a broker does not start with it",
     StartOutcome.DIRECTORY_OFFLINE: "a broker that starts takes the whole log directory offline",
     StartOutcome.LOGS_NOT_SERVED: "a broker that starts serves no log of this directory",
@@ -96,6 +100,7 @@ class DirectoryFiles(NamedTuple):
     logs: Sequence[LogFiles]
     metadata_log: LogFiles | None = None  # of the cluster
     quorum_state: bytes | None = None  # beside it
+    marked: CopyMarkedError | None = None  # what says that it is a copy that nobody is to change
 
     @property
     def is_of_kraft(self) -> bool:

@@ -29,6 +29,7 @@ from storage.log.engine.loading import LoadingState
 from storage.log.engine.log import Log
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.log_options import LogOptions
+from storage.log.engine.opening import opened_parts
 from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.scheduler import ManualScheduler
 
@@ -159,7 +160,7 @@ def _open(at: LogAt, known: KnownOffsets, settings: LogSettings, files: Files) -
         ),
         producer_settings=ProducerSettings(settings.producer_expiration_ms),
     )
-    log = Log.open(at.path, options)
+    log = Log(opened_parts(at.path, options))  # who changes a log has asked for marks of copies
     if known.high_watermark is None:
         log.follow_end()
     else:

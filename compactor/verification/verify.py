@@ -11,18 +11,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from compactor.broker_start.conditions import MARKS_OF_COPIES
 from compactor.broker_start.reading import Depth, Look, problems_at_start
-from compactor.broker_start.values import StartProblem
+from compactor.broker_start.values import StartOutcome, StartProblem
 from compactor.brokers import brokers_of
-from compactor.directory_state import NO_BROKER
+from compactor.directory_state import NO_BROKER, UNFINISHED
 from compactor.exit_codes import UsageError
 from compactor.host.clock import now_ms
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
 from compactor.missing_directories import Gone, gone_from
 from compactor.missing_logs import recorded_ends, why_missing
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import ReasonCode, reason_code_of
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
 from compactor.verification.missing_offsets import (
     Gap,
@@ -45,6 +44,7 @@ from storage.formats import (
 )
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.log.copy_marks import why_not_to_change
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir, why_unloadable
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # a broker's, without logs for us; and what keeps a broker away from a copy
-_OTHER_DIRS = ("__cluster_metadata-0", "remote-log-index-cache", NO_BROKER)
+_OTHER_DIRS = ("__cluster_metadata-0", "remote-log-index-cache", NO_BROKER, UNFINISHED)
+_OF_COPIES = (ReasonCode.COPY_TO_KEEP, ReasonCode.OUTPUT_IN_USE)
 _CHECKPOINTS = (
     (checkpoint.CLEANER_OFFSET, "the next cleaning starts again from the log start offset"),
     (checkpoint.RECOVERY_POINT, "a broker would not check the end of the log"),
@@ -168,15 +169,19 @@ def _verify_log_dir(
 
 
 def _check_start(found: Verification, log_dirs: Sequence[str], only: Collection[str]) -> None:
-    """Add what a broker's start would not do well with, and say what mends it."""
+    """Add what a broker's start would not do well with, and say what mends it.
+
+    What keeps brokers away from a finished copy is as it should be, and a notice.
+    """
     below = [os.path.join(path, name, "") for path in log_dirs for name in only or ("",)]
-    found.start_problems = [
-        p
-        for p in _problems_at_start(found, log_dirs)
-        if os.path.basename(p.path) not in MARKS_OF_COPIES
-        and p.forbids_start
-        and os.path.join(p.path, "").startswith(tuple(below))
-    ]
+    for problem in _problems_at_start(found, log_dirs):
+        is_of_copy = problem.reason_code in _OF_COPIES
+        if is_of_copy and _is_kept_away(problem):
+            found.notices += (f"{problem.path}: {problem.problem}",)
+        elif is_of_copy or (
+            problem.forbids_start and os.path.join(problem.path, "").startswith(tuple(below))
+        ):
+            found.start_problems.append(problem)
     known = {finding.path: at for at, finding in enumerate(found.findings)}
     for problem in found.start_problems:
         command = f" {problem.command}" if problem.command else ""
@@ -201,6 +206,14 @@ def _problems_at_start(found: Verification, log_dirs: Sequence[str]) -> Iterator
             unread = finding_of(error, broker[0])
             if not any(finding.path == unread.path for finding in found.findings):
                 found.findings.append(unread)
+            marks = (why_not_to_change(path, LOCAL) for path in broker)
+            for mark in filter(None, marks):
+                found.findings.append(Finding(mark.path, 0, mark.problem, reason_code_of(mark)))
+
+
+def _is_kept_away(problem: StartProblem) -> bool:
+    is_finished = problem.reason_code is ReasonCode.COPY_TO_KEEP
+    return is_finished and problem.outcome is StartOutcome.BROKER_ENDS
 
 
 def _check_missing(

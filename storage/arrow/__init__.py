@@ -30,3 +30,23 @@ from storage.arrow.writing import Appended as Appended
 from storage.arrow.writing import AppendStoppedError as AppendStoppedError
 from storage.arrow.writing import Batching as Batching
 from storage.arrow.writing import append as append
+
+__all__ = (
+    "COLUMNS",
+    "SCHEMA",
+    "STOPPED_AT",
+    "AppendStoppedError",
+    "Appended",
+    "BadSelectionError",
+    "BadTableError",
+    "Batching",
+    "Isolation",
+    "LogView",
+    "NotALogError",
+    "RecordStream",
+    "Selection",
+    "append",
+    "is_log_dir",
+    "read",
+    "splits_of",
+)

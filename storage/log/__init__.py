@@ -18,6 +18,7 @@ _ROOMS = {
     "LogManager": "storage.log.manager.log_manager",
     "ManagerOptions": "storage.log.manager.log_manager",
 }
+__all__ = sorted(_ROOMS)
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,8 @@
 | `UNFINISHED` | a copy that a run makes now, or that was cut short | no | no | yes |
 | `NO_BROKER`, or a manifest that says why no broker may start | a finished copy with hard links, or without some logs | no | yes | yes |
 
+A file of the name of a mark counts as the mark, though it keeps no broker away.
+
 Of an unfinished copy, nobody knows which logs are whole. Files of both may be those of the
 original, by hard links: a broker that works in one changes the other.
 
@@ -82,33 +84,44 @@ def take_mark(path: str, mark: str, files: Files) -> None:
 
 def directory_state(path: str, files: Files) -> DirectoryState:
     """Look for the marks. An unfinished copy may have the other one already."""
-    if files.exists(os.path.join(path, UNFINISHED)):
-        return DirectoryState.UNFINISHED_COPY
-    is_kept = files.exists(os.path.join(path, NO_BROKER)) or _why_not(path, files) is not None
-    return DirectoryState.COPY_TO_KEEP if is_kept else DirectoryState.LOG_DIR
+    found = why_not_to_change(path, files)
+    if found is None:
+        return DirectoryState.LOG_DIR
+    is_unfinished = isinstance(found, UnfinishedCopyError)
+    return DirectoryState.UNFINISHED_COPY if is_unfinished else DirectoryState.COPY_TO_KEEP
 
 
 def require_whole(path: str, files: Files) -> None:
     """Raise UnfinishedCopyError for a directory that nobody may copy, or compare with."""
-    if files.exists(os.path.join(path, UNFINISHED)):
-        raise UnfinishedCopyError(
-            path,
-            f"is a copy that was never finished ({UNFINISHED} is in it): a run makes it now, was "
-            "killed, or failed. Its files may be those of the original, and logs may be missing. "
-            "Use the original, or make another copy",
-        )
+    found = why_not_to_change(path, files)
+    if isinstance(found, UnfinishedCopyError):
+        raise found
 
 
 def require_may_change(path: str, files: Files) -> None:
     """Raise CopyMarkedError for a directory in which no log, checkpoint or mark may be changed."""
-    require_whole(path, files)
-    mark, why = os.path.join(path, NO_BROKER), ""
+    found = why_not_to_change(path, files)
+    if found is not None:
+        raise found
+
+
+def why_not_to_change(path: str, files: Files) -> CopyMarkedError | None:
+    """Say why nothing may be changed in a directory, by the mark that says so; None: it may."""
+    mark, why = os.path.join(path, UNFINISHED), ""
+    if files.exists(mark):
+        return UnfinishedCopyError(
+            mark,
+            "this is a copy that was never finished: a run makes it now, was killed, or failed. "
+            "Its files may be those of the original, and logs may be missing. Use the original, "
+            "or make another copy",
+        )
+    mark = os.path.join(path, NO_BROKER)
     if not files.exists(mark):
         said = _why_not(path, files)
         if said is None:
-            return
+            return None
         mark, why = os.path.join(path, MANIFEST), f" ({said})"
-    raise CopyMarkedError(
+    return CopyMarkedError(
         mark,
         f"this is a copy that nobody is to change{why}: its files may be those of the original "
         "(run --output --link), or logs are not in it; its manifest says which. Make another copy "

@@ -83,6 +83,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log directory after a run that can be undone, and another one that has the same files."""
     root = tmp_path_factory.mktemp("made")
     shutil.rmtree(log_dir_in(root) / METADATA)
+    for path in root.glob("logs/*/*.snapshot"):
+        path.unlink()  # they are made up
     (root / "logs").rename(root / "copy")
     options = api.RunOptions(in_process=True, keep_originals=str(root / "kept"))
     api.run([str(root / "copy")], RULES, options)
@@ -166,7 +168,21 @@ def test_what_only_reads_says_at_most_that_a_run_would_be_refused(
     before = state_of(marked)
     ended = run_command(*words_of(marked, command, READING[command]))
     assert state_of(marked) == before
-    assert says_why(ended, mark) == (command in ("plan", "doctor")), ended
+    assert says_why(ended, mark) == (command in ("plan", "explain", "doctor", "verify")), ended
+    assert "start the broker" not in ended.out
+
+
+@MARKS
+@pytest.mark.parametrize("only", [(), (LOG[1],)])
+def test_a_copy_is_a_finding_unless_it_is_finished_and_keeps_brokers_away(
+    marked: Path, mark: str, only: tuple[str, ...]
+) -> None:
+    found = api.verify(marked / "copy", only)
+    codes = {finding.reason_code for finding in found.findings}
+    of_copies = {"copy-to-keep", "output-in-use"}
+    expected = {UNFINISHED: {"output-in-use"}, NO_BROKER: set(), WHY_NOT: {"copy-to-keep"}}
+    assert codes & of_copies == expected[mark]
+    assert any("nobody is to change" in notice for notice in found.notices) == (mark == NO_BROKER)
 
 
 @MARKS

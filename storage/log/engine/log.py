@@ -23,7 +23,7 @@ from storage.log.engine.log_config import LogConfig
 from storage.log.engine.log_options import LogOptions as LogOptions
 from storage.log.engine.lookup import Isolation, offset_by_timestamp
 from storage.log.engine.offsets import EndOffset, OffsetMetadata, OffsetSnapshot, TimestampAndOffset
-from storage.log.engine.opening import opened_parts
+from storage.log.engine.opening import opened_alone
 from storage.log.engine.parts import LogParts
 from storage.log.engine.plain_append import PlainAppends
 from storage.log.engine.producer_append import AppendOrigin
@@ -52,9 +52,10 @@ class Log:
     def open(cls, path: str, options: LogOptions) -> Self:
         """Load the log in a directory of a partition, or begin one.
 
-        Of a directory that was to be deleted nothing is recovered (L-25.4).
+        Of a directory that was to be deleted nothing is recovered (L-25.4). Raise CopyMarkedError
+        in a copy that nobody is to change, where `storage.arrow.read` reads.
         """
-        return cls(opened_parts(path, options))
+        return cls(opened_alone(path, options))
 
     def __enter__(self) -> Self:
         return self

@@ -5,11 +5,13 @@ Or what would come of that, with no file changed.
 Source: Kafka, UnifiedLog.create; spec L-25.
 """
 
+import os
 from dataclasses import replace
 from typing import NamedTuple
 
 from storage.files.file_pool import pooled
 from storage.files.overlay import FileChange, OverlayFiles
+from storage.log.copy_marks import require_may_change
 from storage.log.engine.epochs import LeaderEpochs
 from storage.log.engine.loading import LoadingReport, LogLoader
 from storage.log.engine.local_log import LocalLog
@@ -35,6 +37,15 @@ class Rehearsal(NamedTuple):
     end_offset: int
     bases: tuple[int, ...]  # base offsets of the segments that would be left, rising
     changes: tuple[FileChange, ...]  # of files in the directory of the log, by name
+
+
+def opened_alone(path: str, options: LogOptions) -> LogParts:
+    """Do what `opened_parts` does, unless the log directory is a copy that nobody is to change.
+
+    Raise CopyMarkedError there. A log manager asks once for all its logs.
+    """
+    require_may_change(os.path.dirname(os.path.abspath(path)), options.files)
+    return opened_parts(path, options)
 
 
 def opened_parts(path: str, options: LogOptions) -> LogParts:

@@ -24,6 +24,7 @@ from storage.log.engine.errors import IllegalStateError, KafkaError, KafkaStorag
 from storage.log.engine.loading import LoadingState, LoadingWay
 from storage.log.engine.log import Log, LogOptions
 from storage.log.engine.log_config import LogConfig
+from storage.log.engine.opening import opened_parts
 from storage.log.manager.found_logs import FoundLogs
 from storage.log.manager.log_directory import LogDirectory
 from storage.log.manager.manager_options import ManagerOptions
@@ -112,7 +113,7 @@ class LogLoading:
         config = self._config_of(partition[0])
         options = log_options(self._options, directory, config, state, way)
         options = replace(options, truncating=partial(directory.truncating, partition))
-        log = Log.open(directory.place(name), options)
+        log = Log(opened_parts(directory.place(name), options))  # the manager has asked for marks
         if name.endswith(DELETE_DIR):
             self._found.deleted.append(log)
         elif name.endswith(STRAY_DIR):
@@ -143,7 +144,7 @@ def open_log(
     """Open the log in a directory of a log directory."""
     made = log_options(options, directory, config, state)
     own = partial(directory.truncating, partition_of(name))
-    return Log.open(directory.place(name), replace(made, truncating=own))
+    return Log(opened_parts(directory.place(name), replace(made, truncating=own)))
 
 
 def log_options(

@@ -1,22 +1,27 @@
 """What a start comes to, case by case. Each was seen with a broker 4.3.1: F-16.4."""
 
+import shlex
+import subprocess
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from compactor import api, directory_state
+from compactor import api
 from compactor.api import StartOutcome
-from compactor.broker_start.conditions import MARKS_OF_COPIES
+from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
+from storage.files.local import LOCAL
 from storage.formats import checkpoint, meta_properties, partition_metadata
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.cluster_metadata import METADATA_DIR
+from storage.log.copy_marks import set_mark
 from tests.compactor.broker_start.test_commands import broker_dir
 from tests.compactor.test_cluster_settings import registration
 from tests.storage.log.test_cluster_metadata import A, B, batches, log, partition, topic
+from tests.support.local_command import run_command
 
 ENDS, OFFLINE = StartOutcome.BROKER_ENDS, StartOutcome.DIRECTORY_OFFLINE
 EMPTIED, ASIDE = StartOutcome.LOG_EMPTIED, StartOutcome.LOG_SET_ASIDE
@@ -238,8 +243,37 @@ def test_two_metadata_logs_of_one_broker(tmp_path: Path) -> None:
     assert outcomes(first, second) == [ENDS, ENDS]
 
 
-def test_the_marks_of_directory_state_keep_a_broker_away() -> None:
-    assert set(MARKS_OF_COPIES) == {directory_state.UNFINISHED, directory_state.NO_BROKER}
+@pytest.mark.parametrize("name", [UNFINISHED, NO_BROKER, MANIFEST])
+@pytest.mark.parametrize("is_directory", [True, False])
+def test_a_broker_minds_the_directory_of_a_mark_and_neither_a_file_nor_the_manifest(
+    tmp_path: Path, name: str, is_directory: bool
+) -> None:
+    log_dir = broker_dir(tmp_path)
+    if name == MANIFEST:
+        (log_dir / name).write_text('{"why_not": null}' if is_directory else '{"why_not": "links"}')
+    elif is_directory:
+        set_mark(str(log_dir), name, LOCAL)
+    else:
+        (log_dir / name).write_text("of an object store\n")
+    expected = [ENDS] if is_directory else [StartOutcome.COPY_CHANGED]
+    assert outcomes(log_dir) == ([] if name == MANIFEST and is_directory else expected)
+
+
+def test_verify_of_a_copy_whose_mark_was_lost_and_brought_back(tmp_path: Path) -> None:
+    log_dir = broker_dir(tmp_path)
+    sound = run_command("verify", log_dir)
+    (log_dir / MANIFEST).write_text('{"why_not": "it has links"}')
+    lost = run_command("verify", log_dir)
+    (problem,) = api.start_problems([str(log_dir)])
+    assert problem.forbids_start
+    assert problem.command is not None
+    subprocess.run(shlex.split(problem.command), check=True)
+    assert outcomes(log_dir) == [ENDS]
+    kept = run_command("verify", log_dir)
+    assert (sound.code, lost.code, kept.code) == (0, 4, 0), (sound, lost, kept)
+    assert "Next: start no broker here before this is mended" in lost.out
+    assert "it has links" in lost.out
+    assert "nobody is to change" in kept.out
 
 
 def test_a_directory_that_lost_the_id_by_which_the_cluster_knows_it(tmp_path: Path) -> None:
