@@ -18,6 +18,10 @@ MASTER = "local[2]"
 def seconds_to_start() -> float | str:
     """How long it took, or in a line why it did not work."""
     began = time.monotonic()
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        return "no directory for temporary files can be written to"
     with tempfile.TemporaryDirectory(prefix="compactor-") as work_dir:
         try:
             spark = start_spark(MASTER, "compactor doctor", work_dir)

@@ -18,6 +18,7 @@ from compactor.cleaning.task_runner import TaskRunner
 from compactor.errors import ConfigError
 from compactor.host.java import use_java
 from compactor.host.progress import ProgressSink
+from compactor.host.temporary import temporary_files
 from compactor.round_report import FIRST_USE, SESSION, SESSION_END
 
 if TYPE_CHECKING:
@@ -80,8 +81,12 @@ def _spark(
     timed: Timed,
 ) -> Iterator["SparkContext"]:
     """A Spark of its own."""
-    with ending_stopped_processes(progress.message), _started(master, facts, progress, timed) as it:
-        yield it
+    with (
+        temporary_files(facts.work_dir),
+        ending_stopped_processes(progress.message),
+        _started(master, facts, progress, timed) as spark,
+    ):
+        yield spark
 
 
 @contextmanager

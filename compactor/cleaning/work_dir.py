@@ -18,6 +18,7 @@ from functools import partial
 
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.errors import CleaningFailedError
+from compactor.host.temporary import temporary_directory
 from storage.files.discarding import discard_directory
 from storage.files.freed_behind import Close, close_behind, frees_behind
 
@@ -42,13 +43,13 @@ def open_work_dir(parent: str | None, run_id: str) -> Iterator[str]:
 
     parent: made where it is not there, as in a tmpfs after a reboot; it stays.
     """
-    where = parent or "the system's temporary directory"
+    where = parent or temporary_directory()
     with contextlib.ExitStack() as made:
         try:
             if parent is not None:
                 _make(parent)
             with undisturbed():  # or one that is made is not known of, and stays
-                path = tempfile.mkdtemp(prefix=f"{PREFIX}{run_id}-", dir=parent)
+                path = tempfile.mkdtemp(prefix=f"{PREFIX}{run_id}-", dir=where)
                 made.callback(_remove, path)
             made.callback(_let_go, _own(path))
             for name in SUBDIRECTORIES:

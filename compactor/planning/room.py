@@ -2,7 +2,6 @@
 
 import os
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from cleaner_jobs.spark.control_groups import memory
 from cleaner_jobs.spark.local_size import local_size
 from compactor.errors import RefusedError
 from compactor.host.printable import counted, size_text
+from compactor.host.temporary import temporary_directory
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import Places, Room, SpacePlan, plan_space
 from compactor.planning.uncleaned import untouched_report
@@ -48,7 +48,7 @@ def places_of(
         return device
 
     of_logs = {log.path: device_of(log.path, log.log_dir) for log in logs}
-    work = os.path.abspath(work_dir or tempfile.gettempdir())
+    work = os.path.abspath(work_dir or temporary_directory())
     originals = None if originals_dir is None else device_of(originals_dir, originals_dir)
     return Places(rooms, of_logs, device_of(work, work), originals)
 

@@ -80,7 +80,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor": "airflow config",
         "compactor.api": "metrics record_lines saved_plans",
         "compactor.command_line": "arguments carry_out completion report_file whole_file",
-        "compactor.host": "java output run_history suggestions",
+        "compactor.host": "java output run_history suggestions temporary",
         "compactor.stopped_log": "record_tables",
         "compactor.views": "report_schema",
         "compactor.views.page": "html",
