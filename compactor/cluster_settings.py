@@ -82,6 +82,11 @@ class ClusterSettings:
         return next((each.doubt for each in self.findings if each.doubt is not None), None)
 
     @property
+    def is_contradicted(self) -> bool:
+        """Say whether the metadata log is of another time or broker."""
+        return self.doubt is not None and self.doubt.code is ReasonCode.METADATA_CONTRADICTED
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What is wrong with the metadata log, and which checks were not made, for people."""
         return tuple(finding.notice for finding in self.findings)
@@ -265,49 +270,11 @@ def _stopped_cleanly(path: str, log_dirs: Sequence[str], files: Files) -> bool:
     return any(clean_shutdown.exists(place, files) for place in places)
 
 
-def settings_of_broker(
-    log_dirs: Sequence[str], files: Files
-) -> tuple[ClusterSettings | None, tuple[str, ...]]:
-    """Read what is known of the broker of the first log directory, for a command that is not told
-    where its metadata log is; and give its other log directories.
-
-    Those are looked for among the directories that were given, and those beside them. Raises as
-    `read_cluster_settings` does.
-    """
-    own = _meta_properties(log_dirs[0], files)
-    if own is None or own.node_id is None or own.cluster_id is None:
-        return read_cluster_settings(log_dirs[:1], MetadataSource(), files), ()
-    metadata = os.path.join(log_dirs[0], METADATA_DIR)
-    source = MetadataSource(metadata if files.is_directory(metadata) else None)
-    found = {os.path.realpath(log_dirs[0]): log_dirs[0]}
-    for path in (*log_dirs[1:], *_beside(log_dirs, files)):
-        try:
-            other = _meta_properties(path, files)
-        except (CorruptFileError, OSError):  # it does not say whose it is
-            continue
-        if other is None or (other.node_id, other.cluster_id) != (own.node_id, own.cluster_id):
-            continue
-        is_copy = other.directory_id == own.directory_id and other.directory_id is not None
-        if not (is_copy and source.metadata):  # else the copy may be of another time
-            found.setdefault(os.path.realpath(path), path)
-    paths = tuple(found.values())
-    return read_cluster_settings(paths, source, files), paths[1:]
-
-
-def _beside(log_dirs: Sequence[str], files: Files) -> Iterator[str]:
-    for parent in dict.fromkeys(os.path.dirname(os.path.realpath(path)) for path in log_dirs):
-        try:
-            directories, _ = files.list_names(parent)
-        except OSError:  # a parent that only the broker's directories may be reached through
-            continue
-        yield from (os.path.join(parent, name) for name in sorted(directories))
-
-
 def registered_log_dirs(cluster: ClusterSettings | None) -> tuple[UUID, ...]:
     """Give the ids of the broker's log directories; none where that is not known."""
     if cluster is None or cluster.metadata is None or cluster.node_id is None:
         return ()
-    if cluster.doubt is not None and cluster.doubt.code is ReasonCode.METADATA_CONTRADICTED:
+    if cluster.is_contradicted:
         return ()  # those of another time or broker
     return cluster.metadata.broker_log_dirs.get(cluster.node_id, ())
 
@@ -354,7 +321,11 @@ def _metadata_dir(log_dirs: Sequence[str], named: str | None, files: Files) -> s
             raise ConfigError(f"--metadata {named}: there is no such directory")
         return found
     found_in = [os.path.join(log_dir, METADATA_DIR) for log_dir in log_dirs]
-    found_in = [path for path in found_in if files.is_directory(path)]
+    return only_one([path for path in found_in if files.is_directory(path)])
+
+
+def only_one(found_in: Sequence[str]) -> str | None:
+    """Give the one metadata log of these; None where there is none, ConfigError for several."""
     if len(found_in) > 1:
         raise ConfigError(
             f"{' and '.join(found_in)}: a broker has one metadata log; say with --metadata which"
@@ -363,18 +334,18 @@ def _metadata_dir(log_dirs: Sequence[str], named: str | None, files: Files) -> s
 
 
 def _identity(log_dirs: Sequence[str], files: Files) -> MetaProperties | None:
-    known = (_meta_properties(log_dir, files) for log_dir in log_dirs)
+    known = (identity_in(log_dir, files) for log_dir in log_dirs)
     return next((found for found in known if found is not None), None)
 
 
 def directory_id_of(log_dir: str, files: Files) -> UUID | None:
     """Give the id of a log directory; None where it has none."""
-    found = _meta_properties(log_dir, files)
+    found = identity_in(log_dir, files)
     return decode_uuid(found.directory_id) if found and found.directory_id else None
 
 
-def _meta_properties(log_dir: str, files: Files) -> MetaProperties | None:
-    """None, too, where it is damaged: `_identity_problem` says so."""
+def identity_in(log_dir: str, files: Files) -> MetaProperties | None:
+    """Say whose a log directory is; None, too, where it is damaged: `_identity_problem` says so."""
     try:
         return meta_properties.read(log_dir, files)
     except (FileNotFoundError, CorruptFileError):

@@ -8,7 +8,8 @@ Without one, what the checkpoints name and nobody places is for people to judge.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from compactor.cluster_settings import ClusterSettings, directory_id_of, settings_of_broker
+from compactor.cluster_settings import ClusterSettings, directory_id_of
+from compactor.directories_beside import settings_of_broker
 from compactor.errors import ConfigError
 from compactor.host.printable import counted, first_few
 from compactor.missing_logs import RecordedEnd, recorded_ends
@@ -103,7 +104,7 @@ def gone_from(
     if cluster is not None and cluster.metadata is not None:
         settings = cluster
     known = [own, *(LogDirEntries(path, _here(path, files), {}) for path in beside)]
-    if settings is not None and settings.metadata is not None:
+    if settings is not None and settings.metadata is not None and not settings.is_contradicted:
         return Gone(tuple(missing_directories(known, settings, files)))
     here = frozenset().union(*(each.here for each in known))
     return Gone(unplaced=tuple(sorted(ends.keys() - here)))

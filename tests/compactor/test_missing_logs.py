@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -11,8 +12,16 @@ from compactor import api
 from storage.formats import checkpoint, clean_shutdown
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import NOW_MS, Shape, build
-from tests.compactor.test_cluster_settings import POLICY, cluster, identify
-from tests.storage.log.test_cluster_metadata import A, B, partition, removal, topic
+from tests.compactor.test_cluster_settings import POLICY, cluster, identify, registration
+from tests.storage.log.test_cluster_metadata import (
+    A,
+    B,
+    batches,
+    log,
+    partition,
+    removal,
+    topic,
+)
 from tests.support.local_command import Ended, run_command
 
 COMMANDS = (
@@ -196,6 +205,57 @@ def test_a_copy_beside_does_not_stand_in_for_what_is_gone(tmp_path: Path) -> Non
     shutil.copytree(data, data.parent / "backup")
     (data.parent / "backup" / "t-1").mkdir()
     assert run_command("verify", data).code == 4
+
+
+C, D = UUID(int=7 << 64), UUID(int=8 << 64)
+
+
+def first_beside(data: Path, name: str, own_id: UUID, *registered: UUID) -> Path:
+    """A directory of the same broker with a metadata log, by which t-1 is in directory B."""
+    first = data.parent / name
+    first.mkdir()
+    identify(first, 1, own_id)
+    (first / METADATA_DIR).mkdir()
+    values = topic("t", A), partition(0, A), partition(1, A), POLICY, registration(1, *registered)
+    log(first / METADATA_DIR, 0, batches(0, *values))
+    return first
+
+
+@pytest.mark.parametrize("id_", [B, C])
+def test_a_metadata_log_beside_is_believed_only_of_directories_that_it_has(
+    tmp_path: Path, id_: UUID
+) -> None:
+    """C was formatted since for the same broker of the same cluster: that log cannot know it."""
+    data = without_directory(tmp_path / "broker")
+    shutil.rmtree(data / METADATA_DIR)
+    first_beside(data, "before", A, A, B)
+    identify(data, 1, id_)
+    found = api.verify([str(data)])
+    gone = [f for f in found.findings if f.reason_code == "log-missing"]
+    assert [Path(finding.path).name for finding in gone] == (["t-1"] if id_ == B else [])
+    assert any("1 log (t-1)" in notice for notice in found.notices) == (id_ == C)
+
+
+def test_of_two_metadata_logs_beside_that_one_counts_that_has_the_directory(tmp_path: Path) -> None:
+    data = without_directory(tmp_path / "broker")
+    shutil.rmtree(data / METADATA_DIR)
+    first_beside(data, "before", C, C, D)
+    first_beside(data, "today", A, A, B)
+    found = api.verify([str(data)])
+    assert [Path(f.path).name for f in found.findings if f.reason_code == "log-missing"] == ["t-1"]
+
+
+def test_a_directory_of_another_time_beside_does_not_stand_in_for_what_is_gone(
+    tmp_path: Path,
+) -> None:
+    data = without_directory(tmp_path / "broker")
+    shutil.rmtree(data / METADATA_DIR)
+    first_beside(data, "today", A, A, B)
+    before = data.parent / "before"  # D is formatted again: it is registered no more
+    (before / "t-1").mkdir(parents=True)
+    identify(before, 1, D)
+    found = api.verify([str(data)])
+    assert [Path(f.path).name for f in found.findings if f.reason_code == "log-missing"] == ["t-1"]
 
 
 @pytest.mark.parametrize(

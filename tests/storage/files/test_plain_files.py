@@ -60,7 +60,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.planning": "changeable room",
     },
     "paths that a user gives, resolved, and checked for what this user may do": {
-        "compactor": "cluster_settings survey",
+        "compactor": "directories_beside survey",
         "compactor.planning": "remedy_commands",
         "compactor.api": "copies dumps managed_cleaning output_dirs own_places places "
         "verifications",
