@@ -26,7 +26,7 @@ from cleaner_jobs.spark.class_archive import (
     forget_older,
     kept_file,
 )
-from cleaner_jobs.spark.control_groups import processors
+from cleaner_jobs.spark.control_groups import memory_kills, processors
 from cleaner_jobs.spark.environment import own_environ
 from cleaner_jobs.spark.worker_daemon import KERNELS_MODULE
 from cleaner_jobs.undisturbed import undisturbed
@@ -95,12 +95,14 @@ class _Maker(NamedTuple):
     process: Popen[bytes]
     log_path: Path
     ended_by: Signals  # where it is not to go on
+    kills_before: int | None  # of the kernel, for memory
 
     @classmethod
     def start(
         cls, module: str, environ: Mapping[str, str], log_path: Path, ended_by: Signals
     ) -> Self:
         log_path.parent.mkdir(parents=True, exist_ok=True)
+        kills_before = memory_kills()
         try:
             with log_path.open("wb") as log:
                 process = Popen(
@@ -114,7 +116,7 @@ class _Maker(NamedTuple):
         except OSError:
             log_path.unlink(missing_ok=True)  # or the archive would not be tried again
             raise
-        return cls(process, log_path, ended_by)
+        return cls(process, log_path, ended_by, kills_before)
 
     def made_it(self, seconds: float | None = None) -> bool:
         """Whether it came to its end, after at most so many seconds, without an error."""
@@ -126,6 +128,14 @@ class _Maker(NamedTuple):
         if code == 0:
             self.log_path.unlink(missing_ok=True)
         return code == 0
+
+    def why_not(self) -> str:
+        """What to say of one that has not made it; one that was killed is tried again next time."""
+        now = memory_kills()
+        if self.process.returncode != -SIGKILL or now is None or now <= (self.kills_before or 0):
+            return f"; see {self.log_path}"
+        self.log_path.unlink(missing_ok=True)
+        return ": the kernel killed a process for want of memory"
 
     def stop(self) -> None:
         """End it, with what it started, unless it has ended."""
@@ -163,11 +173,11 @@ def _make_both(
                 mark.touch()
                 forget_older(mark)
             else:
-                say(f"the kernels were not compiled; see {kernels.log_path}")
+                say(f"the kernels were not compiled{kernels.why_not()}")
         if archive and not archive.made_it(MAKING_SECONDS):
             say(
-                "no archive of Java classes was made, so each start takes longer; "
-                f"see {archive.log_path}"
+                "no archive of Java classes was made, so each start takes longer"
+                f"{archive.why_not()}"
             )
     except BaseException:
         with undisturbed():

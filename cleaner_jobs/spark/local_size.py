@@ -67,7 +67,9 @@ class KillWatch:
             return ""
         limit = memory().limit
         of = f" ({limit.group} allows {limit.value / 1e6:,.0f} MB)" if limit else ""
-        return (
-            f": the kernel killed a process for want of memory{of}. Allow more, or have fewer "
-            "tasks work at once: --master 'local[1]'"
-        )
+        least = size_within(0, 1).needed_bytes
+        if limit and limit.value < least:
+            advice = f"A run on this machine needs {least / 1e6:,.0f} MB or more: allow that"
+        else:
+            advice = "Allow more, or have fewer tasks work at once: --master 'local[1]'"
+        return f": the kernel killed a process for want of memory{of}. {advice}"

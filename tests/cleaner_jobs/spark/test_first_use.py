@@ -123,6 +123,26 @@ def test_an_archive_that_cannot_be_made_is_a_message_and_no_error(
     assert len(told) == 2, "what failed is not tried at every run"
 
 
+def test_an_archive_whose_maker_was_killed_for_memory_is_tried_again(
+    environ: dict[str, str],
+    compiled: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    kills = iter(range(100))
+    monkeypatch.setattr(first_use, "memory_kills", lambda: next(kills))
+    set_module(monkeypatch, tmp_path, "MAKER_MODULE", "import os; os.kill(os.getpid(), 9)")
+    told: list[str] = []
+    for _ in range(2):
+        first_use.prepare(environ, told.append)
+    line = (
+        "no archive of Java classes was made, so each start takes longer: the kernel killed a "
+        "process for want of memory"
+    )
+    assert [told[1], told[3]] == [line, line]
+    assert compiled.read_text() == "once\n"
+
+
 @pytest.mark.parametrize("why", ["one core", "spark-submit", "trimmed"])
 def test_no_archive_where_it_would_not_pay(
     why: str,

@@ -52,6 +52,11 @@ def test_a_kill_for_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         "Spark's Java process is gone: the kernel killed a process for want of memory "
         "(/sys/fs/cgroup allows 1,074 MB)"
     )
+    assert found.endswith("have fewer tasks work at once: --master 'local[1]'")
+    small = LIMITED._replace(limit=Limit(330 * MIB, Path("/sys/fs/cgroup")))
+    monkeypatch.setattr(local_size, "memory", lambda: small)
+    found = spark_session.cause_of_failure(gone)
+    assert found.endswith("A run on this machine needs 1,055 MB or more: allow that")
     died = RuntimeError(
         "Lost task 0.0 in stage 1.0 (TID 1) (h executor driver): Python worker "
         "exited unexpectedly (crashed)"
