@@ -30,6 +30,7 @@ from storage.formats import (
     time_index,
     txn_index,
 )
+from storage.formats.record import or_none
 
 
 def rows_of(path: str, wanted: WantedOffsets = EVERYTHING) -> Iterator[Row]:
@@ -121,7 +122,8 @@ def _offset_index(path: str) -> Iterator[Row]:
 def _time_index(path: str) -> Iterator[Row]:
     base_offset = _base_offset(path)
     for timestamp, relative_offset in time_index.read(path).tolist():
-        yield {"kind": "timeindex", "timestamp": timestamp, "offset": base_offset + relative_offset}
+        offset = base_offset + relative_offset
+        yield {"kind": "timeindex", "timestamp": or_none(timestamp), "offset": offset}
 
 
 def _txn_index(path: str) -> Iterator[Row]:
@@ -131,7 +133,8 @@ def _txn_index(path: str) -> Iterator[Row]:
 
 def _snapshot(path: str) -> Iterator[Row]:
     for entry in producer_snapshot.read(path):
-        yield {"kind": "producer", **entry._asdict()}
+        row = entry._asdict() | {"timestamp": or_none(entry.timestamp)}
+        yield {"kind": "producer", **row}
 
 
 # files of text

@@ -24,7 +24,7 @@ from storage.formats.coordinator_records import (
     decode_value,
 )
 from storage.formats.legacy_messages import decode_records
-from storage.formats.record import MalformedRecordError, Record
+from storage.formats.record import MalformedRecordError, Record, or_none
 from storage.formats.record_batch import BatchHeader
 from storage.log.segment_reader import read_batch_headers, read_batches
 
@@ -147,13 +147,13 @@ def batch_row(position: int, header: BatchHeader) -> Row:
         "records": header.records_count,
         "codec": header.codec.name.lower(),
         "base_timestamp": header.base_timestamp,
-        "max_timestamp": header.max_timestamp,
+        "max_timestamp": or_none(header.max_timestamp),
         "timestamp_type": "LogAppendTime" if header.is_log_append_time else "CreateTime",
         "delete_horizon_ms": header.delete_horizon_ms,
-        "partition_leader_epoch": _or_none(header.partition_leader_epoch),
-        "producer_id": _or_none(header.producer_id),
-        "producer_epoch": _or_none(header.producer_epoch),
-        "base_sequence": _or_none(header.base_sequence),
+        "partition_leader_epoch": or_none(header.partition_leader_epoch),
+        "producer_id": or_none(header.producer_id),
+        "producer_epoch": or_none(header.producer_epoch),
+        "base_sequence": or_none(header.base_sequence),
         "transactional": header.is_transactional,
         "control": header.is_control,
         "crc": header.crc,
@@ -170,21 +170,17 @@ def _message(position: int, header: BatchHeader) -> Row:
         "magic": header.magic,
         "offset": header.last_offset,
         "codec": header.codec.name.lower(),
-        "timestamp": header.max_timestamp,
+        "timestamp": or_none(header.max_timestamp),
         "timestamp_type": types if header.magic else None,
         "crc": header.crc,
     }
-
-
-def _or_none(value: int) -> int | None:
-    return None if value == -1 else value  # -1 is how the disk says it
 
 
 def _record(record: Record) -> Row:
     return {
         "kind": "record",
         "offset": record.offset,
-        "timestamp": record.timestamp,
+        "timestamp": or_none(record.timestamp),
         "key": _readable(record.key),
         "value": _readable(record.value),
         "headers": [[_readable(key), _readable(value)] for key, value in record.headers],

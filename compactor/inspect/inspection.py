@@ -77,8 +77,8 @@ class BlockingTransaction(NamedTuple):
     producer_epoch: int
     transactional_id: str | None  # None: no __transaction_state here tells it
     first_offset: int
-    last_ms: int  # of the last record that its producer wrote
-    age_ms: int  # since then
+    last_ms: int | None  # of the last record that its producer wrote; None: it has no time
+    age_ms: int | None  # since then
     blocked_bytes: int  # of .log, from its first offset to the end
 
 

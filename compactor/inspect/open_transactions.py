@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from compactor.inspect.inspection import BlockingTransaction
 from compactor.inspect.record_at import batch_with
+from storage.formats.record import or_none
 from storage.log.log_dir import PartitionListing, log_end_offset
 from storage.log.producer_state import ExpiryClock, load_producer_state
 
@@ -25,13 +26,14 @@ def open_transactions(
     )
     for first_offset, producer_id in open_since:
         entry = state.entries[producer_id]
+        last_ms = or_none(entry.timestamp)
         yield BlockingTransaction(
             producer_id=producer_id,
             producer_epoch=entry.producer_epoch,
             transactional_id=None,
             first_offset=first_offset,
-            last_ms=entry.timestamp,
-            age_ms=as_of_ms - entry.timestamp,
+            last_ms=last_ms,
+            age_ms=None if last_ms is None else as_of_ms - last_ms,
             blocked_bytes=_bytes_from(listing, first_offset),
         )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from compactor.stopped_log.opened_log import ViewedLog
+from storage.formats.record import or_none
 from storage.log.engine.log import Log
 
 
@@ -31,7 +32,7 @@ class OpenTransaction(NamedTuple):
     producer_id: int
     producer_epoch: int
     first_offset: int
-    last_timestamp_ms: int  # of the producer's last batch
+    last_timestamp_ms: int | None  # of the producer's last batch; None: it had none
 
 
 class OffsetForTime(NamedTuple):
@@ -95,7 +96,10 @@ def open_transactions(log: Log) -> tuple[OpenTransaction, ...]:
     """The transactions without a marker, by their first offset."""
     found = [
         OpenTransaction(
-            known.producer_id, known.epoch, known.txn_first_offset, known.last_timestamp
+            known.producer_id,
+            known.epoch,
+            known.txn_first_offset,
+            or_none(known.last_timestamp),
         )
         for known in log.producers.producers
         if known.txn_first_offset is not None
@@ -116,4 +120,4 @@ def _at_time(log: Log, time_ms: int) -> OffsetForTime:
     found = log.offset_by_timestamp(time_ms)
     if found is None or found.offset < 0:
         return OffsetForTime(time_ms, None, None)
-    return OffsetForTime(time_ms, found.offset, found.timestamp_ms)
+    return OffsetForTime(time_ms, found.offset, or_none(found.timestamp_ms))

@@ -128,10 +128,11 @@ def _facts(log: LogInspection) -> Iterator[tuple[str, str]]:
         who = f"producer {txn.producer_id}"
         if txn.transactional_id is not None:
             who += f" ({txn.transactional_id})"
+        heard = "" if txn.age_ms is None else f", last heard of {span_text(txn.age_ms)} ago"
         yield (
             "open transaction",
-            f"{who}, epoch {txn.producer_epoch}, from offset {txn.first_offset} on, last heard of "
-            f"{span_text(txn.age_ms)} ago; keeps {size_text(txn.blocked_bytes)} from being cleaned",
+            f"{who}, epoch {txn.producer_epoch}, from offset {txn.first_offset} on{heard}; "
+            f"keeps {size_text(txn.blocked_bytes)} from being cleaned",
         )
     if log.gains_nothing:
         yield "compaction", "would gain nothing: no duplicate, no tombstone, nothing aborted"

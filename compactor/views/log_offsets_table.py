@@ -89,7 +89,7 @@ def _open(found: LogOffsets) -> Iterator[tuple[str, str, str, str]]:
             f"producer {txn.producer_id}",
             str(txn.producer_epoch),
             str(txn.first_offset),
-            iso_time(txn.last_timestamp_ms),
+            iso_time(txn.last_timestamp_ms) if txn.last_timestamp_ms is not None else "-",
         )
 
 

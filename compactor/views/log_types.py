@@ -102,7 +102,7 @@ class OpenTransaction(TypedDict):
     producer_id: int
     producer_epoch: int
     first_offset: int
-    last_timestamp_ms: int
+    last_timestamp_ms: int | None
 
 
 class OffsetForTime(TypedDict):

@@ -13,6 +13,7 @@ from compactor.planning.round_plan import LogDirFacts, LogFacts, RoundPlan
 from compactor.planning.space import SpaceFacts
 from compactor.retention.retention_round import retention_report
 from compactor.round_report import LogStatus
+from compactor.topic_config import MAX_LONG
 from compactor.views.report_json import JsonObject, retention_document
 
 
@@ -209,6 +210,7 @@ def _judged(facts: LogFacts) -> JsonObject:
     """The numbers of selection, and what set each bound."""
     judgement = facts.judgement
     cleanable = judgement.cleanable
+    max_lag_ms = judgement.config.max_compaction_lag_ms
     return {
         "log_start_offset": judgement.offsets.log_start,
         "log_end_offset": judgement.log_end_offset,
@@ -225,7 +227,7 @@ def _judged(facts: LogFacts) -> JsonObject:
         "cleanable_bytes": cleanable.cleanable_bytes,
         "dirty_ratio": cleanable.ratio,
         "min_cleanable_dirty_ratio": judgement.config.min_cleanable_dirty_ratio,
-        "max_compaction_lag_ms": judgement.config.max_compaction_lag_ms,
+        "max_compaction_lag_ms": None if max_lag_ms == MAX_LONG else max_lag_ms,
         "compaction_delay_ms": judgement.compaction_delay_ms,
     }
 

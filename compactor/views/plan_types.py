@@ -65,7 +65,7 @@ class PlanLog(TypedDict):
     cleanable_bytes: NotRequired[int]
     dirty_ratio: NotRequired[float]
     min_cleanable_dirty_ratio: NotRequired[float]
-    max_compaction_lag_ms: NotRequired[int]
+    max_compaction_lag_ms: NotRequired[int | None]  # None: no limit
     compaction_delay_ms: NotRequired[int]
     segments: NotRequired[int]
     groups: NotRequired[list[SegmentGroup]]

@@ -194,6 +194,8 @@ def write_record_lines(
         timestamp = base_timestamp if has_append_time else base_timestamp + delta
         if not has_append_time and (delta < 0) != (timestamp < base_timestamp):
             return NOT_PLAIN  # beyond 64 bits
+        if timestamp == -1:
+            return NOT_PLAIN  # it has none
         out_at = _put_number(out, _put(out, out_at, words, 0), offset)
         out_at = _put_number(out, _put(out, out_at, words, 1), timestamp)
         out_at = _put(out, out_at, words, 2)

@@ -72,7 +72,7 @@ class Kafka(TypedDict):
 class Ending(TypedDict):
     """Every ending of every command."""
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     command: str
     status: Status
     exit_code: int

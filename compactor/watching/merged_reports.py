@@ -121,21 +121,27 @@ def _read(path: str, files: Files) -> Document:
         raise ConfigError(f"{path}{place}: not JSON, so it is no report") from error
     if not isinstance(found, dict) or not all(name in found for name in _NEEDED):
         raise ConfigError(f"{path}: not a report of this tool: {', '.join(_NEEDED)} are missing")
-    if found["schema_version"] != REPORT_SCHEMA_VERSION:
-        version = found["schema_version"]
-        raise ConfigError(f"{path}: schema_version {version!r:.20}, not {REPORT_SCHEMA_VERSION}")
+    version = found["schema_version"]
+    if type(version) is not int or not 1 <= version <= REPORT_SCHEMA_VERSION:
+        known = f"versions up to {REPORT_SCHEMA_VERSION} are known"
+        raise ConfigError(f"{path}: schema_version {_shown(version)}: {known}")
     if not is_of_type(found["exit_code"], int) or found["exit_code"] not in _WORST_FIRST:
-        raise ConfigError(f"{path}: exit_code {found['exit_code']!r:.20} is none of this tool")
+        raise ConfigError(f"{path}: exit_code {_shown(found['exit_code'])} is none of this tool")
     for name, type_ in _TYPES.items():
         if not is_of_type(found.get(name), type_):
-            raise ConfigError(f"{path}: {name} is {found[name]!r:.40}, so it is no report")
+            raise ConfigError(f"{path}: {name} is {_shown(found[name])}, so it is no report")
     totals = found.get("totals") or {}
     for name in totals.keys() & _TYPES_OF_TOTALS.keys():
         if not is_of_type(totals[name], _TYPES_OF_TOTALS[name]):
-            raise ConfigError(f"{path}: {name} is {totals[name]!r:.40}, so it is no report")
+            raise ConfigError(f"{path}: {name} is {_shown(totals[name])}, so it is no report")
     if ("bytes_before" in totals) != ("bytes_after" in totals):
         raise ConfigError(f"{path}: has bytes_before or bytes_after alone, so it is no report")
     return found
+
+
+def _shown(value: object) -> str:
+    """The beginning of a value, as it stands in the file."""
+    return json.dumps(value)[:40]
 
 
 def _sum(totals: Sequence[Any]) -> dict[str, Any]:

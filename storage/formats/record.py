@@ -76,6 +76,11 @@ def int64(number: int) -> int:
     return (number + 2**63) % 2**64 - 2**63
 
 
+def or_none(number: int) -> int | None:
+    """What -1 on disk says: none."""
+    return None if number == -1 else number
+
+
 def _encode_nullable(data: bytes | None) -> bytes:
     return _NULL if data is None else encode_varint(len(data)) + data
 

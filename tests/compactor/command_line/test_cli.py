@@ -82,7 +82,7 @@ class TestRun:
         assert ended.code == code
         assert ended.summary["exit_code"] == code
         assert ended.summary["status"] == word
-        assert ended.summary["schema_version"] == 1
+        assert ended.summary["schema_version"] == 2
         assert set(ended.summary["totals"]["logs"]) == {status.value for status in LogStatus}
         assert "Compaction; as of" in ended.out
 
@@ -130,7 +130,7 @@ class TestRun:
         ended = run_command("run", log_dir, "--report", tmp_path / "r.json")
         assert ended.code == 1
         said = {
-            "schema_version": 1,
+            "schema_version": 2,
             "command": "run",
             "status": "failed",
             "exit_code": 1,

@@ -225,14 +225,14 @@ def test_messages_of_format_v0_and_v1_and_what_wrappers_hold(tmp_path: Path) -> 
         "magic": 0,
         "offset": 1,
         "codec": "lz4",
-        "timestamp": -1,
+        "timestamp": None,
         "timestamp_type": None,
         "crc": 66944826,
     }
     assert found[3]["timestamp_type"] == "CreateTime"
     assert [(row["offset"], row["timestamp"], row["key"]) for row in found if "key" in row] == [
-        (0, -1, "key1"),
-        (1, -1, "key2"),
+        (0, None, "key1"),
+        (1, None, "key2"),
         (5, 283843, "key1"),
     ]
 

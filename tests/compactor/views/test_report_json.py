@@ -21,7 +21,7 @@ from tests.compactor.rounds import log, report
 
 def test_a_summary_begins_every_document() -> None:
     assert summary("run", ExitCode.REFUSED, "locked", ReasonCode.LOCK_HELD) == {
-        "schema_version": 1,
+        "schema_version": 2,
         "command": "run",
         "status": "refused",
         "exit_code": 3,
@@ -57,7 +57,7 @@ def test_the_whole_report() -> None:
     }
     nothing = json.loads(json.dumps(counts), parse_int=lambda _: 0)
     assert document == {
-        "schema_version": 1,
+        "schema_version": 2,
         "command": "run",
         "status": "partial",
         "exit_code": 4,

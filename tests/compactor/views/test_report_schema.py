@@ -37,7 +37,7 @@ def test_an_ending_is_one() -> None:
     [
         {"reason_code": "because"},
         {"status": "fine"},
-        {"schema_version": 2},
+        {"schema_version": 1},
         {"changed": None},
         {"log_dirs": ["/data"]},
         {"started_at_ms": "now"},

@@ -91,14 +91,28 @@ def test_what_is_no_report_is_refused_by_its_name(tmp_path: Path, text: str, say
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("schema_version", 2), ("exit_code", 77), ("exit_code", "0")]
+    ("name", "value"),
+    [
+        *(("schema_version", value) for value in (3, 0, True)),
+        *(("exit_code", value) for value in (77, "0")),
+    ],
 )
 def test_a_report_of_another_version_is_refused(tmp_path: Path, name: str, value: object) -> None:
     path = _report(tmp_path / "x.json", 0, "done", totals={})
     found = json.loads(Path(path).read_text()) | {name: value}
     Path(path).write_text(json.dumps(found))
     ended = run_command("report", path)
-    assert ended.code == 2 and f"{name} {value!r}" in ended.summary["error"]
+    assert ended.code == 2 and f"{name} {json.dumps(value)}" in ended.summary["error"]
+
+
+def test_reports_of_both_versions_are_put_together(tmp_path: Path) -> None:
+    """The first had numbers that stood for none in fields that are not looked at here."""
+    paths = [_report(tmp_path / f"{n}.json", 0, "done", totals=_totals(1, 9, 4)) for n in (1, 2)]
+    for version, path in enumerate(paths, 1):
+        found = json.loads(Path(path).read_text()) | {"schema_version": version}
+        Path(path).write_text(json.dumps(found))
+    ended = run_command("report", *paths)
+    assert ended.code == 0 and "2 reports: 2 logs cleaned" in ended.out
 
 
 def test_a_report_that_is_not_there(tmp_path: Path) -> None:
