@@ -109,8 +109,7 @@ class ClusterSettings:
                 if is_wanted(topic):
                     found.setdefault(name, []).append(topic)
         for name, topics in sorted(found.items()):
-            more = f" and {len(topics) - 1:,} more topics" if topics[1:] else ""
-            yield f"{name} of {min(topics)}{more}"
+            yield f"{name} of {first_few(sorted(topics), 1)}"
 
     def why_unproven(self, partition: PartitionListing) -> Reason | None:
         """Say why the metadata log does not prove what the policy of a log is; None: it does."""

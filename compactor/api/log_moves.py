@@ -40,7 +40,7 @@ def log_move(
     and OSError at any time: then `what_was_changed` says what had been changed.
     """
     (source,) = places.log_dirs([log_dir], to_write=not options.dry_run)
-    (target,) = places.log_dirs([to_dir], to_write=not options.dry_run)
+    (target,) = places.other_log_dirs([to_dir], not options.dry_run, "TO_DIR")
     places.log_dirs([log_dir, to_dir], to_write=False)  # not the same one
     _require_one_broker(source, target)
     premises = premises_of(options.rules, [source, target])

@@ -40,17 +40,20 @@ def log_dirs(paths: Paths, to_write: bool) -> tuple[str, ...]:
     return found
 
 
-def other_log_dirs(paths: Paths, to_write: bool) -> tuple[str, ...]:
-    """Likewise, of log directories that it is not about, such as a copy."""
-    found = tuple(in_place("LOG_DIR", path) for path in path_texts(paths))
+def other_log_dirs(paths: Paths, to_write: bool, name: str = "LOG_DIR") -> tuple[str, ...]:
+    """Check log directories that a command is not about, such as a copy.
+
+    name: of the argument, for the message.
+    """
+    found = tuple(in_place(name, path) for path in path_texts(paths))
     for path in found:
-        _check_log_dir(path, to_write)
+        _check_log_dir(path, to_write, name)
     by_place: dict[tuple[int, int], str] = {}
     for path in found:
         place = os.stat(path)  # not by name: links, and mounts of one directory at two places
         first = by_place.setdefault((place.st_dev, place.st_ino), path)
         if first is not path:
-            raise UsageError(f"LOG_DIR {path}: given twice (also as {first})")
+            raise UsageError(f"{name} {path}: given twice (also as {first})")
     require_elsewhere(os.environ, found)
     return found
 
@@ -114,20 +117,20 @@ def _own_directory(option: str, path: str, in_log_dirs: Sequence[str]) -> str:
     return local
 
 
-def _check_log_dir(path: str, to_write: bool) -> None:
+def _check_log_dir(path: str, to_write: bool, name: str) -> None:
     try:
         with os.scandir(path) as entries:
             names = [entry.name for entry in entries]
     except OSError as error:
         hint = near_path(path) if isinstance(error, FileNotFoundError) else above(path, is_log_dir)
-        raise UsageError(f"LOG_DIR {path}: {error.strerror}{hint}") from error
+        raise UsageError(f"{name} {path}: {error.strerror}{hint}") from error
     if not os.access(path, os.X_OK):
-        raise UsageError(f"LOG_DIR {path}: Permission denied")
+        raise UsageError(f"{name} {path}: Permission denied")
     if not _has_logs(path, names):
-        raise UsageError(f"LOG_DIR {path}: {_why_not_log_dir(path, names)}")
+        raise UsageError(f"{name} {path}: {_why_not_log_dir(path, names)}")
     if to_write and not os.access(path, os.W_OK | os.X_OK):
         problem = "no permission to write; --dry-run and plan only read"
-        raise UsageError(f"LOG_DIR {path}: {problem}")
+        raise UsageError(f"{name} {path}: {problem}")
     if to_write:
         require_may_change(path)
 

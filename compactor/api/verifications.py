@@ -94,7 +94,7 @@ def verify_against(
     never finished.
     """
     (after,) = places.log_dirs([log_dir], to_write=False)
-    (copy,) = places.other_log_dirs([before], to_write=False)
+    (copy,) = places.other_log_dirs([before], to_write=False, name="--against")
     require_whole(copy)
     if os.path.realpath(copy) == os.path.realpath(after):
         raise UsageError(f"--against {before}: is LOG_DIR itself")

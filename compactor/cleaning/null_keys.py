@@ -21,7 +21,7 @@ def why_keys_are_missed(
     if 2 * null_keys <= gone:
         return None
     return (
-        f"of {gone} records that would go, {null_keys} have no key. A broker accepts no such "
-        "record in a compacted topic, so this may not be one. Nothing was changed; "
+        f"records without a key: {null_keys:,} of the {gone:,} that would go. A broker accepts no "
+        "such record in a compacted topic, so this may not be one. Nothing was changed; "
         "--drop-null-keys cleans it anyway"
     )

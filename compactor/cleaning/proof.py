@@ -81,11 +81,11 @@ def why_group_is_wrong(
     expected = sum(part.survivors for part in parts) - sum(piece.dropped for piece in rewritten)
     found = sum(piece.records_kept for piece in rewritten)
     if expected != found:
-        return f"{expected} records were to stay, {found} are in the cleaned segments"
+        return f"records that were to stay: {expected}; in the cleaned segments: {found}"
     expected = sum(part.control_records for part in parts) - control_records_dropped
     found = sum(piece.control_records_kept for piece in rewritten)
     if expected != found:
-        return f"{expected} control records were to stay, {found} are in the cleaned segments"
+        return f"control records that were to stay: {expected}; in the cleaned segments: {found}"
     if measured_only:
         return None
     fingerprints = sum(part.survivor_fingerprints for part in parts)
@@ -108,5 +108,5 @@ def why_round_is_incomplete(
     fingerprints = sum(verdict.dropped_fingerprints for verdict in verdicts)
     fingerprints -= sum(piece.dropped_fingerprints for piece in rewritten)
     if resolved != dropped or fingerprints % FINGERPRINT_RANGE:
-        return f"{resolved} records were to go, {dropped} went, or others"
+        return f"records that were to go: {resolved}; that went: {dropped}, or others"
     return None

@@ -355,7 +355,7 @@ def _require_whole(piece: Rewritten) -> None:
         raise WorkFileError(piece.log_file, min(size, piece.log_bytes), problem)
     checksums = piece.log_checksum, *piece.index_checksums
     if len(checksums) != len(piece.staged_files):
-        problem = f"{len(checksums)} files were written, {len(piece.staged_files)} are named"
+        problem = f"files written: {len(checksums)}; named: {len(piece.staged_files)}"
         raise WorkFileError(piece.log_file, 0, problem)
     for path, checksum in zip(piece.staged_files, checksums, strict=True):
         if int(mark_of(path).checksum, 16) != checksum:

@@ -134,7 +134,7 @@ def _missing_logs(listing: LogDirListing, others: Sequence[str]) -> list[Check]:
     ]
     if not missing:
         return [warn(RECORDS, notice, _WHICH_METADATA) for notice in gone.notices]
-    more = f" and {len(missing) - _SHOWN:,} more logs" if len(missing) > _SHOWN else ""
+    more = f" and {len(missing) - _SHOWN:,} more" if len(missing) > _SHOWN else ""
     advice = f"{START_NO_BROKER} Bring the files back from a backup that has them."
     return [fail(RECORDS, "; ".join(missing[:_SHOWN]) + more, advice)]
 

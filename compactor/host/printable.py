@@ -42,9 +42,14 @@ def size_text(size_bytes: int) -> str:
     return f"{size:,.0f} PB"
 
 
-def counted(count: int, noun: str) -> str:
-    """1 segment, 2 segments, 1,234 segments; noun: one whose plural has an s more."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Return `1 segment`, `2 segments`, `1,234 segments`; plural: if it is not the noun with s."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or f'{noun}s'}"
+
+
+def offset_range(first: int, last: int) -> str:
+    """Return `offset 5`, or `offsets 5 to 7`; both ends inclusive."""
+    return f"offset {first}" if first == last else f"offsets {first} to {last}"
 
 
 def first_few(names: Sequence[str], shown: int = 3) -> str:

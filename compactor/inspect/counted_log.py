@@ -129,8 +129,8 @@ def _why(kinds: Sequence[TombstoneKind], cleaning: Cleaning) -> list[str]:
 
 _REASONS = {
     "passed": "{count} past the delete horizon: they go with the next cleaning",
-    "ahead": "{count} have a delete horizon that is still ahead",
-    "none": "{count} have no delete horizon yet: the next cleaning gives one, "
+    "ahead": "{count} with a delete horizon that is still ahead",
+    "none": "{count} without a delete horizon yet: the next cleaning gives one, "
     "delete.retention.ms later",
     "legacy": "{count} of format v0 or v1, which go by the age of their segment",
     "uncleanable": "{count} where nothing is cleaned yet: in the active segment, or behind the "

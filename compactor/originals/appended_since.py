@@ -7,6 +7,7 @@ replica that was copied from one that had been cleaned looks the same, and is ta
 
 import os
 
+from compactor.host.printable import offset_range
 from compactor.originals.kept_manifest import LogBefore
 from compactor.originals.log_states import ChangedSinceError
 from storage.errors import CorruptFileError
@@ -67,5 +68,5 @@ def _extent(files: Files, path: str, position: int, header: BatchHeader) -> tupl
 
 
 def _missing(name: str, first: int, end: int, share: str = "") -> ChangedSinceError:
-    seen = f"{share}offsets {first} to {end - 1} are missing"
+    seen = f"missing: {share}{offset_range(first, end - 1)}"
     return ChangedSinceError(f"cleaned or deleted since: {name}, written after the run: {seen}")

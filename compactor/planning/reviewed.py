@@ -51,7 +51,7 @@ def require_as_reviewed(saved: SavedPlan, plan: RoundPlan, path: str) -> None:
         return
     names = {name for name, _ in changes}
     shown = "; ".join(f"{name}: {change}" for name, change in changes[:SHOWN_LOGS])
-    more = f"; and {len(changes) - SHOWN_LOGS:,} more changes" if changes[SHOWN_LOGS:] else ""
+    more = f"; and {len(changes) - SHOWN_LOGS:,} more" if changes[SHOWN_LOGS:] else ""
     raise RefusedError(
         f"{path}: {counted(len(names), 'log')} of the plan changed since it was saved, "
         f"{iso_time(saved.saved_at_ms)}: {shown}{more}. Plan again, with --save, and review it",

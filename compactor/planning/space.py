@@ -195,7 +195,7 @@ def _why_not(needs: Mapping[int, Need], rooms: Mapping[int, Room]) -> str | None
             return f"no room: up to {needed} are needed at {room.path}, {free} are free"
         if room.free_files is not None and need.files > room.free_files:
             return (
-                f"no room: up to {need.files:,} files are needed at {room.path}, "
-                f"{room.free_files:,} more can be made"
+                f"no room: up to {counted(need.files, 'file')} needed at {room.path}, "
+                f"room for {room.free_files:,}"
             )
     return None

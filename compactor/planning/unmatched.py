@@ -51,7 +51,7 @@ def unmatched(config: Config, topics: Collection[str]) -> Iterator[str]:
     absent = sorted(config.topics.keys() - topics)
     if absent:
         count = f"{len(absent):,} of its {len(config.topics):,} topics"
-        yield f"--topic-configs: {count} are not here: {_names(absent, topics)}"
+        yield f"--topic-configs: {count} not here: {_names(absent, topics)}"
 
 
 def disagreements(configs: Sequence[Config], topics: Collection[str]) -> Iterator[str]:

@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compactor.host.printable import offset_range
 from compactor.verification.verify_batches import Finding, SegmentCheck, SegmentColumns
 from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
@@ -119,10 +120,11 @@ def check_gaps(
             SegmentCheck(path, base_offset, limits, keys.take).run()
             twice = keys.first_twice()
         if twice is not None:
+            missing = offset_range(gap.end_offset, gap.next_base_offset - 1)
             problem = (
-                f"offsets {gap.end_offset} to {gap.next_base_offset - 1} are missing behind this "
-                f"segment, and no cleaning has removed them: it would not have left both offset "
-                f"{twice[0]} and offset {twice[1]}, which have the same key"
+                f"missing behind this segment: {missing}, and no cleaning has removed that: "
+                f"it would not have left both offset {twice[0]} and offset {twice[1]}, "
+                "which have the same key"
             )
             yield Finding(gap.path, gap.end_position, problem)
 

@@ -17,6 +17,7 @@ from compactor.brokers import brokers_of
 from compactor.directory_state import NO_BROKER, UNFINISHED
 from compactor.exit_codes import UsageError
 from compactor.host.clock import now_ms
+from compactor.host.printable import counted
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
 from compactor.missing_directories import Gone, gone_from
@@ -90,7 +91,7 @@ class Verification:
         return pandas_frame(map(row_of, self.findings))
 
     def _repr_html_(self) -> str:
-        title = f"{self.partitions:,} partitions, {len(self.findings):,} findings"
+        title = f"{counted(self.partitions, 'partition')}, {counted(len(self.findings), 'finding')}"
         return html_table(title, [row_of(finding) for finding in self.findings])
 
 

@@ -142,4 +142,4 @@ def _check_txn_index(index: _IndexFile, segment: Segment) -> list[Finding]:
 
 
 def _with_more(problem: str, wrong: "np.typing.NDArray[np.intp]") -> str:
-    return problem if len(wrong) == 1 else f"{problem}; {len(wrong) - 1} more entries like it"
+    return problem if len(wrong) == 1 else f"{problem}; {len(wrong) - 1} more like it"

@@ -71,15 +71,15 @@ def _notes(found: Comparison) -> list[str]:
         if p.unreported_moments
     ]
     notes += [
-        f"{p.name}: {p.possible_removals:,} tombstones and markers went in a cleaning that no "
-        "report tells of; the cleaner's checkpoint or a delete horizon shows one, and "
+        f"{p.name}: a cleaning that no report tells of has removed tombstones or markers "
+        f"({p.possible_removals:,}); the cleaner's checkpoint or a delete horizon shows one, and "
         "delete.retention.ms has passed since the copy was made"
         for p in found.partitions
         if p.possible_removals
     ]
     notes += [
-        f"{p.name}: {p.gone[TRUNCATED]:,} records from offset {p.appended_from or p.log_end} on "
-        f"were deleted by {named('log truncate')} (--run-report shows it)"
+        f"{p.name}: {named('log truncate')} deleted {counted(p.gone[TRUNCATED], 'record')} from "
+        f"offset {p.appended_from or p.log_end} on (--run-report shows it)"
         for p in found.partitions
         if p.gone[TRUNCATED]
     ]
@@ -96,19 +96,21 @@ def _notes(found: Comparison) -> list[str]:
         if p.appended_from is not None
     ]
     notes += [
-        f"{p.name}: .txnindex and markers disagreed on {p.disputed_batches:,} batches before the "
-        "cleaning already; consumers go by .txnindex, and so does this check"
+        f"{p.name}: .txnindex and markers disagreed on "
+        f"{counted(p.disputed_batches, 'batch', 'batches')} before the cleaning "
+        "already; consumers go by .txnindex, and so does this check"
         for p in found.partitions
         if p.disputed_batches
     ]
     if found.linked:
         notes.append(
-            f"{found.linked:,} partitions share files with their copy: a change inside of such a "
-            "file would show on both sides"
+            f"{counted(found.linked, 'partition')} with files that the copy shares: a change "
+            "inside of such a file would show on both sides"
         )
     if found.unmatched:
         names = ", ".join(found.unmatched[:SHOWN_NAMES])
-        notes.append(f"no copy to compare with: {len(found.unmatched):,} partitions ({names})")
+        count = counted(len(found.unmatched), "partition")
+        notes.append(f"no copy to compare with: {count} ({names})")
     return notes
 
 

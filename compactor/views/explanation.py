@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from compactor.host.printable import duration_text, iso_time, one_line, printable
+from compactor.host.printable import counted, duration_text, iso_time, one_line, printable
 from compactor.inspect.explain import OVERDUE, Explanation, NamedBound
 from compactor.views.log_drawing import LogDrawing
 from compactor.views.next_steps import before_a_start
@@ -21,7 +21,7 @@ def explanation_view(found: Explanation) -> RenderableType:
         name, value = _shown(bound)
         table.add_row(name, value, Text(one_line(bound.set_by)))
     gone = found.retention.deleted.segments
-    lines = [f"Retention would delete {gone:,} segments now"] if gone else []
+    lines = [f"Retention would delete {counted(gone, 'segment')} now"] if gone else []
     lines += [one_line(note) for note in (*found.notes, *found.notices)]
     parts: list[RenderableType] = [Text(one_line(found.verdict), "bold")]
     if found.remedy:

@@ -47,7 +47,7 @@ def _set_aside_by_start(problems: Sequence[StartProblem]) -> list[str]:
     moved = [problem for problem in problems if not problem.forbids_start]
     if not moved:
         return []
-    more = f", and {len(moved) - 1:,} more logs likewise" if len(moved) > 1 else ""
+    more = f"; so it is with {len(moved) - 1:,} more" if len(moved) > 1 else ""
     return [f"{one_line(str(moved[0]))}{more}."]
 
 

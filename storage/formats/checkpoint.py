@@ -89,7 +89,7 @@ def decode_lines(data: bytes, path: str, field_count: int) -> Iterator[Checkpoin
     for position, line in lines[2:]:
         fields = tuple(_WHITE_SPACE.split(line.rstrip(" \t\x0b\f")))
         if len(fields) != field_count:
-            problem = f"line {line!r} has {len(fields)} fields, expected {field_count}"
+            problem = f"line {line!r}: {field_count} fields expected, found {len(fields)}"
             raise CorruptFileError(path, position, problem)
         yield CheckpointLine(position, fields)
     if len(lines) - 2 != count:

@@ -42,7 +42,7 @@ def decode(data: bytes, path: str) -> PartitionMetadata:
         raise CorruptFileError(path, error.start, "not UTF-8") from error
     if len(lines) < 2:
         raise CorruptFileError(
-            path, len(data), f"{len(lines)} lines, expected version and topic_id"
+            path, len(data), f"expected a line each with version and topic_id, found {len(lines)}"
         )
     topic_id_position = len(lines[0].encode()) + 1
     version = integer(_value(lines[0], path, 0), 32, path, 0)

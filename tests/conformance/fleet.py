@@ -20,7 +20,7 @@ AFTER_EVERY_HORIZON_MS = 2 * 86_400_000  # and before retention by time has its 
 
 
 SET_ASIDE = "compactor-set-aside.json"
-_MISSING = " are missing behind this segment, and no cleaning has removed them"
+_MISSING = "missing behind this segment: "
 CLEANER_STOPS = "Empty batches are only supported for magic v2"
 
 

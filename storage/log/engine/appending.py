@@ -262,7 +262,7 @@ def _require_behind_end(parts: LogParts, data: bytearray, info: LogAppendInfo) -
         if first == UNKNOWN:
             first = next(in_memory(data)).base_offset
         raise UnexpectedAppendOffsetError(
-            f"offsets {first} to {info.last_offset}, and the log ends at {end}"
+            f"first offset {first}, last offset {info.last_offset}, and the log ends at {end}"
         )
     require_next_offset(info.last_offset)
 

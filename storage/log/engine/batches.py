@@ -279,7 +279,7 @@ class _Memory:
     def read_fully(self, position: int, length: int) -> Bytes:
         found = self._data[position : position + length]
         if len(found) < length:
-            raise BufferUnderflowError(f"{length} bytes expected, {len(found)} are left")
+            raise BufferUnderflowError(f"{length} bytes expected, and only {len(found)} left")
         return found
 
 

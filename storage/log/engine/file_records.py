@@ -89,7 +89,7 @@ class FileRecords:
     def read_fully(self, position: int, length: int) -> Bytes:
         data = self.file.read(position, length)
         if len(data) < length:
-            raise KafkaError(f"{length} bytes expected at byte {position}, {len(data)} are there")
+            raise KafkaError(f"{length} bytes expected at byte {position}, found {len(data)}")
         return data
 
     def slice(self, position: int, length: int) -> "Slice":

@@ -44,7 +44,7 @@ def test_more_than_half_of_what_goes(
     reason = why_keys_are_missed(parts, verdicts, of_kind["markers"])
     assert (reason is not None) is is_spared
     if reason is not None:
-        told = f"of {null_keys + others} records that would go, {null_keys} have no key"
+        told = f"records without a key: {null_keys} of the {null_keys + others} that would go"
         assert reason.startswith(told) and "--drop-null-keys" in reason
 
 
@@ -68,7 +68,7 @@ def test_such_a_log_is_left_as_it_is_and_the_others_go_on(
     ended = compactor("run", log_dir, REPLICATED, *words)
     assert (ended.code, ended.log("events")["status"]) == (4, "set-aside")
     assert ended.log("events")["reason"] == (
-        f"{log_dir}/events-0: of 5 records that would go, 4 have no key. A broker accepts no "
+        f"{log_dir}/events-0: records without a key: 4 of the 5 that would go. A broker accepts no "
         "such record in a compacted topic, so this may not be one. Nothing was changed; "
         "--drop-null-keys cleans it anyway"
     )

@@ -136,16 +136,15 @@ def test_a_count_that_is_off_by_one(
 ) -> None:
     for measured_only in (False, True):
         problem = why_group_is_wrong(*change(by), 1, measured_only)
-        assert problem is not None and "records were to stay" in problem
+        assert problem is not None and "records that were to stay" in problem
 
 
 @pytest.mark.parametrize("dropped", [0, 2])
 def test_a_control_record_that_is_missing_or_too_many(dropped: int) -> None:
     for measured_only in (False, True):
         problem = why_group_is_wrong(MAPPED, PIECES, dropped, measured_only)
-        assert (
-            problem == f"{3 - dropped} control records were to stay, 2 are in the cleaned segments"
-        )
+        were = 3 - dropped
+        assert problem == f"control records that were to stay: {were}; in the cleaned segments: 2"
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -183,4 +182,4 @@ def test_what_was_resolved_and_is_not_done() -> None:
         [*PIECES, pieces[2]._replace(dropped=0)],
         [*PIECES, pieces[2]._replace(dropped_fingerprints=4)],
     ):
-        assert "4 records were to go" in (why_round_is_incomplete(2, verdicts, wrong) or "")
+        assert "records that were to go: 4" in (why_round_is_incomplete(2, verdicts, wrong) or "")

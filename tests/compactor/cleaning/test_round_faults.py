@@ -179,9 +179,9 @@ def change_value(kind: str, name: str, by: int) -> Callable[[Rows], Rows]:
     ("stage", "fault", "reason"),
     [
         ("resolve", drop_verdict, "1 hash partitions was resolved exactly once"),
-        ("rewrite", change_value("rewritten", "records_kept", -1), "records were to stay"),
+        ("rewrite", change_value("rewritten", "records_kept", -1), "records that were to stay"),
         ("rewrite", change_value("rewritten", "kept_fingerprints", 1), "other records than"),
-        ("rewrite", change_value("rewritten", "dropped", 1), "records were to stay"),
+        ("rewrite", change_value("rewritten", "dropped", 1), "records that were to stay"),
         ("rewrite", change_value("rewritten", "dropped_fingerprints", 1), "other records than"),
     ],
 )
@@ -201,7 +201,11 @@ def test_sums_that_do_not_fit_leave_the_log_as_it_was(
     ("stage", "fault", "reason"),
     [
         ("rewrite", drop_group, "segment group 1 was not rewritten"),
-        ("resolve", change_value("verdict", "superseded", 1), "3 records were to go, 2 went"),
+        (
+            "resolve",
+            change_value("verdict", "superseded", 1),
+            "to go: 3; that went: 2",
+        ),
         ("resolve", change_value("verdict", "dropped_fingerprints", 1), "or others"),
     ],
 )

@@ -308,7 +308,7 @@ class TestPlan:
         words = [command, log_dir, "--exclude", "ordres", "--topic-configs", topics]
         warnings = [
             "--exclude 'ordres': matches no topic here; did you mean orders?",
-            "--topic-configs: 1 of its 2 topics are not here: prices",
+            "--topic-configs: 1 of its 2 topics not here: prices",
         ]
         shown = run_command(*words)
         for warning in warnings:

@@ -22,7 +22,11 @@ def log_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_few_logs_are_shown_with_all_that_there_is_to_say(log_dir: Path) -> None:
     ended = run_command("inspect", log_dir, "orders-0", "--set", "cleanup.policy=compact")
     assert ended.code == 0, ended.error
-    for words in ("4, 3 of them live", "1 of 5 records with a key", "1 have no delete horizon yet"):
+    for words in (
+        "4, 3 of them live",
+        "1 of 5 records with a key",
+        "1 without a delete horizon",
+    ):
         assert words in ended.out
     assert ended.summary["status"] == "ok"
     assert "  a round would  clean it\n" in ended.out

@@ -108,7 +108,7 @@ def test_what_retention_deleted_stays_gone_where_all_has_gone_since(
     assert [path.name for path in orders.glob("*.log")] == [file_name(5, LOG)]
     delete_first(orders)
     write_segment(orders, 9, [keyed(9, "x")])
-    told = f"{file_name(9, LOG)}, written after the run: offsets 5 to 8 are missing"
+    told = f"{file_name(9, LOG)}, written after the run: missing: offsets 5 to 8"
     check_refused(kept, f"cleaned or deleted since: {told}")
 
 
@@ -247,7 +247,7 @@ def test_a_later_cleaning_that_dropped_nothing_is_known_by_its_checkpoint(
     ("rounds", "problem"),
     [
         (1, "cleaned since: {}: the batch at offset 9 has a delete horizon"),
-        (2, "cleaned or deleted since: {}: some of offsets 9 to 12 are missing"),
+        (2, "cleaned or deleted since: {}: missing: some of offsets 9 to 12"),
     ],
 )
 def test_what_was_written_since_and_cleaned_is_noticed(
@@ -304,7 +304,7 @@ def test_messages_of_old_formats_count_as_written_since(local: LocalRound, tmp_p
     name = f"orders-0/{file_name(2, LOG)}"
     whole = before[name][0] + written
     log_of(orders, 2).write_bytes(before[name][0] + encode_message_set(1, records[1:], Codec.GZIP))
-    told = f"{file_name(2, LOG)}, written after the run: offsets 3 to 3 are missing"
+    told = f"{file_name(2, LOG)}, written after the run: missing: offset 3"
     check_refused(kept, f"cleaned or deleted since: {told}")
     log_of(orders, 2).write_bytes(whole)
     assert [report.status for report in kept.undo()] == [UndoStatus.UNDONE]

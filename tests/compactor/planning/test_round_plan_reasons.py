@@ -342,5 +342,5 @@ def test_damaged_leader_epochs_set_a_log_aside_where_retention_may_need_them(
     status, reason = judged(plan_round([log_dir], config, NOW_MS))
     assert (status, reason) == (
         SET_ASIDE,
-        f"{path}, byte 4: line '0' has 1 fields, expected 2",
+        f"{path}, byte 4: line '0': 2 fields expected, found 1",
     )

@@ -150,9 +150,7 @@ def test_files_may_be_what_is_missing(name: str) -> None:
     if name == "work":  # no group is shared
         assert found.left_out == {}
     else:
-        assert found.left_out["/d/a-0"] == (
-            "no room: up to 8 files are needed at /data, 7 more can be made"
-        )
+        assert found.left_out["/d/a-0"] == ("no room: up to 8 files needed at /data, room for 7")
 
 
 def test_nothing_to_clean_needs_nothing() -> None:

@@ -87,7 +87,7 @@ def test_patterns_and_topics_that_are_not_there_are_warned_of() -> None:
     config = Config(patterns=parse_toml(text, "c.toml").patterns, topics=topics)
     assert list(unmatched(config, TOPICS)) == [
         "[[topics]] 'custmers' of c.toml: matches no topic here; did you mean customers?",
-        "--topic-configs: 2 of its 3 topics are not here: prizes (did you mean prices?), elsewhere",
+        "--topic-configs: 2 of its 3 topics not here: prizes (did you mean prices?), elsewhere",
     ]
 
 

@@ -47,7 +47,7 @@ def test_a_segment_that_was_deleted_between_others_is_missed(tmp_path: Path, cod
     assert finding.path == str(orders / file_name(0, LOG))
     assert finding.position == (orders / file_name(0, LOG)).stat().st_size
     assert finding.problem == (
-        "offsets 4 to 5 are missing behind this segment, and no cleaning has removed them: it "
+        "missing behind this segment: offsets 4 to 5, and no cleaning has removed that: it "
         "would not have left both offset 0 and offset 3, which have the same key"
     )
 
@@ -129,7 +129,7 @@ def test_what_stands_further_before_proves_it_too(tmp_path: Path) -> None:
     segments = {0: [keyed(0, "ab")], 2: [keyed(2, "ca")], 4: [keyed(4, "de")], 9: [keyed(9, "z")]}
     make_partition(tmp_path / "logs", segments)
     [finding] = missed(tmp_path / "logs")
-    assert "offsets 6 to 8 are missing" in finding.problem
+    assert "missing behind this segment: offsets 6 to 8" in finding.problem
     assert "both offset 0 and offset 3, " in finding.problem
 
 

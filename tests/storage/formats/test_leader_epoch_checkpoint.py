@@ -25,8 +25,8 @@ def test_a_log_without_epochs_has_an_empty_file() -> None:  # F-13.3
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"0\n1\n3 0 0\n", "3 fields, expected 2"),
-        (b"0\n1\n3\n", "1 fields, expected 2"),
+        (b"0\n1\n3 0 0\n", "2 fields expected, found 3"),
+        (b"0\n1\n3\n", "2 fields expected, found 1"),
         (b"0\n1\n2147483648 0\n", "not a 32-bit"),
         (b"0\n1\n3 x\n", "not a 64-bit"),
     ],
