@@ -126,6 +126,7 @@ class Part(NamedTuple):
     sections: tuple[Section, ...]
     legacy_batches: int = 0
     codecs: int = 0  # of its batches: a bit for each, 1 << its id
+    builds: Sequence[str] = ()  # the CodecBuilds of the process that has read it
 
 
 class Verdict(NamedTuple):
@@ -213,6 +214,7 @@ class Rewritten(NamedTuple):
     legacy_emptied: int = 0  # of the emptied batches: legacy ones
     refused: int = 0  # of the rebuilt batches: those that Kafka's builder refuses (C-11.14)
     index_checksums: tuple[int, ...] = ()  # of those index files that are staged, in their order
+    builds: Sequence[str] = ()  # the CodecBuilds of the process that has written it
     facts_checksum: int = 0
 
     @property

@@ -35,6 +35,7 @@ from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.rewrite import BatchRewriter, CleaningRules, OutputCounts
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.work_file import read_checked
+from storage.codecs.installed import builds_here
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes, attributes_of
@@ -327,6 +328,7 @@ def _result(piece: Piece, files: OutputFiles, log_bytes: int, counts: OutputCoun
         batches_kept=counts.kept,
         batches_rebuilt=counts.rebuilt,
         batches_emptied=counts.emptied,
+        builds=builds_here(),
         legacy_emptied=counts.legacy_emptied,
         refused=counts.refused,
     )

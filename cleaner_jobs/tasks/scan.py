@@ -40,6 +40,7 @@ from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.tasks.written_batches import heads_of
 from cleaner_jobs.txn_batch import TxnBatches
 from cleaner_jobs.unchanged import LogChangedError
+from storage.codecs.installed import builds_here
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
 from storage.files.filesystem import naming
@@ -240,6 +241,7 @@ class PartBuilder:
             sections=tuple(self._sections),
             legacy_batches=self._legacy,
             codecs=self._codecs,
+            builds=builds_here(),
         )
         self._start()
 

@@ -368,5 +368,5 @@ def _with_room(asked: _Asked, plan: RoundPlan) -> RoundPlan:
 
 def _space(asked: _Asked, plan: RoundPlan) -> SpacePlan:
     options, own = asked[:2]
-    all_staged = options.fail_on_corrupt  # until every one is known to be sound
+    all_staged = options.fail_on_corrupt or options.exact_bytes  # until all is known
     return space_of(plan.logs, own.work_dir, own.originals_dir, options.master, all_staged)

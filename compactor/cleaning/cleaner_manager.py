@@ -319,8 +319,8 @@ def _rewrite_and_swap(
             _prove_group(stages, plan, group, dry_run=False)
             if stages.is_stopped(plan.log_id):
                 swapper.stop(plan.log_id)
-            elif settings.fail_on_corrupt:
-                held.append((plan, group))  # until all are known to be sound
+            elif settings.fail_on_corrupt or settings.exact_bytes:
+                held.append((plan, group))  # until all are known to be sound, and exact
             else:
                 swapper.give(plan, group)
 
@@ -331,9 +331,10 @@ def _rewrite_and_swap(
                 swapper.stop(plan.log_id)
         if settings.fail_on_corrupt:
             _stop_if_corrupt(stages)
-            for plan, group in held:
-                if not stages.is_stopped(plan.log_id):
-                    swapper.give(plan, group)
+        require_exact_bytes(stages.results(), settings.exact_bytes)
+        for plan, group in held:
+            if not stages.is_stopped(plan.log_id):
+                swapper.give(plan, group)
         to_its_end.enter_context(closing_held_back())
         with stopwatch.phase(SWAP_STAGE, stages.log_bytes()):
             progress.stage(SWAP_STAGE, sum(len(plan.groups) for plan in stages.sound()))

@@ -1,36 +1,44 @@
 """Where what is compressed anew is not byte for byte the chosen Kafka's (V-5)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import Part
 from compactor.cleaning.stage_values import LogResult
 from compactor.errors import RefusedError
 from compactor.host.printable import counted
 from compactor.reason_codes import ReasonCode
-from storage.codecs.installed import differing_builds
+from storage.codecs.installed import build_notes
+from storage.kafka_versions import CodecBuilds
 
 
-def other_bytes(plan: LogPlan, parts: Sequence[Part]) -> Iterator[str]:
-    """Say which codecs of a log have another build than that of its Kafka, and which."""
-    codecs = 0
-    for part in parts:
+def other_bytes(result: LogResult) -> tuple[str, ...]:
+    """Say which codecs of a log have another build than that of its Kafka, and which.
+
+    The builds are those of whoever rewrote it, on a cluster the executors; as long as nobody has,
+    of whoever read it.
+    """
+    codecs, rebuilt = 0, [piece for piece in result.rewritten if piece.batches_rebuilt]
+    for part in result.parts:
         codecs |= part.codecs
-    for codec, why in differing_builds(plan.kafka).items():
-        if codecs & 1 << codec:
-            yield f"{codec.name.lower()} of another build: {why}"
+    workers = {CodecBuilds(*each.builds) for each in rebuilt or result.parts if each.builds}
+    notes = (
+        note
+        for builds in sorted(workers)
+        for note in build_notes(result.plan.kafka, codecs, builds)
+    )
+    return tuple(dict.fromkeys(notes))
 
 
 def require_exact_bytes(results: Iterable[LogResult], is_wanted: bool) -> None:
     """Raise RefusedError, if wanted, where the bytes of a log could be others than its Kafka's.
 
-    Its records are read by then, and nothing of any log is rewritten yet.
+    Asked when all records are read, and again when all is rewritten, before the first swap: another
+    executor may have done that.
     """
     found = {
         result.plan.name: why
         for result in results
         if result.problem is None
-        for why in other_bytes(result.plan, result.parts)
+        for why in other_bytes(result)
     }
     if not found or not is_wanted:
         return

@@ -9,6 +9,7 @@ from compactor.cleaning.stage_values import LogResult
 from compactor.cleaning.swapper import Swapped
 from compactor.host.printable import counted
 from compactor.host.shell_commands import named
+from compactor.planning.codec_notes import OTHER_BYTES_NOTE
 from compactor.planning.uncleaned import problem_report, untouched_report
 from compactor.retention.log_retention import CleanedGroup
 from compactor.round_report import Counts, LogReport, LogStatus
@@ -93,8 +94,8 @@ def _notes(result: LogResult, swapped: Swapped) -> Iterator[str]:
             "their records are treated as committed, as by Kafka"
         )
     if any(piece.batches_rebuilt for piece in result.rewritten):
-        for why in other_bytes(result.plan, result.parts):
-            yield f"the same records in other compressed bytes: {why}"
+        for why in other_bytes(result):
+            yield OTHER_BYTES_NOTE.format(why)
     if any(piece.legacy_emptied for piece in result.rewritten):
         yield LEGACY_EMPTIED_NOTE
     refused = sum(piece.refused for piece in result.rewritten)

@@ -17,6 +17,7 @@ from compactor.host.printable import duration_text, iso_time
 from compactor.host.shell_commands import named
 from compactor.planning import selection
 from compactor.planning.clock_check import YOUNGER_RECORDS, has_younger_records
+from compactor.planning.codec_notes import codec_notes
 from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
@@ -100,6 +101,7 @@ class Prepared(NamedTuple):
     # of all segments without .index: base offset, and the entries that a broker's recovery finds
     rebuilt_txn_indexes: tuple[tuple[int, tuple["AbortedTxn", ...]], ...]
     notes: tuple[str, ...] = ()
+    codec_notes: tuple[str, ...] = ()  # a run finds for itself what it compresses anew
 
 
 def defect(partition: PartitionListing) -> Reason | None:
@@ -222,6 +224,7 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
         to_rewrite=to_rewrite,
         rebuilt_txn_indexes=rebuilt,
         notes=notes,
+        codec_notes=codec_notes(partition, to_rewrite, judgement.kafka),
     )
 
 

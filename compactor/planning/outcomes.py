@@ -95,5 +95,6 @@ class PartitionOutcome(NamedTuple):
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be known of the log beside its outcome."""
-        own = self.prepared.notes if self.prepared else ()
+        found = self.prepared
+        own = (*found.notes, *found.codec_notes) if found else ()
         return own if self.stray is None else (self.stray.note, *own)

@@ -6,15 +6,17 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from cleaner_jobs.tasks import piece, scan
 from compactor import api
 from compactor.command_line.cli import main
 from compactor.config import load_config
 from compactor.errors import ConfigError, RefusedError
 from storage.codecs.compression import Codec
+from storage.codecs.installed import builds_here
 from storage.formats import checkpoint
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.kafka_versions import BY_NAME
+from storage.kafka_versions import BY_NAME, CodecBuilds
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.test_cluster_settings import cluster, configured
 from tests.storage.log.test_cluster_metadata import A, batches, config, log, topic
@@ -289,6 +291,61 @@ def test_exact_bytes_are_refused_where_the_codec_is_of_another_build(
     notes = [note for note in found.notes if "other compressed bytes: zstd" in note]
     assert len(notes) == is_other
     assert report.warnings == ()  # so that --quiet says nothing
+
+
+@pytest.mark.parametrize("kafka", ["4.3", "4.4"])  # of these one has the installed libzstd
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.ZSTD])
+def test_a_plan_names_the_codec_of_another_build(
+    tmp_path: Path, codec: Codec, kafka: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """V-5: on the terminal, in its JSON, and in explain; a log of another codec has no note."""
+    first = Batch((Message(b"a", b"1", 1), Message(b"b", b"1", 1)), codec)
+    second = Batch((Message(b"a", b"1", 1),), codec)
+    active = (Batch((Message(b"z", b"1", 3),), Codec.ZSTD),)
+    build_log_dir(tmp_path / "data", BuiltLog("t", 0, ((first,), (second,), active)))
+    words = [str(tmp_path / "data"), "--set", "cleanup.policy=compact", "--include", "t"]
+    words += ["--kafka", kafka, "--as-of", str(NOW_MS), "--any-clock"]
+    note = "the same records in other compressed bytes: zstd of another build: libzstd"
+    is_other = codec is Codec.ZSTD and other_zstd(kafka)
+    report = tmp_path / "plan.json"
+    assert main(["plan", *words, "--report", str(report)]) == 0
+    [planned] = json.loads(report.read_text())["logs"]
+    assert [each for each in planned["notes"] if each.startswith(note)] == planned["notes"]
+    assert len(planned["notes"]) == is_other
+    assert (note in " ".join(capsys.readouterr().out.split())) is is_other
+    log_dir, *options = [*words[:1], *words[5:]]
+    options = ["--set", "cleanup.policy=compact", *options]
+    assert main(["explain", log_dir, "t-0", *options]) == 0
+    assert (note in " ".join(capsys.readouterr().out.split())) is is_other
+
+
+@pytest.mark.parametrize("module", [scan, piece])
+def test_exact_bytes_are_refused_where_an_executor_has_another_build(
+    tmp_path: Path, module: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """V-5: also where that executor reads none of it, and only rewrites."""
+    codec = Codec.ZSTD
+    first = Batch((Message(b"a", b"1", 1), Message(b"b", b"1", 1)), codec)
+    second = Batch((Message(b"a", b"1", 1),), codec)
+    active = (Batch((Message(b"z", b"1", 3),)),)
+    build_log_dir(tmp_path, BuiltLog("t", 0, ((first,), (second,), active)))
+    before = state_of(tmp_path / "t-0")
+    [kafka] = [name for name in ("4.3", "4.4") if not other_zstd(name)]
+    rules = api.Rules(
+        topic_configs={"t": {"cleanup.policy": "compact"}},
+        as_of=NOW_MS,
+        any_clock=True,
+        kafka=kafka,
+    )
+    old = CodecBuilds("1.4.0", builds_here().cramjam)
+    monkeypatch.setattr(module, "builds_here", lambda: old)
+    with pytest.raises(RefusedError, match=r"libzstd 1\.4\.0 is installed.*, on an executor"):
+        api.run([str(tmp_path)], rules, api.RunOptions(in_process=True, exact_bytes=True))
+    assert state_of(tmp_path / "t-0") == before
+    [found] = api.run([str(tmp_path)], rules, api.RunOptions(in_process=True)).logs
+    assert found.status is api.LogStatus.CLEANED
+    notes = [note for note in found.notes if note.endswith(", on an executor")]
+    assert len(notes) == (module is piece)  # who compressed anew
 
 
 @pytest.mark.parametrize("kafka", ["4.2", "4.4"])
