@@ -244,7 +244,8 @@ def stretch_from(values: Sequence[Any]) -> Stretch:
 
 def part_from(values: Sequence[Any]) -> Part:
     part = Part(*values)
-    return part._replace(sections=tuple(Section(*section) for section in part.sections))
+    sections = tuple(Section(*section) for section in part.sections)
+    return part._replace(sections=sections, builds=tuple(part.builds))
 
 
 def piece_from(values: Sequence[Any]) -> Piece:

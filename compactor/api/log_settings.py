@@ -24,7 +24,8 @@ def settings_of(topic: str, premises: Premises) -> LogSettings:
         found = LogConfig().changed(dict(_texts(config, topic)))
     except EngineConfigError as error:
         raise ConfigError(f"topic {topic}: {error}") from error
-    return LogSettings(found, premises.as_of_ms, config.producer_id_expiration_ms)
+    expiration_ms = config.producer_id_expiration_ms
+    return LogSettings(found, premises.as_of_ms, expiration_ms, config.kafka.version)
 
 
 def _texts(config: Config, topic: str) -> Iterator[tuple[str, str]]:

@@ -25,6 +25,7 @@ from storage.files.local import LOCAL
 from storage.files.overlay import OverlayFiles
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log import Log
 from storage.log.engine.log_config import LogConfig
@@ -42,6 +43,7 @@ class LogSettings(NamedTuple):
     config: LogConfig
     now_ms: int
     producer_expiration_ms: int
+    kafka: KafkaVersion = NEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,7 @@ def _open(at: LogAt, known: KnownOffsets, settings: LogSettings, files: Files) -
             log_start=known.log_start,
         ),
         producer_settings=ProducerSettings(settings.producer_expiration_ms),
+        kafka=settings.kafka,
     )
     log = Log(opened_parts(at.path, options))  # who changes a log has asked for marks of copies
     if known.high_watermark is None:
