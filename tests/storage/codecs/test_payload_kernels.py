@@ -62,10 +62,12 @@ def test_libraries_can_be_called_by_address_here() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_compressed_to_the_same_bytes(codec: Codec, seed: int) -> None:
     chance, tools = Random(seed), tools_of_thread()
+    # zlib may be part of the interpreter, as in Debian's Python: then no kernel calls it
+    is_taken = codec != Codec.GZIP or tools.zlib_functions.any()
     for _ in range(30):
         data = random_data(chance, LARGE if chance.random() < 0.2 else SIZES)
         payload = compress(codec, data)
-        assert by_kernel(codec, data, tools) == payload
+        assert by_kernel(codec, data, tools) == (payload if is_taken else None)
         is_usual = codec != Codec.ZSTD or is_single_block(memoryview(payload))
         room = len(data) + (inflate_kernel.MARGIN if codec == Codec.GZIP else 0)
         assert back(codec, payload, room, tools) == (data if is_usual else None)
