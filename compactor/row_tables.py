@@ -1,8 +1,10 @@
 """Rows as tables of Arrow or pandas, and as files: one column for each name, in the order found.
 
-A value within a value gets a name with both in it; a list becomes one text, a line for each.
+A value within a value gets a name with both in it, or one where both have the same; a list becomes
+one text, a line for each.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -30,8 +32,15 @@ def arrow_table(rows: Iterable[Row]) -> "pa.Table":
 
 
 def pandas_frame(rows: Iterable[Row]) -> "pd.DataFrame":
-    """Likewise; ImportError where there is no pandas."""
-    return arrow_table(rows).to_pandas()
+    """Likewise; ImportError where there is no pandas.
+
+    Whole numbers are pandas' Int64, which has a place for none: an offset never becomes a float.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    table = arrow_table(rows)
+    return table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
 
 
 def html_table(title: str, rows: Sequence[Row]) -> str:
@@ -79,16 +88,31 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _flat(row: Row, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def column_name(name: str, of: str) -> str:
+    """Of a value within a value; of: the column name of that one, "" for a row's own."""
+    return name if not of else of if name == of else f"{of}_{name}"
+
+
+def _flat(row: Row, of: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
+        column = column_name(name, of)
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}_")
+            yield from _flat(value, column)
         elif isinstance(value, Enum):
-            yield prefix + name, value.value
+            yield column, value.value
         elif isinstance(value, list | tuple):
-            yield prefix + name, "\n".join(map(str, value))
+            yield column, "\n".join(map(_in_list, value))
         else:
-            yield prefix + name, _text(value) if isinstance(value, str) else value
+            yield column, _text(value) if isinstance(value, str) else value
+
+
+def _in_list(value: Any) -> str:
+    """A text as it is, anything else as JSON."""
+    return (
+        _text(value)
+        if isinstance(value, str)
+        else json.dumps(_plain(value), ensure_ascii=False, default=str)
+    )
 
 
 def _shown(value: Any) -> str:

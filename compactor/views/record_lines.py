@@ -9,7 +9,7 @@ from typing import Any
 from compactor.host.printable import iso_time, printable
 from compactor.stopped_log.wanted_records import ReadRecord
 
-CSV_HEADER = "offset,timestamp,timestamp_type,key,value,headers"
+CSV_HEADER = "offset,timestamp,timestamp_type,key,value,headers,key_form,value_form"
 
 
 _json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -50,15 +50,20 @@ def json_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
 
 
 def csv_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
-    """Text stands in quotes, and null is an empty field without them."""
+    """Text stands in quotes, and null is an empty field without them.
+
+    The last two fields say in which form key and value stand, since no text can: bytes that are no
+    text are in hex, and null has no form.
+    """
     headers = [[name, _in_json(value, Form.TEXT)] for name, value in record.headers]
+    data = _in_csv(record.key, key_form), _in_csv(record.value, value_form)
     fields = [
         str(record.offset),
         "" if record.timestamp_ms is None else str(record.timestamp_ms),
         record.timestamp_type or "",
-        _quoted(record.key, key_form),
-        _quoted(record.value, value_form),
+        *(text for text, _ in data),
         _in_quotes(json.dumps(headers, ensure_ascii=False)) if headers else "",
+        *(form for _, form in data),
     ]
     return ",".join(fields)
 
@@ -85,8 +90,16 @@ def _plain(data: bytes | None, form: Form, null: str) -> str:
     return data.decode(errors="backslashreplace")
 
 
-def _quoted(data: bytes | None, form: Form) -> str:
-    return "" if data is None else _in_quotes(_plain(data, form, ""))
+def _in_csv(data: bytes | None, form: Form) -> tuple[str, str]:
+    """The field, and the form in which it is."""
+    if data is None:
+        return "", ""
+    if form in (Form.TEXT, Form.JSON):
+        try:
+            return _in_quotes(data.decode()), Form.TEXT.value
+        except UnicodeDecodeError:
+            form = Form.HEX
+    return _in_quotes(_plain(data, form, "")), form.value
 
 
 def _in_quotes(text: str) -> str:

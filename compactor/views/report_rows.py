@@ -10,6 +10,7 @@ from types import UnionType
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
 
 from compactor.inspect.inspection import LogInspection
+from compactor.row_tables import column_name
 from compactor.views.log_types import Check, Finding, OneReport
 from compactor.views.plan_types import LogNotTaken
 from compactor.views.report_json import JsonObject
@@ -78,9 +79,9 @@ def _without_objects(row: JsonObject) -> JsonObject:
     }
 
 
-def _columns(type_: Any, prefix: str = "") -> Iterator[str]:
+def _columns(type_: Any, of: str = "") -> Iterator[str]:
     for name, hint in get_type_hints(type_).items():
-        yield from _columns_of_value(f"{prefix}{name}", hint)
+        yield from _columns_of_value(column_name(name, of), hint)
 
 
 def _columns_of_value(name: str, hint: Any) -> Iterator[str]:
@@ -91,7 +92,7 @@ def _columns_of_value(name: str, hint: Any) -> Iterator[str]:
         if not _is_object(arguments[0]):
             yield name
     elif _is_object(hint):
-        yield from _columns(hint, f"{name}_")
+        yield from _columns(hint, name)
     elif origin is not dict and hint is not dict:  # the names in a dict are not known before
         yield name
 

@@ -55,6 +55,19 @@ def test_lists_of_results() -> None:
     assert api.to_arrow([]).num_rows == 0
 
 
+def test_a_name_within_the_same_name_stands_once_and_lists_are_no_python() -> None:
+    rows = [{"keys": {"keys": 3, "records": 4}, "headers": [["a", None]], "notes": ["one", "two"]}]
+    assert api.to_arrow(rows).to_pylist() == [
+        {"keys": 3, "keys_records": 4, "headers": '["a", null]', "notes": "one\ntwo"}
+    ]
+
+
+def test_an_offset_beside_a_row_without_one_is_no_float_in_pandas() -> None:
+    pytest.importorskip("pandas")
+    rows: list[dict[str, int | None]] = [{"offset": 2**53 + 1}, {"offset": None}]
+    assert list(api.to_pandas(rows)["offset"].dropna()) == [2**53 + 1]
+
+
 def test_pandas_where_it_is() -> None:
     found = report(log(0))
     if importlib.util.find_spec("pandas") is None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pyarrow.parquet
@@ -78,6 +79,7 @@ def test_a_report(words: list[str], command: str, tmp_path: Path, extension: str
         columns, found = _table(path)
         assert columns[:2] == ["run_id", "command"]
         assert column in columns
+        assert len(set(columns)) == len(columns) and not _said_twice(columns)
         assert found == rows or (rows is None and found > 5)
 
 
@@ -105,6 +107,11 @@ def test_columns_do_not_depend_on_whether_there_are_rows(
     columns, found = _table(path)
     assert (columns[:2], found) == (["run_id", "command"], 0)
     assert column in columns or column.startswith("records_")
+
+
+def _said_twice(columns: list[str]) -> list[str]:
+    """Names such as keys_keys."""
+    return [name for name in columns if re.search(r"(^|_)([a-z]+)_\2(_|$)", name)]
 
 
 def _fail(*_: object) -> None:

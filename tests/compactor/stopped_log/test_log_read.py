@@ -14,6 +14,8 @@ import pytest
 from compactor import api
 from compactor.exit_codes import UsageError
 from compactor.stopped_log import record_tables
+from compactor.stopped_log.wanted_records import ReadRecord
+from compactor.views.record_lines import Form, csv_line
 from storage.arrow import reading
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
@@ -114,10 +116,20 @@ class TestForms:
     def test_csv(self, made: Path) -> None:
         ended = run_command("log", "read", made, NAME, "--format", "csv", "--values", "hex")
         header, *found = csv.reader(ended.out.splitlines())
-        assert header == ["offset", "timestamp", "timestamp_type", "key", "value", "headers"]
+        assert header[:6] == ["offset", "timestamp", "timestamp_type", "key", "value", "headers"]
+        assert header[6:] == ["key_form", "value_form"]
         assert [int(row[0]) for row in found] == ALL
-        assert found[4][3:] == ["a", "33", '[["trace", "x"], ["none", null]]']
-        assert ended.out.splitlines()[3] == f'2,{CLOCK_MS - 3900},CreateTime,"c",,'
+        headers = '[["trace", "x"], ["none", null]]'
+        assert found[4][3:] == ["a", "33", headers, "text", "hex"]
+        assert ended.out.splitlines()[3] == f'2,{CLOCK_MS - 3900},CreateTime,"c",,,text,'
+
+    def test_bytes_and_a_text_that_looks_like_them_differ_in_csv(self) -> None:
+        keys = b"\xff", b"\\xff", b"ff", b"", None
+        read = [ReadRecord(0, None, None, key, b"", ()) for key in keys]
+        found = csv.reader(csv_line(record, Form.TEXT, Form.TEXT) for record in read)
+        assert [(row[3], row[6]) for row in found] == [
+            ("ff", "hex"), ("\\xff", "text"), ("ff", "text"), ("", "text"), ("", "")
+        ]  # fmt: skip
 
     def test_a_table(self, made: Path) -> None:
         lines = run_command("log", "read", made, NAME).out.splitlines()
