@@ -17,17 +17,18 @@ without them (`pip install --no-deps log-compactor`), and in an environment of i
 The command's summary goes to XCom, whatever it prints to the task's log.
 """
 
+import fcntl
 import json
 import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import IO, Any
 
@@ -43,7 +44,7 @@ _SHOWN_LOGS = 20
 _AT_WORK = ("lock-held", "broker-running")
 _WITHOUT_REPORT = ("dump", "log move", "log offsets", "log read", "log replay")
 _FOLDER = "compactor-airflow-"
-_STALE_AFTER = timedelta(days=7)  # longer than any task runs
+_OWNER = "owner"  # as in the work directory of a run, which removes what a dead task left, too
 _BAD_LOGS = ("failed", "set-aside")
 
 
@@ -96,8 +97,8 @@ class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without 
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Return the summary of the command; end otherwise as the table of this module says."""
-        _remove_stale_folders()
-        with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder:
+        _remove_left_folders()
+        with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder, _owned(folder):
             words, report = self._words(), self.report or os.path.join(folder, "report.json")
             if " ".join(_list(self.command)) not in _WITHOUT_REPORT:
                 words += ["--report", report]
@@ -188,15 +189,35 @@ class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without 
         raise AirflowException(f"{what} with exit code {code} ({reason}): {error}")
 
 
-def _remove_stale_folders() -> None:
-    """Remove the folders of tasks whose worker was killed."""
-    root, oldest = tempfile.gettempdir(), time.time() - _STALE_AFTER.total_seconds()
+@contextmanager
+def _owned(folder: str) -> Iterator[None]:
+    """Hold a lock in the folder, which ends with this process."""
+    with open(os.path.join(folder, _OWNER), "w", encoding="utf-8") as file:
+        with suppress(OSError):  # a file system without locks: nobody will remove it
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(socket.gethostname())
+            file.flush()
+        yield
+
+
+def _remove_left_folders() -> None:
+    """Remove the folders of tasks of this user on this host whose worker was killed."""
     with suppress(OSError):
-        for entry in os.scandir(root):
-            if entry.name.startswith(_FOLDER) and entry.is_dir(follow_symlinks=False):
-                found = entry.stat(follow_symlinks=False)
-                if found.st_mtime < oldest and found.st_uid == os.getuid():
-                    shutil.rmtree(entry.path, ignore_errors=True)
+        for entry in os.scandir(tempfile.gettempdir()):
+            if entry.name.startswith(_FOLDER) and _is_left(entry):
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_left(folder: "os.DirEntry[str]") -> bool:
+    with suppress(OSError):
+        of_us = folder.stat(follow_symlinks=False).st_uid == os.geteuid()
+        if not of_us or not folder.is_dir(follow_symlinks=False):
+            return False
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        with open(os.open(os.path.join(folder.path, _OWNER), flags), encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file.read() == socket.gethostname()
+    return False
 
 
 def _list(words: str | Sequence[str]) -> list[str]:

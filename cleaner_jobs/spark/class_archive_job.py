@@ -10,6 +10,7 @@ from types import FrameType
 
 from cleaner_jobs.spark.class_archive import archive_path, forget_older
 from cleaner_jobs.spark.environment import own_environ
+from cleaner_jobs.spark.first_use import WORK_DIR_VARIABLE
 from cleaner_jobs.spark.gateway import JAVA_OPTIONS
 from cleaner_jobs.spark.spark_session import end_spark, kill_java, session_options, start_spark
 from cleaner_jobs.spark.task_job import one_a_task
@@ -29,7 +30,8 @@ def make() -> None:
     environ = own_environ(os.environ, local=True)
     archive = archive_path(environ)
     temporary = archive.with_name(f"{archive.name}.{os.getpid()}.tmp")
-    with tempfile.TemporaryDirectory(prefix="compactor-") as work_dir:
+    parent = os.environ.get(WORK_DIR_VARIABLE)
+    with tempfile.TemporaryDirectory(prefix="archive-", dir=parent) as work_dir:
         java_options = session_options(MASTER, work_dir, environ)[JAVA_OPTIONS]
         dumping = f'{java_options} "-XX:ArchiveClassesAtExit={temporary}"'
         try:

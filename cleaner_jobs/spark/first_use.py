@@ -36,6 +36,8 @@ PACKAGES_WITH_KERNELS = ("storage", "cleaner_jobs")
 PACKED = (
     "log-compactor-packed.json"  # beside the packages of an environment that brings its kernels
 )
+# For the makers: where they put temporary files, so that those of a killed one go with a run's.
+WORK_DIR_VARIABLE = "COMPACTOR_WORK_DIR"
 FEWEST_CORES = 2  # on one core, making the archive would lengthen the first run instead
 
 

@@ -1,6 +1,5 @@
 """Starts Spark on this machine, has it do one small job, and ends it: to see whether it can."""
 
-import tempfile
 import time
 
 from cleaner_jobs.spark.environment import SparkStartError
@@ -15,20 +14,15 @@ from cleaner_jobs.spark.task_job import one_a_task
 MASTER = "local[2]"
 
 
-def seconds_to_start() -> float | str:
+def seconds_to_start(work_dir: str) -> float | str:
     """How long it took, or in a line why it did not work."""
     began = time.monotonic()
     try:
-        tempfile.gettempdir()
-    except FileNotFoundError:
-        return "no directory for temporary files can be written to"
-    with tempfile.TemporaryDirectory(prefix="compactor-") as work_dir:
-        try:
-            spark = start_spark(MASTER, "compactor doctor", work_dir)
-            one_a_task(spark, 2, lambda number: iter([("number", str(number))]))
-            end_spark(spark)
-        except SparkStartError as error:
-            return str(error)
-        except SPARK_ERRORS as error:
-            return cause_of_failure(error)
+        spark = start_spark(MASTER, "compactor doctor", work_dir)
+        one_a_task(spark, 2, lambda number: iter([("number", str(number))]))
+        end_spark(spark)
+    except SparkStartError as error:
+        return str(error)
+    except SPARK_ERRORS as error:
+        return cause_of_failure(error)
     return time.monotonic() - began

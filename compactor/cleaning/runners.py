@@ -98,7 +98,8 @@ def _started(
 ) -> Iterator["SparkContext"]:
     if SUBMITTED_VARIABLE not in os.environ:  # or Java is there already
         use_java(os.environ, cache_dir(os.environ), work_dir=facts.work_dir)
-    first_use.prepare(os.environ, progress.message, lambda: timed(FIRST_USE))
+    environ = {**os.environ, first_use.WORK_DIR_VARIABLE: facts.work_dir}
+    first_use.prepare(environ, progress.message, lambda: timed(FIRST_USE))
     with timed(SESSION):
         from cleaner_jobs.spark.spark_session import end_spark, start_spark
 

@@ -14,6 +14,7 @@ from cleaner_jobs.spark.class_archive import (
 )
 from cleaner_jobs.spark.environment import own_environ, settings_here, why_unfit
 from cleaner_jobs.spark.first_use import kernels_mark
+from compactor.cleaning.work_dir import open_work_dir
 from compactor.doctor.checks import Check, Grade, fail, ok, warn
 from compactor.errors import CleaningFailedError
 from compactor.host.java import Java, find_java, home_to_use
@@ -101,7 +102,11 @@ def _start(environ: Mapping[str, str]) -> Check:
     os.environ["JAVA_HOME"] = environ["JAVA_HOME"]
     if not (Path(environ["JAVA_HOME"]) / "bin" / "java").exists():
         return warn(subject, "Java's starter is not made yet, so it was not tried", _PREPARE)
-    outcome = seconds_to_start()
+    try:
+        with open_work_dir(None, "doctor") as work_dir:
+            outcome = seconds_to_start(work_dir)
+    except CleaningFailedError as error:
+        return fail(subject, str(error))
     if isinstance(outcome, str):
         return fail(subject, outcome, "Look at Java and at memory above; --debug shows more.")
     return ok(subject, f"started, done and ended in {outcome:.1f} s")

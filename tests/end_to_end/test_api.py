@@ -70,5 +70,5 @@ def test_a_session_that_was_not_handed_in_is_left_alone(
             call()
         assert api.what_was_changed(refused.value) in (None, "Nothing was changed.")
     assert state_of(partition.parent) == before
-    assert isinstance(seconds_to_start(), str)  # as doctor --start-spark does
+    assert isinstance(seconds_to_start(str(tmp_path)), str)  # as doctor --start-spark does
     assert spark.sparkContext.parallelize([1, 2, 3]).count() == 3

@@ -91,7 +91,6 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.planning": "second_process",
     },
     "what `doctor` looks at: this machine, and what may be done in a log directory": {
-        "cleaner_jobs.spark": "spark_trial",
         "compactor.doctor": "log_dirs machine spark_parts",
     },
 }
