@@ -236,21 +236,23 @@ class Campaign:
     def _seen(self, cases: dict[str, Case]) -> dict[Case, str] | None:
         """What a start makes of each; None where the broker ends."""
         home = self._copy(cases)
-        broker = Broker(home)
+        before, broker = self._strays(home), Broker(home)
         self.starts += 1
         try:
             broker.start(self._source.settings)
             time.sleep(SETTLED_SECONDS)
             if broker.has_ended():
                 return None
-            return {case: self._outcome(broker, name) for name, case in cases.items()}
+            strays = self._strays(home) - before
+            return {case: self._outcome(broker, name, strays) for name, case in cases.items()}
         except BrokerError:
             return None
         finally:
             broker.kill()
             shutil.rmtree(home)
 
-    def _outcome(self, broker: Broker, name: str) -> str:
+    def _outcome(self, broker: Broker, name: str, strays: set[tuple[str, str]]) -> str:
+        """strays: those that the start has made, each with the name of its log directory."""
         said, log_dir = "\n".join(broker.said()), broker.home / name
         if any(str(log_dir) in found for found in _OFFLINE.findall(said)):
             return StartOutcome.DIRECTORY_OFFLINE
@@ -265,7 +267,8 @@ class Campaign:
             )
         except KafkaException:
             return StartOutcome.LOGS_NOT_SERVED
-        stray = self._has_stray(broker.home, name)
+        # of this directory, or of its topic
+        stray = any(each[0] == name or each[1].startswith(f"{topic}-") for each in strays)
         if stray and not after:
             return StartOutcome.LOG_EMPTIED
         if after != before or not from_there:
@@ -274,13 +277,13 @@ class Campaign:
             return StartOutcome.CLEANER_ENDS
         return StartOutcome.LOG_SET_ASIDE if stray else FINE
 
-    def _has_stray(self, home: Path, name: str) -> bool:
-        """Whether the start has set aside a log of this directory, or one of its topic."""
-        topic = self._source.topic_in(name)
-        here = [path.name for path in (home / name).iterdir() if not path.name.startswith("t-1.")]
-        found = [*here, *(p.name for other in self._source.names for p in (home / other).iterdir())]
-        strays = [each for each in found if each.endswith("-stray")]
-        return any(each in here or each.startswith(f"{topic}-") for each in strays)
+    def _strays(self, home: Path) -> set[tuple[str, str]]:
+        """Logs that are set aside, each with the name of its log directory."""
+        return {
+            (name, path.name)
+            for name in self._source.names
+            for path in (home / name).glob("*-stray")
+        }
 
 
 def _advising(log_dirs: Sequence[str], topic: str, all_commands: bool) -> str | None:
