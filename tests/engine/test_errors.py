@@ -37,3 +37,11 @@ def test_a_disk_that_fills_while_a_log_is_recovered_loses_nothing(tmp_path: Path
     found = list(outcomes(story, tmp_path, "pwrite"))
     assert [(str(failure), each.problems) for failure, each in found if each.problems] == []
     assert any(each.ending.startswith("open ends with") for _, each in found)
+
+
+def test_what_a_line_tells_is_held_against_what_failed_in_it(tmp_path: Path) -> None:
+    """The closing of a file that is synced may fail unheard; then a checkpoint finds no room."""
+    (story,) = (story for story in STORIES if story.name == "roll")
+    found = list(outcomes(story, tmp_path, "close"))
+    assert [(str(failure), each.problems) for failure, each in found if each.problems] == []
+    assert any(each.ending.startswith("checkpoint ends with") for _, each in found)

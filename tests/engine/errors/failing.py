@@ -109,6 +109,18 @@ class _Failing:
     def __init__(self, failure: Failure) -> None:
         self._failure, self._count = failure, 0
         self.failed: list[Operation] = []
+        self._before_line = 0  # how many had failed
+
+    def begin_line(self) -> None:
+        self._before_line = len(self.failed)
+
+    @property
+    def failed_in_line(self) -> list[Operation]:
+        """What failed in the last line; all, where it ends for what failed before it.
+
+        The closing of a file in which nothing is unsynced may fail and tell nothing.
+        """
+        return self.failed[self._before_line :] or self.failed
 
     def __call__(self, operation: Operation) -> int | None:
         if operation.kind not in _CHANGES:
@@ -130,6 +142,7 @@ def tried(course: Course, failure: Failure, log_dir: Path) -> Outcome:
     done, line, problems = 0, _NOTHING, list[str]()
     with FileOperations(log_dir, failing).listening():
         for expected in course.told:
+            failing.begin_line()
             try:
                 line = play.next()
             except Exception as error:  # what is no answer of the log is a finding
@@ -153,7 +166,7 @@ def _is_of_log(failing: _Failing, line: Line) -> bool:
 
     Not for the script's own checkpoints, nor for a snapshot: its errors are the caller's in Kafka.
     """
-    return f"/{PARTITION}" in failing.failed[0].path and line["op"] != "snapshot"
+    return f"/{PARTITION}" in failing.failed_in_line[0].path and line["op"] != "snapshot"
 
 
 def _of_end(
@@ -162,11 +175,11 @@ def _of_end(
     """What is wrong right after an error, before the log is opened anew."""
     before = course.stages[done]
     if "error" in line and line["op"] == "append":
-        first = failing.failed[0]
+        first = failing.failed_in_line[0]
         size = sum(len(held.raw) for held in before.batches.values())
         found = sum(path.stat().st_size for path in (log_dir / PARTITION).glob(f"*{LOG}"))
         is_log = first.kind == "pwrite" and first.path.endswith(LOG)
-        if is_log and len(failing.failed) == 1 and found != size:
+        if is_log and len(failing.failed_in_line) == 1 and found != size:
             yield f"{size} bytes before the append, and {found} after it"
     is_open = "error" in line and line["state"] is not None
     after = play.then(*([one()] if is_open and _is_of_log(failing, line) else []))
