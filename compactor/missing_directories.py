@@ -59,7 +59,7 @@ class Gone(NamedTuple):
 
 def entries_of(listing: LogDirListing, ends: Mapping[TopicPartition, RecordedEnd]) -> LogDirEntries:
     """Those of a log directory that was listed."""
-    here = {(log.topic, log.partition) for log in listing.partitions} | {*listing.moving_here}
+    here = {(log.topic, log.partition) for log in listing.partitions}
     here |= set(_named(name for name, _ in listing.ignored))
     return LogDirEntries(listing.path, frozenset(here), ends)
 
@@ -116,10 +116,12 @@ def _here(log_dir: str, files: Files) -> frozenset[TopicPartition]:
 
 
 def _named(names: Iterable[str]) -> Iterator[TopicPartition]:
-    """The logs that directories are of: one to be deleted and a stray one, too."""
+    """The logs that directories are of: one to be deleted and a stray one, too.
+
+    Not one that a log is being moved to (`-future`): where only that is left, a broker begins the
+    log again as an empty one, and empties it, too.
+    """
     for name in names:
-        key = parse_future_dir(name) or parse_partition_dir(
-            name.rpartition(".")[0] if is_special_dir(name) else name
-        )
-        if key is not None:
+        key = parse_partition_dir(name.rpartition(".")[0] if is_special_dir(name) else name)
+        if key is not None and parse_future_dir(name) is None:
             yield key

@@ -149,9 +149,9 @@ REMEDIES: Mapping[ReasonCode, RemedyOfAny] = {
         briefly=f"write its topic id into partition.metadata: {named('verify')} names it",
     ),
     ReasonCode.MOVING: RemedyOfAny(
-        "Start the broker: it goes on with the move if the log itself is still beside its -future "
-        "directory. This says how far it is; --execute in place of --verify asks for the move "
-        "again, --cancel ends it:",
+        "Start the broker: it goes on with the move if the log itself is still there. This, with "
+        "the file that asked for the move, says how far it is; --execute in place of --verify asks "
+        "for the move again, --cancel ends it:",
         reassignment,
         briefly="start the broker: it goes on with the move if the log itself is still there",
     ),
