@@ -20,6 +20,7 @@ from compactor.cluster_settings import BROKER_SETTINGS, ClusterSettings
 from compactor.described_topics import described_topics, is_described
 from compactor.errors import ConfigError
 from compactor.host.suggestions import near_path
+from compactor.json_types import json_text
 from compactor.round_report import Reason
 from compactor.topic_config import (
     BROKER_TOPICS,
@@ -280,7 +281,7 @@ def parse_topic_configs(text: str, path: str) -> dict[str, dict[str, Value]]:
         problem = "neither JSON nor what kafka-configs or kafka-topics --describe prints"
         raise ConfigError(f"{path}: {problem}: {error}") from error
     if not isinstance(topics, dict):
-        raise ConfigError(f"{path}: expected an object of topics, found {topics!r:.40}")
+        raise ConfigError(f"{path}: expected an object of topics, found {json_text(topics, 40)}")
     return _checked_topics(topics, path)
 
 
@@ -288,7 +289,9 @@ def _checked_topics(topics: Mapping[str, Any], place: str) -> dict[str, dict[str
     checked = {}
     for topic, values in topics.items():
         if not isinstance(values, Mapping):
-            raise ConfigError(f"{place}: topic {topic}: expected an object, found {values!r:.40}")
+            raise ConfigError(
+                f"{place}: topic {topic}: expected an object, found {json_text(values, 40)}"
+            )
         checked[topic] = check_values(values, f"{place}: topic {topic}")
     return checked
 
@@ -350,7 +353,9 @@ def _round_fields(values: Mapping[str, object], place: str) -> dict[str, Any]:
         fields[f"{name}_place"] = f"{place}: {name}"
     assume = values.get("assume_fully_replicated", False)
     if not isinstance(assume, bool):
-        raise ConfigError(f"{place}: assume_fully_replicated = {assume!r}: expected true or false")
+        raise ConfigError(
+            f"{place}: assume_fully_replicated = {json_text(assume)}: expected true or false"
+        )
     if values.get("kafka", "") != "":
         fields["kafka"] = kafka_choice(values["kafka"], f"{place}: kafka")
     return fields | {"assume_fully_replicated": assume}

@@ -1,5 +1,6 @@
 """Checks a value that was read from JSON against the type that it has to have."""
 
+import json
 import math
 from collections.abc import Collection, Mapping
 from enum import EnumType
@@ -41,3 +42,12 @@ def _are_of_types(values: list[Any], origin: Any, arguments: tuple[Any, ...]) ->
         return len(values) == len(arguments) and all(is_of_type(*pair) for pair in pairs)
     assert origin in (tuple, list, Collection), origin
     return all(is_of_type(value, arguments[0]) for value in values)
+
+
+def json_text(value: object, longest: int = 60) -> str:
+    """Return a value as JSON writes it, and text in quotes, for a message about a file.
+
+    longest: how many characters are shown.
+    """
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= longest else f"{text[:longest]}…"

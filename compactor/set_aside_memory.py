@@ -26,6 +26,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from compactor.host.printable import counted, iso_time
+from compactor.json_types import json_text
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogReport, LogStatus
 from compactor.settings_sources import OF_SOURCES
@@ -256,7 +257,9 @@ def decoded(data: bytes, path: str) -> Contents:
         raise CorruptFileError(path, 0, "not JSON that was written here") from error
     version = document.get("version") if isinstance(document, dict) else None
     if version not in (VERSION, OLDER_VERSION, WITH_CONDITIONS):
-        raise UnsupportedFormatError(path, 0, f"version {version!r:.20}, expected {VERSION}")
+        raise UnsupportedFormatError(
+            path, 0, f"version {json_text(version, 20)}, expected {VERSION}"
+        )
     rows = _list(document, "logs", path)
     if version == OLDER_VERSION:
         rows = [row | {"topic_id": None} if isinstance(row, dict) else row for row in rows]
@@ -295,7 +298,7 @@ def _check(row: Any, fields: Mapping[str, type], what: str, path: str) -> None:
             continue
         is_negative = kind is int and type(row[name]) is int and row[name] < 0
         if type(row[name]) is not kind or is_negative:
-            raise CorruptFileError(path, 0, f"{what}: {name} is {row[name]!r:.40}")
+            raise CorruptFileError(path, 0, f"{what}: {name} is {json_text(row[name], 40)}")
 
 
 def digest_of_files(path: str, files: Files = LOCAL) -> str | None:

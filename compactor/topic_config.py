@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from compactor.errors import ConfigError
+from compactor.json_types import json_text
 from storage.kafka_versions import NO_RECORD_LIMIT
 
 Value = int | float | str | bool | tuple[str, ...]
@@ -257,7 +258,7 @@ def _limits(setting: Setting) -> str:
 
 
 def _problem(place: str, name: str, value: object, expected: str) -> str:
-    return f"{place}: {name} = {value!r}: expected {expected}"
+    return f"{place}: {name} = {json_text(value)}: expected {expected}"
 
 
 def _hint(name: str) -> str:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from compactor.copying.contents import Contents
 from compactor.errors import RefusedError
+from compactor.json_types import json_text
 from compactor.originals.kept_manifest import FileMark
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError, UnsupportedFormatError
@@ -75,7 +76,7 @@ def read(log_dir: str, files: Files) -> Manifest:
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise CorruptFileError(path, 0, f"not a {FORMAT} file")
     if fields.get("schema_version") != VERSION:
-        problem = f"version {fields.get('schema_version')!r}, expected {VERSION}"
+        problem = f"version {json_text(fields.get('schema_version'))}, expected {VERSION}"
         raise UnsupportedFormatError(path, 0, problem)
     try:
         return Manifest(
@@ -125,11 +126,11 @@ def _marks(values: Iterable[Mapping[str, Any]]) -> Iterable[FileMark]:
     for value in values:
         size_bytes = value["size_bytes"]
         if not isinstance(size_bytes, int):
-            raise TypeError(f"{size_bytes!r} is not a length")
+            raise TypeError(f"{json_text(size_bytes)} is not a length")
         yield FileMark(_text(value["name"]), size_bytes, _text(value["checksum"]))
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not text")
+        raise TypeError(f"{json_text(value)} is not text")
     return value

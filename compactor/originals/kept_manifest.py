@@ -16,6 +16,7 @@ import re
 from typing import Any, NamedTuple
 
 from compactor.errors import RefusedError
+from compactor.json_types import json_text
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import LOG, OFFSET_DIGITS, SEGMENT_SUFFIXES, SNAPSHOT, offset_of
@@ -102,7 +103,7 @@ def log_from(data: bytes, path: str) -> LogBefore:
     fields = _fields(data, path, LOG_FORMAT, LOG_VERSION)
     topic_id = fields.get("topic_id")
     if topic_id is not None and not isinstance(topic_id, str):
-        raise CorruptFileError(path, 0, f"topic_id: {topic_id!r} is not a topic id")
+        raise CorruptFileError(path, 0, f"topic_id: {json_text(topic_id)} is not a topic id")
     segments = _marks(fields, "segments", path)
     if not segments or not all(mark.name.endswith(LOG) for mark in segments):
         raise CorruptFileError(path, 0, "segments: no list of .log files")
@@ -161,14 +162,14 @@ def _fields(data: bytes, path: str, kind: str, version: int) -> dict[str, Any]:
             ReasonCode.OLDER_VERSION,
         )
     if found != version:
-        raise UnsupportedFormatError(path, 0, f"version {found!r}, expected {version}")
+        raise UnsupportedFormatError(path, 0, f"version {json_text(found)}, expected {version}")
     return fields
 
 
 def _number(fields: dict[str, Any], name: str, path: str) -> int:
     value = fields.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise CorruptFileError(path, 0, f"{name}: {value!r} is not a possible number")
+        raise CorruptFileError(path, 0, f"{name}: {json_text(value)} is not a possible number")
     return value
 
 
@@ -185,12 +186,12 @@ def _marks(fields: dict[str, Any], name: str, path: str) -> tuple[FileMark, ...]
 
 def _mark(value: Any, path: str) -> FileMark:
     if not isinstance(value, dict):
-        raise CorruptFileError(path, 0, f"{value!r} is not a file")
+        raise CorruptFileError(path, 0, f"{json_text(value)} is not a file")
     name, checksum = value.get("name"), value.get("checksum")
     if not isinstance(name, str) or not _is_file_of_a_log(name):
-        raise CorruptFileError(path, 0, f"{name!r} is not the name of a file of a log")
+        raise CorruptFileError(path, 0, f"{json_text(name)} is not the name of a file of a log")
     if not isinstance(checksum, str) or not _CHECKSUM.fullmatch(checksum):
-        raise CorruptFileError(path, 0, f"{name}: {checksum!r} is not a checksum")
+        raise CorruptFileError(path, 0, f"{name}: {json_text(checksum)} is not a checksum")
     return FileMark(name, _number(value, "size_bytes", path), checksum)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from cleaner_jobs.plan import LogPlan
 from compactor.errors import ConfigError
-from compactor.json_types import is_of_type
+from compactor.json_types import is_of_type, json_text
 from compactor.planning.round_plan import RoundPlan
 from compactor.retention.log_retention import LogRetention
 from storage.formats.segment import Segment
@@ -135,9 +135,11 @@ def parse(data: bytes, path: str) -> SavedPlan:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ConfigError(f"{path}: is no plan that plan --save wrote")
     if found.get("version") != VERSION:
+        maker = found.get("made_by")
+        by = maker if isinstance(maker, str) else json_text(maker)
         raise ConfigError(
-            f"{path}: is a plan of version {found.get('version')}, made by "
-            f"{found.get('made_by')}; this compactor takes version {VERSION}: plan again with it"
+            f"{path}: is a plan of version {json_text(found.get('version'))}, made by {by}; this "
+            f"compactor takes version {VERSION}: plan again with it"
         )
     try:
         return _built(SavedPlan, found, log_dirs=_strings, logs=_logs, retention=_retention)
@@ -145,7 +147,7 @@ def parse(data: bytes, path: str) -> SavedPlan:
         problem = f"says nothing of {error}: it is damaged, or an older version saved it"
         raise ConfigError(f"{path}: {problem}: plan again") from None
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{path}: is a damaged plan ({error!r}): plan again") from None
+        raise ConfigError(f"{path}: is a damaged plan ({error}): plan again") from None
 
 
 def _built(kind: Callable[..., _Value], found: Any, **parts: Callable[[Any], Any]) -> _Value:

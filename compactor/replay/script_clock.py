@@ -2,6 +2,7 @@
 
 import re
 
+from compactor.json_types import json_text
 from compactor.replay.script_values import Line, ScriptError
 from storage.kafka_versions import KafkaVersion
 from storage.log.engine.producer_manager import ProducerSettings
@@ -43,7 +44,7 @@ def _number(line: Line, name: str, default: int) -> int:
     value = line.get(name, default)
     text = value.strip() if isinstance(value, str) else str(value)
     if isinstance(value, bool) or not _WHOLE.fullmatch(text):
-        raise ScriptError(f"{name}: {value!r} is no whole number")
+        raise ScriptError(f"{name}: {json_text(value)} is no whole number")
     return int(text)
 
 
@@ -51,5 +52,5 @@ def _truth(line: Line, name: str) -> bool:
     """True or false, or the text of one."""
     text = str(line[name]).strip().lower()
     if text not in ("true", "false"):
-        raise ScriptError(f"{name}: {line[name]!r} is neither true nor false")
+        raise ScriptError(f"{name}: {json_text(line[name])} is neither true nor false")
     return text == "true"

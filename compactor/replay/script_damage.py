@@ -4,6 +4,7 @@ import errno
 import os
 from typing import Any
 
+from compactor.json_types import json_text
 from compactor.replay.script_values import Line, ScriptError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT
 from storage.files.files import Files
@@ -95,7 +96,7 @@ def _changed(before: bytes, line: Line) -> bytes:
         if out:
             out[at] ^= line.get("xor", 1)
     else:
-        raise ScriptError(f"{how!r} is no damage")
+        raise ScriptError(f"{json_text(how)} is no damage")
     return bytes(out)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from compactor.json_types import is_of_type
+from compactor.json_types import is_of_type, json_text
 from compactor.replay.script_queries import TIMES
 from compactor.replay.script_values import Line, ScriptError
 
@@ -91,7 +91,7 @@ def check_line(number: int, line: Line) -> None:
     """Raise ScriptError, which names the line, where a field is missing or is none of its kind."""
     op = line["op"]
     if not isinstance(op, str):
-        raise ScriptError(f"line {number}: op: {op!r:.40} is no operation")
+        raise ScriptError(f"line {number}: op: {json_text(op, 40)} is no operation")
     place = f"line {number}, {op}"
     needed = _NEEDED.get(op, ())
     if op == "damage" and isinstance(line.get("how"), str):
@@ -121,7 +121,9 @@ def _check_fields(fields: Line, place: str) -> None:
         if name in _TYPES and not is_of_type(value, _TYPES[name]):
             raise _wrong(place, name, value)
         if name in _WORDS and value not in _WORDS[name]:
-            raise ScriptError(f"{place}: {name}: {value!r} is none of {', '.join(_WORDS[name])}")
+            raise ScriptError(
+                f"{place}: {name}: {json_text(value)} is none of {', '.join(_WORDS[name])}"
+            )
         if name in _LENGTHS and not 0 <= value <= _LENGTHS[name]:
             raise _wrong(place, name, value)
     if not _HEX.fullmatch(fields.get("hex", "")):
@@ -143,4 +145,4 @@ def _check_record(record: Line, place: str) -> None:
 
 
 def _wrong(place: str, name: str, value: object) -> ScriptError:
-    return ScriptError(f"{place}: {name}: {value!r:.60} is no value of it")
+    return ScriptError(f"{place}: {name}: {json_text(value, 60)} is no value of it")

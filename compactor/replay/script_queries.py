@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
+from compactor.json_types import json_text
 from compactor.replay.script_values import Line, ScriptError, Values
 from compactor.replay.transcript import place_of
 from storage.log.engine import lookup
@@ -35,7 +36,7 @@ class Queries:
 
     def answer(self, op: str) -> Any:
         if op not in _ANSWERS:
-            raise ScriptError(f"there is no operation {op!r}")
+            raise ScriptError(f"there is no operation {json_text(op)}")
         return _ANSWERS[op](self)
 
     def _offset(self, name: str) -> int:

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from compactor.json_types import json_text
 from storage.errors import LogCompactionError
 from storage.log.engine.log import Log
 from storage.log.engine.producers import MAX_SEQUENCE, KnownProducer
@@ -38,7 +39,7 @@ class Values:
             return value
         found = _OFFSET.fullmatch(str(value))
         if not found:
-            raise ScriptError(f"{value!r} is no offset")
+            raise ScriptError(f"{json_text(value)} is no offset")
         at = self._named(found[1], found[2]) + int(found[3] or 0)
         self._resolved[name] = at
         return at
@@ -69,7 +70,7 @@ class Values:
             return value
         found = _RELATIVE.fullmatch(str(value))
         if not found:
-            raise ScriptError(f"{value!r} is no {name}")
+            raise ScriptError(f"{json_text(value)} is no {name}")
         producer = self._log.producers.producers.get(line.get("pid", 0))
         more = int(found[1] or 0)
         if name == "epoch":

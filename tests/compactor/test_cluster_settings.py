@@ -338,7 +338,10 @@ def test_a_log_without_a_note_of_its_topic_is_passed_over(tmp_path: Path) -> Non
 def test_a_damaged_note_of_a_topic_sets_its_log_aside(tmp_path: Path) -> None:
     data = cluster(tmp_path, topic("t", A), POLICY)
     (data / "t-0" / "partition.metadata").write_text("version: 0\n")
-    assert "partition.metadata, byte 11: 1 lines" in reason(data)
+    assert (
+        "partition.metadata, byte 11: expected a line each with version and topic_id, found 1"
+        in reason(data)
+    )
 
 
 def test_without_the_metadata_log_nothing_is_known(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Reads edited files, and counts what ends in an error that nobody raised on purpose."""
 
 import random
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ from storage.log.engine.errors import LogError
 from tests.read_back.edits import edited
 from tests.read_back.targets import Target
 
+# how Python writes what JSON writes as null, true, {"a": 1} and ["a"], and its own errors
+PYTHON = re.compile(r"\b(None|True|False)\b|\{'|\['|\bb'|\b\w+Error\(|object at 0x|<class")
 _SLOW = {"report as shown": 10, "script": 2}  # these have one file where others have so many
 
 
@@ -34,8 +37,9 @@ def _problem(target: Target, data: bytes, root: Path) -> str | None:
     path.write_bytes(data)
     try:
         target.read(path)
-    except (LogCompactionError, LogError):
-        return None
+    except (LogCompactionError, LogError) as error:
+        found = PYTHON.search(str(error).replace(str(path), ""))
+        return f"Python's own words, {found[0]!r}: {error}"[:300] if found else None
     except Exception as error:
         return f"{type(error).__name__}: {error}"[:300]
     finally:

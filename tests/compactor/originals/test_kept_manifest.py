@@ -131,14 +131,14 @@ def test_a_name_that_leads_elsewhere_is_refused(name: object) -> None:
     ("fields", "problem"),
     [
         ({"number": -1}, "number: -1 is not a possible number"),
-        ({"number": True}, "number: True is not"),
+        ({"number": True}, "number: true is not"),
         ({"cleaned_to": 2**63}, "is not a possible number"),
         ({"cleaned_to": "12"}, "is not a possible number"),
         ({"rolled_at": 1.5}, "rolled_at: 1.5 is not"),
         ({"put": {}}, "put: no list of files"),
         ({"put": ["x.log"]}, "'x.log' is not a file"),
         ({"put": [{**LOG_FILE._asdict(), "checksum": "FF" * 8}]}, "is not a checksum"),
-        ({"put": [{**LOG_FILE._asdict(), "size_bytes": None}]}, "size_bytes: None is not"),
+        ({"put": [{**LOG_FILE._asdict(), "size_bytes": None}]}, "size_bytes: null is not"),
     ],
 )
 def test_a_step_of_impossible_values_is_refused(fields: dict[str, Any], problem: str) -> None:
