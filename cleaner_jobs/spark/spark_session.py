@@ -9,6 +9,7 @@ Java writes to `spark.log` in the work directory, so that the terminal stays the
 """
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -93,6 +94,7 @@ LOOPBACK = {
 }
 
 
+OF_PYTHON = re.compile(r"^(ModuleNotFound|Import)Error|different version|^Cannot run program")
 JAVA_IS_GONE = "Spark's Java process is gone"
 
 # What comes out of a call to Java that fails; of the last one, where Java has gone.
@@ -211,7 +213,16 @@ def cause_of_failure(error: Exception) -> str:
     if cause == PYTHON_DIED:
         of_memory = _kill_words() or ", perhaps for want of memory"
         return f"a task's Python process died{on}{of_memory}"
-    return f"a task failed{on}: {cause}"
+    return f"a task failed{on}: {cause}{_python_words(cause)}"
+
+
+def _python_words(cause: str) -> str:
+    """What to say behind a cause that lies in the Python of the tasks, where that is another."""
+    context: Any = SparkContext._active_spark_context
+    python = getattr(context, "pythonExec", sys.executable)
+    if python == sys.executable or not OF_PYTHON.search(cause):
+        return ""
+    return f"; tasks ran under {python}, which PYSPARK_PYTHON or spark.pyspark.python names"
 
 
 def _settings_words(master: str | None) -> str:

@@ -2,7 +2,6 @@
 
 import time
 
-from cleaner_jobs.spark.environment import SparkStartError
 from cleaner_jobs.spark.spark_session import (
     SPARK_ERRORS,
     cause_of_failure,
@@ -10,6 +9,7 @@ from cleaner_jobs.spark.spark_session import (
     start_spark,
 )
 from cleaner_jobs.spark.task_job import one_a_task
+from storage.errors import LogCompactionError
 
 MASTER = "local[2]"
 
@@ -21,7 +21,7 @@ def seconds_to_start(work_dir: str) -> float | str:
         spark = start_spark(MASTER, "compactor doctor", work_dir)
         one_a_task(spark, 2, lambda number: iter([("number", str(number))]))
         end_spark(spark)
-    except SparkStartError as error:
+    except LogCompactionError as error:
         return str(error)
     except SPARK_ERRORS as error:
         return cause_of_failure(error)

@@ -21,6 +21,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE
 from cleaner_jobs.undisturbed import undisturbed
 from storage.errors import LogCompactionError
 
@@ -38,8 +39,12 @@ def connect_to_java() -> None:
     """Connect to the Java of spark-submit, and follow it to its end. Raise LogCompactionError."""
     try:
         SparkContext._ensure_initialized()
-    except (Py4JError, ConnectionError) as error:
-        raise JavaIsGoneError("the Java of spark-submit does not answer: it has ended") from error
+    except (Py4JError, ConnectionError, KeyError, ValueError) as error:
+        raise JavaIsGoneError(
+            f"the Java of spark-submit does not answer at {SUBMITTED_VARIABLE}="
+            f"{os.environ.get(SUBMITTED_VARIABLE)}: it has ended. If spark-submit did not start "
+            "this command, unset that variable"
+        ) from error
     with suppress(OSError):  # no room for a pipe: then its end is noticed by the next call
         _follow_to_its_end(SparkContext._jvm)
 

@@ -7,6 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 from cleaner_jobs.spark.class_archive import (
+    SUBMITTED_VARIABLE,
     archive_path,
     cache_dir,
     can_be_made,
@@ -49,6 +50,14 @@ def _spark(environ: Mapping[str, str]) -> Check:
 def _settings(environ: Mapping[str, str]) -> Iterator[Check]:
     """What another Spark has left here: a local run goes without it, a cluster's does not."""
     subject = "Spark's settings"
+    if SUBMITTED_VARIABLE in environ:
+        port = f"{SUBMITTED_VARIABLE}={environ[SUBMITTED_VARIABLE]}"
+        yield warn(
+            subject,
+            f"{port}: a run takes the Java there for that of spark-submit, with its settings",
+            "If spark-submit did not start this command, unset that variable.",
+        )
+        return
     found = settings_here(environ)
     if not found:
         return

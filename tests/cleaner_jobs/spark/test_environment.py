@@ -13,11 +13,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyspark
 import pytest
+from pyspark import SparkContext
 
-from cleaner_jobs.spark import environment
+from cleaner_jobs.spark import environment, spark_session
 from cleaner_jobs.spark.environment import SparkStartError
 
 PROJECT = Path(__file__).parents[3]
@@ -254,3 +256,47 @@ def test_no_loopback_interface_is_named(no_network: list[str]) -> None:
         "nothing can connect to 127.0.0.1: Network is unreachable, and Spark's Java and Python "
         "speak over it. Bring the loopback interface up: ip link set lo up\n"
     )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"PYSPARK_GATEWAY_PORT": "1", "PYSPARK_GATEWAY_SECRET": "x"},
+        {"PYSPARK_GATEWAY_PORT": "1"},
+        {"PYSPARK_GATEWAY_PORT": "one", "PYSPARK_GATEWAY_SECRET": "x"},
+    ],
+)
+def test_what_another_spark_submit_left_is_named(given: dict[str, str], tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", PROBE, "-", str(tmp_path)],
+        cwd=PROJECT,
+        env={**without_settings(), **given},
+        capture_output=True,
+        text=True,
+        timeout=STARTING_SECONDS,
+        check=False,
+    )
+    assert done.stderr == (
+        "JavaIsGoneError: the Java of spark-submit does not answer at PYSPARK_GATEWAY_PORT="
+        f"{given['PYSPARK_GATEWAY_PORT']}: it has ended. If spark-submit did not start this "
+        "command, unset that variable\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("python", "cause", "named"),
+    [
+        ("/usr/bin/python3", "ModuleNotFoundError: No module named 'numpy'", True),
+        (sys.executable, "ModuleNotFoundError: No module named 'numpy'", False),
+        ("/usr/bin/python3", "OSError: no room", False),
+    ],
+)
+def test_the_python_of_tasks_is_named_where_they_fail_for_it(
+    python: str, cause: str, named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = SimpleNamespace(pythonExec=python)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
+    words = "; tasks ran under /usr/bin/python3, which PYSPARK_PYTHON or spark.pyspark.python names"
+    failed = RuntimeError(f"Traceback:\n{cause}\n")
+    expected = f"a task failed: {cause}{words if named else ''}"
+    assert spark_session.cause_of_failure(failed) == expected

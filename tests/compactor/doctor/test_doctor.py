@@ -227,6 +227,13 @@ def test_another_spark_than_that_of_pyspark_is_for_clusters_alone(tmp_path: Path
     assert (check.advice or "").startswith("Unset SPARK_HOME, ")
 
 
+def test_a_port_that_makes_a_run_one_of_spark_submit_is_named() -> None:
+    environ = dict(os.environ) | {"PYSPARK_GATEWAY_PORT": "12345", "SPARK_HOME": "/spark"}
+    checks = spark_parts.spark_checks(environ, False)
+    (check,) = (check for check in checks if check.subject == "Spark's settings")
+    assert check.grade is Grade.WARN and check.found.startswith("PYSPARK_GATEWAY_PORT=12345: ")
+
+
 def test_settings_of_another_spark_are_named_with_what_they_count_for(tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text("spark.jars.packages org.a:b:1\n")
     given = {"SPARK_CONF_DIR": str(tmp_path), "SPARK_REMOTE": "sc://host"}
