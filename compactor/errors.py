@@ -8,6 +8,7 @@ class ConfigError(LogCompactionError):
     """A setting is unknown or impossible; the message names it and where it stands. Exit code 2."""
 
     reason_code = ReasonCode.WRONG_CONFIGURATION
+    as_options: str | None = None  # the message in the command line's words, where it has others
 
 
 class RefusedError(LogCompactionError):

@@ -140,6 +140,8 @@ def error_line(error: BaseException) -> str:
             text = "hung up: the terminal or connection is gone"
         case KeyboardInterrupt():
             text = "interrupted"
+        case ConfigError() if error.as_options is not None:
+            text = error.as_options
         case LogCompactionError():
             text = str(error)
         case OSError() if error.strerror:

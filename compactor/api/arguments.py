@@ -9,12 +9,13 @@ import numbers
 import os
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import wraps
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
+from compactor.api.python_words import python_words
 from compactor.exit_codes import UsageError
 
 _SHOWN_CHARACTERS = 60
@@ -60,9 +61,16 @@ def checked(function: F) -> F:
             raise UsageError(f"{function.__name__}(): {error}") from None
         for name, value in bound.arguments.items():
             bound.arguments[name] = fitting(name, value, signature.parameters[name].annotation)
-        return function(*bound.args, **bound.kwargs)
+        with python_words(signature):
+            found = function(*bound.args, **bound.kwargs)
+        return _going_on(found, signature) if inspect.isgeneratorfunction(function) else found
 
     return typing.cast(F, call)
+
+
+def _going_on(found: Iterable[Any], signature: inspect.Signature) -> Iterator[Any]:
+    with python_words(signature):
+        yield from found
 
 
 def path_texts(paths: Paths) -> tuple[str, ...]:

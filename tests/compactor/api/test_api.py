@@ -74,7 +74,7 @@ def test_to_import_it_loads_nothing_else() -> None:
         (api.Rules(as_of=1_700_000_000), api.RunOptions(), "are those seconds"),
         (api.Rules(as_of="2999-01-01"), api.RunOptions(), "ahead of this machine's clock"),
         (api.Rules(include="users"), api.RunOptions(), "users"),
-        (ORDERS, api.RunOptions(keep_for_ms=1), "needs --keep-originals"),
+        (ORDERS, api.RunOptions(keep_for_ms=1), "needs options.keep_originals"),
     ],
 )
 def test_guards_hold_for_whoever_calls(

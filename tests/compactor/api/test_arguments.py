@@ -1,7 +1,9 @@
 """Arguments that make no sense: a typed error that names the parameter, from every function."""
 
 import inspect
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,10 @@ import pytest
 
 from compactor import api
 from compactor.api.arguments import PathArg, Paths, fitting
+from compactor.api.python_words import in_python
+from compactor.exit_codes import error_line
 from storage.errors import LogCompactionError
+from tests.support.local_command import run_command
 from tests.support.made_log import keyed, make_partition
 
 FUNCTIONS = [name for name in api.__all__ if inspect.isfunction(getattr(api, name))]
@@ -28,6 +33,8 @@ STRANGE: Sequence[Any] = (
     ),
     api.Rules(max_logs="3"),  # type: ignore[arg-type]
 )
+# `undo` says of which option of another command its directory comes
+OPTION = re.compile(r"(?<![\w/])--(?!keep-originals DIR)[a-z]|\bLOG_DIR\b|^TOPIC-PARTITION\b")
 UNRESTRICTED = {("what_was_changed", "error"), ("replay", "directory")}
 
 
@@ -76,8 +83,61 @@ def test_a_strange_argument_is_a_typed_error(
                 found = function(**needed, **{parameter.name: value})
                 if inspect.isgenerator(found):
                     next(found, None)
+            except api.ConfigError as error:
+                assert not OPTION.search(str(error)), (parameter.name, value, str(error))
             except (LogCompactionError, OSError, ImportError):  # where there is no pandas
                 pass
+
+
+@pytest.mark.parametrize("kind", [api.Rules, api.ReadOptions, api.DumpOptions])
+def test_a_strange_field_of_the_options_is_a_typed_error_that_names_it(
+    kind: Any, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    calls: dict[Any, Callable[[Any], Any]] = {
+        api.Rules: lambda rules: api.plan(log_dir, rules),
+        api.ReadOptions: lambda options: [*api.log_read(log_dir, "orders-0", options)],
+        api.DumpOptions: lambda options: [*api.dump(log_dir / "orders-0", options)],
+    }
+    for field in fields(kind):
+        for value in STRANGE:
+            try:
+                calls[kind](kind(**{field.name: value}))
+            except api.ConfigError as error:
+                told = str(error)
+                assert not OPTION.search(told), (field.name, value, told)
+                is_of_file = isinstance(value, str | Path) and str(value) in told  # and it is named
+                assert is_of_file or field.name in told, (field.name, value, told)
+            except (LogCompactionError, OSError):
+                pass
+
+
+SIGNATURE = inspect.signature(api.run)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("--keep-for: needs --keep-originals, which is not given", "options.keep_for_ms: needs "
+         "options.keep_originals, which is not given"),
+        ("--set x=1: say which with --include REGEX, or --topic-configs FILE", "rules.settings "
+         "x=1: say which with rules.include, or rules.topic_configs"),
+        ("LOG_DIR /data: leave out LOG_DIR and --nothing-of-ours", "log_dirs /data: leave out "
+         "log_dirs and --nothing-of-ours"),
+        ("PATH /a--set/LOG_DIR: is no file", "PATH /a--set/LOG_DIR: is no file"),
+    ],
+)  # fmt: skip
+def test_options_become_parameters_in_what_is_told(told: str, expected: str) -> None:
+    assert in_python(told, SIGNATURE) == expected
+
+
+def test_the_command_line_tells_the_same_error_with_its_options(log_dir: Path) -> None:
+    options = api.ReadOptions(isolation="x")
+    with pytest.raises(api.UsageError, match=r"^options\.isolation x: expected") as raised:
+        list(api.log_read(log_dir, "orders-0", options))
+    assert error_line(raised.value).startswith("--isolation x: expected one of log-end")
+    ended = run_command("log", "read", log_dir, "orders-1")
+    assert ended.error.startswith("compactor: TOPIC-PARTITION orders-1: ")
 
 
 @pytest.mark.parametrize(

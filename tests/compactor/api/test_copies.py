@@ -285,7 +285,7 @@ def test_only_logs_of_compacted_topics_where_that_is_asked_for(tmp_path: Path) -
     assert (copy / NO_BROKER).is_dir()
     why = "it lacks 3 logs, which a broker would make anew, and empty"
     assert json.loads((copy / MANIFEST).read_text())["why_not"] == why
-    with pytest.raises(api.ConfigError, match="goes with --output"):
+    with pytest.raises(api.ConfigError, match=r"goes with options\.output"):
         run(logs, compacted_only=True)
 
 
@@ -397,9 +397,9 @@ def test_links_are_of_closed_segments_alone_and_keep_a_broker_away(tmp_path: Pat
 
 def test_nothing_is_linked_that_would_be_changed_in_place(tmp_path: Path) -> None:
     logs, copy = log_dir_in(tmp_path), tmp_path / "copy"
-    with pytest.raises(api.ConfigError, match="goes with --output"):
+    with pytest.raises(api.ConfigError, match=r"goes with options\.output"):
         run(logs, link=True)
-    with pytest.raises(api.ConfigError, match="not with --recover-first"):
+    with pytest.raises(api.ConfigError, match=r"not with options\.recover_first"):
         run(logs, copy, link=True, recover_first=True)
     (logs / clean_shutdown.CLEAN_SHUTDOWN).unlink()
     with pytest.raises(api.ConfigError, match="would change linked files"):

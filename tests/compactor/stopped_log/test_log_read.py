@@ -355,5 +355,5 @@ class TestFollowing:
 
     def test_only_all_there_is_can_be_followed(self, made: Path) -> None:
         read = api.log_follow(str(made), NAME, api.ReadOptions(isolation="committed"))
-        with pytest.raises(UsageError, match="--isolation log-end alone"):
+        with pytest.raises(UsageError, match="isolation log-end alone"):
             next(read)
