@@ -12,7 +12,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.oracle import jars, versions
@@ -51,6 +51,12 @@ SETTINGS = {
     "num.recovery.threads.per.data.dir": "2",
 }
 _WORTH_TELLING = re.compile(r" (WARN|ERROR|FATAL) ")
+_TIMED = re.compile(r"\d\d:\d\d:\d\d\.\d{3} \[")
+_OF_A_BUSY_MACHINE = re.compile(
+    r"[^\n]* ERROR kafka\.server\.ControllerApis - [^\n]*Unexpected error handling request [^\n]*\n"
+    r"(\S*CompletionException: )?"
+    r"org\.apache\.kafka\.common\.errors\.(TimeoutException|NotControllerException)\b"
+)
 # a request to the controller that timed out, as on a busy machine: it touches no log directory
 _OF_CONTROLLER = re.compile(r"\(kafka\.server\.ControllerApis\)$")
 
@@ -144,6 +150,10 @@ class Broker:
         found = (line for line in self.said() if _WORTH_TELLING.search(line))
         return [line for line in found if not _OF_CONTROLLER.search(line.rstrip())]
 
+    def errors(self) -> list[str]:
+        """The errors since the last start began, each with its stack; see `errors_in`."""
+        return errors_in(self.said())
+
     def _write_properties(self, settings: Mapping[str, str]) -> Path:
         ports = {"port": self.port, "controller": self.controller}
         values = {name: value.format(**ports) for name, value in SETTINGS.items()} | dict(settings)
@@ -171,6 +181,22 @@ class Broker:
 
     def _end_of_log(self) -> str:
         return "\n".join([*self.complaints()[:10], "…", *self.said()[-10:]])
+
+
+def errors_in(lines: Sequence[str]) -> list[str]:
+    """Give the errors that a broker tells of, each with the lines of its stack.
+
+    Not among them is a request to the controller that ran into its timeout, or came before there
+    was a controller again: that is so on a machine that is busy, and whoever asked asks again.
+    """
+    entries: list[list[str]] = []
+    for line in lines:
+        if _TIMED.match(line):
+            entries.append([])
+        if entries:
+            entries[-1].append(line)
+    errors = ["\n".join(entry) for entry in entries if " ERROR " in entry[0]]
+    return [error for error in errors if not _OF_A_BUSY_MACHINE.match(error)]
 
 
 def new_cluster_id() -> str:
