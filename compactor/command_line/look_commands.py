@@ -187,7 +187,8 @@ def dump(
 ) -> Request:
     """Show the batches and records of a file or a partition, or the entries of an index.
 
-    Keys and values of __consumer_offsets and __transaction_state are shown as what they say.
+    Records of __consumer_offsets, __transaction_state and __cluster_metadata, also in *.checkpoint
+    files, are shown as what they say.
 
     [dim]compactor dump /data/kafka orders-7 --limit 10[/]
 

@@ -3,12 +3,14 @@
 Reads one file, or all of a directory in the order of their names.
 """
 
+import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from compactor.inspect.dumped_log import EVERYTHING, RecordBlock, Row, WantedOffsets, blocks_of
-from storage.errors import UnsupportedFormatError
+from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import (
     INDEX,
     LOG,
@@ -19,6 +21,7 @@ from storage.file_names import (
     offset_of,
 )
 from storage.files import filesystem
+from storage.files.local import LOCAL
 from storage.formats import (
     checkpoint,
     clean_shutdown,
@@ -31,6 +34,9 @@ from storage.formats import (
     txn_index,
 )
 from storage.formats.record import or_none
+
+_METADATA_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint", re.ASCII)
+PART = ".part"  # of a snapshot of the metadata log that is being written
 
 
 def rows_of(path: str, wanted: WantedOffsets = EVERYTHING) -> Iterator[Row]:
@@ -96,10 +102,12 @@ def _parts_of_file(path: str, wanted: WantedOffsets) -> Iterator[Row | RecordBlo
 
 
 def _reader_of(name: str) -> Callable[..., Iterator[Any]] | None:
-    for suffix in UNFINISHED_SUFFIXES:
+    for suffix in (*UNFINISHED_SUFFIXES, PART):
         name = name.removesuffix(suffix)
     if name in _BY_NAME:
         return _BY_NAME[name]
+    if _METADATA_SNAPSHOT.fullmatch(name):
+        return blocks_of
     base, dot, kind = name.rpartition(".")
     return _BY_SUFFIX.get(dot + kind) if offset_of(name) is not None and base.isdigit() else None
 
@@ -160,6 +168,16 @@ def _meta_properties(path: str) -> Iterator[Row]:
     yield {"kind": "meta_properties", **meta_properties.read(os.path.dirname(path))._asdict()}
 
 
+def _quorum_state(path: str) -> Iterator[Row]:
+    """What a node of the quorum knows of its leader; -1 in it: nobody."""
+    try:
+        found = json.loads(LOCAL.read_bytes(path))
+        rows = {name: or_none(value) for name, value in found.items()}
+    except (ValueError, RecursionError, AttributeError) as error:
+        raise CorruptFileError(path, 0, "is no JSON object") from error
+    yield {"kind": "quorum_state", **rows}
+
+
 def _clean_shutdown(path: str) -> Iterator[Row]:
     yield {"kind": "clean_shutdown", "broker_epoch": clean_shutdown.read(os.path.dirname(path))}
 
@@ -180,4 +198,6 @@ _BY_NAME: dict[str, Callable[..., Iterator[Any]]] = {
     partition_metadata.PARTITION_METADATA: _partition_metadata,
     meta_properties.META_PROPERTIES: _meta_properties,
     clean_shutdown.CLEAN_SHUTDOWN: _clean_shutdown,
+    "bootstrap.checkpoint": blocks_of,
+    "quorum-state": _quorum_state,
 }

@@ -1,13 +1,15 @@
 """What stands in a `.log` file: a row for each batch, and the records of each.
 
-Keys and values that are not UTF-8 come as hex. Those of `__consumer_offsets` and
-`__transaction_state`, by the name of the directory, come as what they say.
+Keys and values that are not UTF-8 come as hex. Those of `__consumer_offsets`,
+`__transaction_state` and `__cluster_metadata`, by the name of the directory, come as what they say,
+and so do those of snapshots of the metadata log.
 """
 
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 from storage.codecs.compression import decompress
@@ -15,12 +17,19 @@ from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
 from storage.files.local import LOCAL
 from storage.formats.batch_header import BATCH_HEADER_BYTES, MAGIC
-from storage.formats.control_record import decode_coordinator_epoch, decode_type
+from storage.formats.control_record import (
+    ControlType,
+    decode_coordinator_epoch,
+    decode_snapshot_time,
+    decode_type,
+)
 from storage.formats.coordinator_records import (
     CONSUMER_OFFSETS,
+    METADATA_TOPIC,
     TRANSACTION_STATE,
     Decoded,
     decode_key,
+    decode_metadata,
     decode_value,
 )
 from storage.formats.legacy_messages import decode_records
@@ -28,6 +37,8 @@ from storage.formats.record import MalformedRecordError, Record, or_none
 from storage.formats.record_batch import BatchHeader
 from storage.log.segment_reader import read_batch_headers, read_batches
 
+METADATA_SNAPSHOT = ".checkpoint"
+_INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE, METADATA_TOPIC)
 Row = dict[str, Any]  # `kind` comes first
 
 EVERY_OFFSET = 2**63 - 1
@@ -121,8 +132,10 @@ def blocks_of(path: str, wanted: WantedOffsets) -> Iterator[Row | RecordBlock]:
 
 
 def _coordinator_topic(path: str) -> str | None:
+    if METADATA_SNAPSHOT in os.path.basename(path):
+        return METADATA_TOPIC
     key = parse_partition_dir(os.path.basename(os.path.dirname(os.path.abspath(path))))
-    return key[0] if key and key[0] in (CONSUMER_OFFSETS, TRANSACTION_STATE) else None
+    return key[0] if key and key[0] in _INTERNAL else None
 
 
 def _start_of(path: str, from_offset: int) -> int:
@@ -189,12 +202,23 @@ def _record(record: Record) -> Row:
 
 def _coordinator_record(record: Record, topic: str) -> Row:
     row = _record(record)
-    if record.key is not None:
+    if topic == METADATA_TOPIC:
+        if record.value is not None:
+            row["value"] = _metadata_value(record.value)
+    elif record.key is not None:
         row["key"] = _decoded_key(topic, record.key)
         if record.value is not None:
             value = decode_value(topic, record.key, record.value)
             row["value"] = _coordinator_fields(value, "version", record.value)
     return row
+
+
+def _metadata_value(value: bytes) -> Row:
+    record_type, found = decode_metadata(value)
+    row: Row = {"type": record_type, "name": found.name, "version": or_none(found.version)}
+    if found.fields is None:
+        return row | {"problem": found.problem, "hex": value.hex()}
+    return row | {"data": _plain(found.fields)}
 
 
 @lru_cache(_DECODED_KEYS)
@@ -215,6 +239,8 @@ def _coordinator_fields(found: Decoded, number: str, data: bytes) -> Row:
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return _readable(value)
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)  # for which JSON has no number
     if isinstance(value, dict):
         return {name: _plain(own) for name, own in value.items()}
     return [_plain(own) for own in value] if isinstance(value, list) else value
@@ -226,6 +252,8 @@ def _control(record: Record, path: str, position: int) -> Row:
         row: Row = {"control_type": kind.name}
         if kind.is_marker:
             row["coordinator_epoch"] = decode_coordinator_epoch(record.value)
+        elif kind is ControlType.SNAPSHOT_HEADER:
+            row["last_contained_log_timestamp"] = or_none(decode_snapshot_time(record.value))
         return row
     except MalformedRecordError as error:
         raise CorruptFileError(path, position, str(error)) from error

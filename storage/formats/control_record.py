@@ -13,6 +13,7 @@ from storage.formats.record import MalformedRecordError
 
 KEY = Struct(">hh")
 MARKER_VALUE = Struct(">hi")
+SNAPSHOT_HEADER_VALUE = Struct(">hq")  # version, time of the last record that is in the snapshot
 
 
 class ControlType(IntEnum):
@@ -57,3 +58,11 @@ def decode_coordinator_epoch(value: bytes | None) -> int:
     if version < 0:
         raise MalformedRecordError(f"marker value of version {version}")
     return int(coordinator_epoch)
+
+
+def decode_snapshot_time(value: bytes | None) -> int:
+    """Return the time of the last record in a snapshot, of its header. MalformedRecordError."""
+    if value is None or len(value) < SNAPSHOT_HEADER_VALUE.size:
+        expected = SNAPSHOT_HEADER_VALUE.size
+        raise MalformedRecordError(f"snapshot header has {len(value or b'')} of {expected} bytes")
+    return int(SNAPSHOT_HEADER_VALUE.unpack_from(value)[1])

@@ -1,7 +1,9 @@
-"""Records of `__consumer_offsets` and `__transaction_state`: what their keys and values say.
+"""Records of `__consumer_offsets`, `__transaction_state` and the metadata log: what they say.
 
     key    type of the record int16 | fields
     value  version int16 | fields
+
+A record of the metadata log has no key: `metadata_records` says how its value begins.
 
 A type or version that is not known is no error: it is told, and the bytes stay bytes. Fields have
 the names that Kafka's own JSON has for them. Source: Kafka, CoordinatorRecordSerde,
@@ -11,15 +13,25 @@ GroupCoordinatorRecordSerde, TransactionLog.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from struct import Struct
 from typing import Any, NamedTuple
 
 from storage.formats.coordinator_schemas import GROUP_COORDINATOR, TRANSACTION_COORDINATOR
 from storage.formats.message_fields import INT8, INT16, INT32, INT64, UINT16, MessageFields
+from storage.formats.metadata_records import FRAME_VERSION
+from storage.formats.metadata_schemas import METADATA
 from storage.formats.partition_metadata import encode_uuid
 from storage.formats.record import MalformedRecordError
 from storage.formats.varint import MalformedVarintError
 
 CONSUMER_OFFSETS, TRANSACTION_STATE = "__consumer_offsets", "__transaction_state"
+METADATA_TOPIC = "__cluster_metadata"
+_TEXTS = {
+    CONSUMER_OFFSETS: GROUP_COORDINATOR,
+    TRANSACTION_STATE: TRANSACTION_COORDINATOR,
+    METADATA_TOPIC: METADATA,
+}
+_FLOAT64 = Struct(">d")
 _NUMBERS = {"int8": INT8, "int16": INT16, "int32": INT32, "int64": INT64, "uint16": UINT16}
 _EVERY = 1 << 15  # more than any version
 
@@ -65,6 +77,22 @@ def decode_value(topic: str, key: bytes, value: bytes) -> Decoded:
     return _decoded(value, _schemas(topic)["value"], record_type)
 
 
+def decode_metadata(value: bytes) -> tuple[int | None, Decoded]:
+    """The type of a record of the metadata log, and what its value says."""
+    message = MessageFields(value, "it")
+    try:
+        frame, record_type, version = (message.uvarint() for _ in range(3))
+    except (MalformedRecordError, MalformedVarintError):
+        return None, Decoded(None, -1, None, "is too short for a type and a version")
+    if frame != FRAME_VERSION:
+        return None, Decoded(None, -1, None, f"frame of version {frame} is not known")
+    schema = _schemas(METADATA_TOPIC)["value"].get(record_type)
+    if schema is None:
+        problem = f"type {record_type} is not known"
+        return record_type, Decoded(None, version, None, problem)
+    return record_type, _message(message, schema, version)
+
+
 def _decoded(data: bytes, schemas: Mapping[int, _Schema], record_type: int | None) -> Decoded:
     """record_type: of a value; None: data is a key, which begins with it."""
     if len(data) < INT16.size:
@@ -75,13 +103,18 @@ def _decoded(data: bytes, schemas: Mapping[int, _Schema], record_type: int | Non
     if schema is None:
         what = "the type of its record" if record_type is not None else f"type {version}"
         return Decoded(None, version, None, f"{what} is not known")
-    of_version = 0 if record_type is None else version
-    if not 0 <= of_version <= schema.newest:
+    if record_type is None:
+        return _message(message, schema, 0)._replace(version=version)
+    return _message(message, schema, version)
+
+
+def _message(message: MessageFields, schema: "_Schema", version: int) -> Decoded:
+    if not 0 <= version <= schema.newest:
         problem = f"version {version} is not known: versions up to {schema.newest} are"
         return Decoded(schema.name, version, None, problem)
-    is_flexible = of_version >= schema.flexible_from
+    is_flexible = version >= schema.flexible_from
     try:
-        fields = _read(message, schema.fields, _Version(of_version, is_flexible))
+        fields = _read(message, schema.fields, _Version(version, is_flexible))
         message.require_end()
     except (MalformedRecordError, MalformedVarintError) as error:
         return Decoded(schema.name, version, None, f"does not parse: {error}")
@@ -150,19 +183,28 @@ def _length(message: MessageFields, layout: Any, version: _Version) -> int:
     return message.uvarint() - 1 if version.is_flexible else message.number(layout)
 
 
+def _bool(message: MessageFields, *_: object) -> Any:
+    return message.number(INT8) != 0
+
+
+def _float(message: MessageFields, *_: object) -> Any:
+    return message.number(_FLOAT64)
+
+
 _READERS: dict[str, Callable[[MessageFields, _Field, _Version, bool], Any]] = {
     "struct": _struct,
     "string": _text,
     "bytes": _bytes,
     "uuid": _uuid,
+    "bool": _bool,
+    "float64": _float,
 }
 
 
 @cache
 def _schemas(topic: str) -> dict[str, dict[int, _Schema]]:
     """Of keys and values, by type of record."""
-    text = GROUP_COORDINATOR if topic == CONSUMER_OFFSETS else TRANSACTION_COORDINATOR
-    lines = text.strip().splitlines()
+    lines = _TEXTS[topic].strip().splitlines()
     found: dict[str, dict[int, _Schema]] = {"key": {}, "value": {}}
     while lines:
         kind, record_type, name, newest, *flexible = lines.pop(0).split()

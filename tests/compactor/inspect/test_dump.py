@@ -1,6 +1,7 @@
 """Dumps of every kind of file, against files that Kafka wrote and bytes laid out by hand."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.storage.kafka_batches import (
     two_records,
 )
 from tests.storage.legacy_vectors import V0_LZ4, V1
+from tests.storage.log.test_cluster_metadata import batches, snapshot
 
 BASE = "00000000000000000004"
 
@@ -235,6 +237,52 @@ def test_messages_of_format_v0_and_v1_and_what_wrappers_hold(tmp_path: Path) -> 
         (1, None, "key2"),
         (5, 283843, "key1"),
     ]
+
+
+def test_snapshots_and_records_of_the_metadata_log_are_shown_as_what_they_say(
+    tmp_path: Path,
+) -> None:
+    """The records are Kafka's own: `tests/golden/metadata_records.jsonl`."""
+    golden = Path(__file__).parents[2] / "golden" / "metadata_records.jsonl"
+    lines = [json.loads(line) for line in golden.read_text(encoding="utf-8").splitlines()]
+    values = [bytes.fromhex(line["hex"]) for line in lines if line["name"] != "ClientQuotaRecord"]
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    snapshot(directory, 9, *values, time_ms=1234)
+    (made,) = directory.iterdir()
+    shutil.copy(made, tmp_path / "bootstrap.checkpoint")
+    log = directory / "00000000000000000000.log"
+    log.write_bytes(batches(0, *values, b"\1\x63\0"))
+    for path in (made, tmp_path / "bootstrap.checkpoint", log):
+        found = [row for row in rows(path) if row["kind"] == "record"]
+        told = [row["value"] for row in found if "control_type" not in row]
+        names = [line["name"] for line in lines if line["name"] != "ClientQuotaRecord"]
+        assert [value["name"] for value in told if value["name"]] == names
+        assert {"name": "name-ä1", "topicId": "AAAAAAAAAAIAAAAAAAAAAw"} in [
+            value.get("data") for value in told
+        ]
+    header, *_, footer = [row for row in rows(made) if row["kind"] == "record"]
+    assert header["control_type"] == "SNAPSHOT_HEADER"
+    assert header["last_contained_log_timestamp"] == 1234
+    assert footer["control_type"] == "SNAPSHOT_FOOTER"
+    assert list(rows(log))[-1]["value"]["problem"] == "type 99 is not known"
+
+
+def test_the_state_of_the_quorum(tmp_path: Path) -> None:
+    path = tmp_path / "quorum-state"
+    path.write_text('{"leaderId":1,"leaderEpoch":4,"votedId":-1,"data_version":1}')
+    assert list(rows(path)) == [
+        {
+            "kind": "quorum_state",
+            "leaderId": 1,
+            "leaderEpoch": 4,
+            "votedId": None,
+            "data_version": 1,
+        }
+    ]
+    path.write_text("[1]")
+    with pytest.raises(CorruptFileError, match="is no JSON object"):
+        list(rows(path))
 
 
 def test_only_some_offsets_and_no_more_than_so_many(tmp_path: Path) -> None:

@@ -14,11 +14,18 @@ from storage.formats.coordinator_records import (
     CONSUMER_OFFSETS,
     TRANSACTION_STATE,
     decode_key,
+    decode_metadata,
     decode_value,
 )
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "coordinator_records.jsonl"
 LINES = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+
+
+METADATA_LINES = [
+    json.loads(line)
+    for line in GOLDEN.with_name("metadata_records.jsonl").read_text(encoding="utf-8").splitlines()
+]
 
 
 def topic_of(line: Any) -> str:
@@ -49,6 +56,24 @@ def test_every_type_and_version_says_what_kafka_says(line: Any) -> None:
     assert found.problem is None
     assert found.name == name.removesuffix("Key").removesuffix("Value")
     assert in_json(found.fields) == line["json"]
+
+
+@pytest.mark.parametrize("line", METADATA_LINES, ids=lambda x: f"{x['name']} {x['version']}")
+def test_every_record_of_the_metadata_log_says_what_kafka_says(line: Any) -> None:
+    raw = bytes.fromhex(line["hex"])
+    record_type, found = decode_metadata(raw)
+    assert (record_type, found.version, found.problem) == (line["type"], line["version"], None)
+    assert found.name == line["name"]
+    assert in_json(found.fields) == line["json"]
+    for data in (*(raw[:end] for end in range(len(raw))), raw + b"\0"):
+        assert decode_metadata(data)[1].problem is not None
+
+
+def test_metadata_records_of_later_versions_are_told_and_no_error() -> None:
+    assert decode_metadata(b"\x02\x02\x00")[1].problem == "frame of version 2 is not known"
+    assert decode_metadata(b"\x01\x63\x00")[1].problem == "type 99 is not known"
+    problem = decode_metadata(b"\x01\x02\x01")[1].problem
+    assert problem == "version 1 is not known: versions up to 0 are"
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda x: f"{x['name']} {x['version']} {x['made']}")
