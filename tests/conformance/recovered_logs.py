@@ -15,9 +15,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from compactor.config import load_config
+from compactor.config import kafka_choice, load_config
 from compactor.host.output import print_line
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, parse_partition_dir
@@ -26,7 +27,7 @@ from storage.formats.batch_header import LOG_OVERHEAD_BYTES
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.record_batch import FRAMING
 from tests.golden import corpora
-from tests.oracle import kafka
+from tests.oracle import kafka, versions
 
 PREALLOCATED_BYTES = {INDEX: 10_485_760, TIME_INDEX: 10_485_756}
 # Kafka cuts the log off, or splits a segment, where we leave it to a person
@@ -140,7 +141,9 @@ def check(seed: int, root: Path) -> Iterator[str]:
         "recover-all", root / "kafkas", fleet.topic_configs, "--now", str(fleet.now_ms)
     )
     results = json.loads(said)["results"]
-    rules = LoadRules(load_config(None, str(fleet.topic_configs), {}), fleet.now_ms)
+    config = load_config(None, str(fleet.topic_configs), {})
+    config = replace(config, kafka=kafka_choice(versions.chosen().name, "the oracle's"))
+    rules = LoadRules(config, fleet.now_ms)
     logs = {log.name: log for log in recover_log_dir(str(ours), rules).logs}
     for name, result in sorted(results.items()):
         for problem in _problems(logs.get(name), result, kafkas / name, ours / name):
