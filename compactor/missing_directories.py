@@ -5,14 +5,14 @@ its replica in this very log directory, shows that: a copy of some topics looks 
 Without one, what the checkpoints name and nobody places is for people to judge.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from compactor.cluster_settings import ClusterSettings, directory_id_of
 from compactor.directories_beside import settings_of_broker
 from compactor.errors import ConfigError
 from compactor.host.printable import counted, first_few
-from compactor.missing_logs import RecordedEnd, recorded_ends
+from compactor.missing_logs import NOT_ASKED, RecordedEnds, recorded_ends
 from storage.errors import CorruptFileError
 from storage.file_names import is_special_dir, parse_future_dir, parse_partition_dir
 from storage.files.files import Files
@@ -25,7 +25,7 @@ class LogDirEntries(NamedTuple):
 
     path: str
     here: frozenset[TopicPartition]  # also those that are moved here, deleted or stray
-    ends: Mapping[TopicPartition, RecordedEnd]
+    ends: RecordedEnds = NOT_ASKED
 
 
 class MissingLog(NamedTuple):
@@ -57,7 +57,7 @@ class Gone(NamedTuple):
         )
 
 
-def entries_of(listing: LogDirListing, ends: Mapping[TopicPartition, RecordedEnd]) -> LogDirEntries:
+def entries_of(listing: LogDirListing, ends: RecordedEnds) -> LogDirEntries:
     """Those of a log directory that was listed."""
     here = {(log.topic, log.partition) for log in listing.partitions}
     here |= set(_named(name for name, _ in listing.ignored))
@@ -72,7 +72,7 @@ def missing_directories(
         return
     here = frozenset().union(*(log_dir.here for log_dir in log_dirs))
     for log_dir in log_dirs:
-        absent = {key: end for key, end in log_dir.ends.items() if key not in here}
+        absent = {key: end for key, end in log_dir.ends.by_log.items() if key not in here}
         directory_id = directory_id_of(log_dir.path, files) if absent else None
         for (topic, partition), end in absent.items():
             if directory_id is None or not cluster.is_placed(topic, partition, directory_id):
@@ -86,16 +86,21 @@ def missing_directories(
 
 
 def gone_from(
-    log_dir: str, others: Iterable[str], files: Files, cluster: ClusterSettings | None = None
+    log_dir: str,
+    others: Iterable[str],
+    files: Files,
+    cluster: ClusterSettings | None = None,
+    ends: RecordedEnds | None = None,
 ) -> Gone:
     """Look for logs without a directory in one log directory.
 
     others: log directories that may be of the same broker. cluster: what is known of it; None: its
-    metadata log is looked for in all of these directories and in those beside them.
+    metadata log is looked for in all of these directories and in those beside them. ends: of the
+    directory, where they were read already.
     """
-    ends = recorded_ends(log_dir, files)
+    ends = recorded_ends(log_dir, files) if ends is None else ends
     own = LogDirEntries(log_dir, _here(log_dir, files), ends)
-    if not ends.keys() - own.here:
+    if not ends.by_log.keys() - own.here:
         return Gone()
     try:
         settings, beside = settings_of_broker([log_dir, *others], files)
@@ -103,11 +108,11 @@ def gone_from(
         settings, beside = None, ()
     if cluster is not None and cluster.metadata is not None:
         settings = cluster
-    known = [own, *(LogDirEntries(path, _here(path, files), {}) for path in beside)]
+    known = [own, *(LogDirEntries(path, _here(path, files)) for path in beside)]
     if settings is not None and settings.metadata is not None and not settings.is_contradicted:
         return Gone(tuple(missing_directories(known, settings, files)))
     here = frozenset().union(*(each.here for each in known))
-    return Gone(unplaced=tuple(sorted(ends.keys() - here)))
+    return Gone(unplaced=tuple(sorted(ends.by_log.keys() - here)))
 
 
 def _here(log_dir: str, files: Files) -> frozenset[TopicPartition]:

@@ -7,12 +7,12 @@ spec C-4.3, C-23.1, C-23.2, F-12.8, F-13.
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.high_watermarks import has_high_watermarks
-from compactor.missing_logs import RecordedEnd, ends_where_needed
+from compactor.missing_logs import NOT_ASKED, RecordedEnds, ends_where_needed, recorded_ends
 from compactor.reason_codes import reason_code_of_os
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TIME_INDEX, file_name, parse_future_dir, parse_partition_dir
@@ -36,7 +36,7 @@ class LogDirSurvey:
     high_watermarks: Mapping[TopicPartition, int] | None  # None: there is no such file
     problem: str | None = None  # a checkpoint that cannot be read: no log here can be judged
     # how far logs reached, by checkpoints; none where each of them has its segments
-    recorded_ends: Mapping[TopicPartition, RecordedEnd] = field(default_factory=dict)
+    recorded_ends: RecordedEnds = NOT_ASKED
 
     @property
     def path(self) -> str:
@@ -93,27 +93,27 @@ def survey_log_dir(
         listing = list_log_dir(path, files, with_files, is_own)
     except OSError as error:
         raise RefusedError(f"{path}: {error.strerror}", reason_code_of_os(error)) from error
+    known: dict[str, Mapping[TopicPartition, int]] = {}
     try:
         # before it is read: if it goes meanwhile, nothing counts as replicated
         is_known = has_high_watermarks(path, files)
-        known = {
-            name: checkpoint.read(os.path.join(path, name), files)
-            for name in (checkpoint.CLEANER_OFFSET, checkpoint.LOG_START, checkpoint.REPLICATION)
-        }
-        return LogDirSurvey(
-            listing=listing,
-            cleaner_offsets=known[checkpoint.CLEANER_OFFSET],
-            log_start_offsets=known[checkpoint.LOG_START],
-            high_watermarks=known[checkpoint.REPLICATION] if is_known else None,
-            recorded_ends=ends_where_needed(listing, known, files),
-        )
+        for name in (checkpoint.CLEANER_OFFSET, checkpoint.LOG_START, checkpoint.REPLICATION):
+            known[name] = checkpoint.read(os.path.join(path, name), files)
     except CorruptFileError as error:
-        return _unread(listing, str(error))
+        return _unread(listing, str(error), recorded_ends(path, files, known))
     except OSError as error:
-        return _unread(listing, f"{error.filename}: {error.strerror}")
+        problem = f"{error.filename}: {error.strerror}"
+        return _unread(listing, problem, recorded_ends(path, files, known))
+    return LogDirSurvey(
+        listing=listing,
+        cleaner_offsets=known[checkpoint.CLEANER_OFFSET],
+        log_start_offsets=known[checkpoint.LOG_START],
+        high_watermarks=known[checkpoint.REPLICATION] if is_known else None,
+        recorded_ends=ends_where_needed(listing, known, files),
+    )
 
 
-def _unread(listing: LogDirListing, problem: str) -> LogDirSurvey:
+def _unread(listing: LogDirListing, problem: str, ends: RecordedEnds) -> LogDirSurvey:
     """Survey a log directory with a checkpoint that cannot be read."""
     return LogDirSurvey(
         listing=listing,
@@ -121,6 +121,7 @@ def _unread(listing: LogDirListing, problem: str) -> LogDirSurvey:
         log_start_offsets={},
         high_watermarks=None,
         problem=problem,
+        recorded_ends=ends,
     )
 
 

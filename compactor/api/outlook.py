@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 from cleaner_jobs.spark.local_dirs import given_local_dirs
 from compactor.api import places
+from compactor.api.foreseen import Foreseen
 from compactor.api.own_places import require_blocks_elsewhere, require_temporary_elsewhere
 from compactor.api.premises import Premises, plan_of, require_known_log_dirs
 from compactor.api.rules import Rules
 from compactor.api.turns import turns_of
 from compactor.exit_codes import exit_code_of_statuses, reason_code_of_round
 from compactor.host.java import find_java
+from compactor.planning.outcomes import Problems
 from compactor.planning.room import cores_of, places_of, require_room, with_room
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, plan_space
@@ -83,9 +85,11 @@ def _settled(rules: Rules, premises: Premises, problems: Mapping[str, str]) -> P
     files = OverlayFiles(premises.files)
     try:
         log_dirs = [path for each in premises.of_brokers for path in each.broker.log_dirs]
-        recovered = [recover_log_dir(path, files=files) for path in log_dirs]
-        problems = {**problems, **problems_of(recovered)}
-        found = plan_of(premises._replace(files=files), problems, with_files=False)
+        foreseen = Foreseen(premises, problems)
+        why = foreseen.why_set_aside
+        recovered = [recover_log_dir(path, files=files, why_set_aside=why) for path in log_dirs]
+        known: Problems = {**problems, **problems_of(recovered), **foreseen.refusals}
+        found = plan_of(premises._replace(files=files), known, with_files=False)
         found = turns_of(rules, premises).within(found)
         return Planned(found, problems, space_facts(found))
     finally:

@@ -28,6 +28,7 @@ from compactor.host.clock import now_ms
 from compactor.planning.candidate import RoundClock
 from compactor.planning.judging import Judging
 from compactor.planning.merged_plan import merged
+from compactor.planning.outcomes import Problems
 from compactor.planning.round_plan import RoundPlan, plan_as_asked
 from compactor.planning.unmatched import disagreements, require_include, unmatched
 from compactor.survey import topics_in
@@ -194,28 +195,33 @@ def require_known_log_dirs(rules: Rules, premises: Premises) -> None:
 
 
 def plan_of(
-    premises: Premises, problems: Mapping[str, str] | None = None, with_files: bool = True
+    premises: Premises, problems: Problems | None = None, with_files: bool = True
 ) -> RoundPlan:
     """Plan a round, for each broker by itself.
 
     problems: known ones, by path of the log directory or partition directory. with_files: by which
     a run notices another writer; a plan that is only looked at does without.
     """
-    machine_ms = None if premises.is_as_of_given else now_ms()
     plans, are_several = [], len(premises.of_brokers) > 1
     for broker, config in premises.of_brokers:
-        asked = Judging(
-            log_dirs=broker.log_dirs,
-            config=config,
-            clock=RoundClock.of(config, premises.as_of_ms, machine_ms),
-            problems=problems or {},
-            files=premises.files,
-            with_files=with_files,
-        )
+        asked = replace(judging_of(premises, broker, config), with_files=with_files)
+        asked = replace(asked, problems=problems or {})
         plan = replace(plan_as_asked(asked), kafka=(_kafka_of(OfBroker(broker, config)),))
         name = f"{broker.name}: {', '.join(broker.log_dirs)}"
         plans.append(replace(plan, brokers=(name,)) if are_several else plan)
     return merged(plans)
+
+
+def judging_of(premises: Premises, broker: BrokerLogDirs, config: Config) -> Judging:
+    """Give what a plan judges the logs of one broker by; no problem of one is known."""
+    machine_ms = None if premises.is_as_of_given else now_ms()
+    return Judging(
+        log_dirs=broker.log_dirs,
+        config=config,
+        clock=RoundClock.of(config, premises.as_of_ms, machine_ms),
+        problems={},
+        files=premises.files,
+    )
 
 
 def _doubt_of_clock(rules: Rules, premises: Premises) -> str | None:

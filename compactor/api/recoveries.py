@@ -12,7 +12,12 @@ from compactor.errors import ConfigError
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.missing_directories import gone_from
-from compactor.recovery.log_dir_recovery import LoadRules, LogDirRecovery, recover_log_dir
+from compactor.recovery.log_dir_recovery import (
+    LoadRules,
+    LogDirRecovery,
+    WhySetAside,
+    recover_log_dir,
+)
 from compactor.survey import topics_in
 from storage.errors import CorruptFileError
 from storage.formats import clean_shutdown
@@ -60,6 +65,7 @@ def recover_log_dirs(
     progress: ChangeWatch,
     as_broker: bool = True,
     as_kafka: bool = False,
+    why_set_aside: WhySetAside | None = None,
 ) -> list[LogDirRecovery]:
     """Settle what a cleaning left half-done, as each run does first.
 
@@ -75,7 +81,7 @@ def recover_log_dirs(
             progress.stage(RECOVERY_STAGE, 0)
         advance = progress.advance if takes_long else None
         try:
-            recovered.append(recover_log_dir(log_dir, rules, advance, files))
+            recovered.append(recover_log_dir(log_dir, rules, advance, files, why_set_aside))
         except (CorruptFileError, ConfigError):
             raise  # before anything was changed
         except BaseException:

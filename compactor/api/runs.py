@@ -1,7 +1,7 @@
 """`run`: under the locks recover, plan and run one round."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -24,6 +24,7 @@ from compactor.api.copies import (
     finished,
     obstacles_to_copies,
 )
+from compactor.api.foreseen import Foreseen
 from compactor.api.outlook import obstacles_before
 from compactor.api.output_dirs import output_dirs, require_linkable
 from compactor.api.own_places import require_blocks_elsewhere, require_temporary_elsewhere
@@ -50,6 +51,7 @@ from compactor.originals.kept_run import discard_expired
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
 from compactor.planning.expected import how_true
 from compactor.planning.inventory import with_sections
+from compactor.planning.outcomes import Problems
 from compactor.planning.reviewed import only_reviewed, require_as_reviewed
 from compactor.planning.room import require_room, space_of, with_room
 from compactor.planning.round_plan import RoundPlan
@@ -58,6 +60,7 @@ from compactor.planning.space import SpacePlan, leaving_out
 from compactor.planning.uncleaned import stop_if_corrupt
 from compactor.preconditions import obstacles_to
 from compactor.reason_codes import ReasonCode
+from compactor.recovery.log_dir_recovery import LogDirRecovery
 from compactor.recovery.recovery_account import problems_of, with_recovery_noted
 from compactor.remembered_logs import RememberedLogs
 from compactor.round_report import CleaningReport
@@ -194,13 +197,16 @@ def _places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
 
 def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -> CleaningReport:
     options, own, premises, saved, _ = asked
-    recovered = (
-        []
-        if options.dry_run
-        else recover_log_dirs(own.log_dirs, premises, progress, as_broker=options.recover_first)
-    )
+    # nothing of a log that is set aside is settled
+    known = RememberedLogs(own.log_dirs, options.retry, premises.files).problems
+    foreseen = Foreseen(premises, known)
+    recovered = [] if options.dry_run else _recovered(asked, foreseen, progress)
     remembered = RememberedLogs(own.log_dirs, options.retry, premises.files)
-    problems = remembered.problems | problems_of(recovered)
+    problems: Problems = {
+        **remembered.problems,
+        **problems_of(recovered),
+        **foreseen.refusals,
+    }
     if not options.dry_run:
         _discard_expired(asked, progress)
     plan_anew = partial(_plan_with_room, asked, problems)
@@ -222,6 +228,17 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
         report = replace(report, notices=(*report.notices, how_true(saved.expected, report)))
     start_problems = () if own.copies else _at_start(asked)
     return replace(_remembering(report, asked, remembered), start_problems=start_problems)
+
+
+def _recovered(asked: _Asked, foreseen: Foreseen, progress: ChangeWatch) -> list[LogDirRecovery]:
+    options, own, premises = asked[:3]
+    return recover_log_dirs(
+        own.log_dirs,
+        premises,
+        progress,
+        as_broker=options.recover_first,
+        why_set_aside=foreseen.why_set_aside,
+    )
 
 
 def _remembering(
@@ -344,12 +361,12 @@ def _keeper(asked: _Asked, run_id: str, plan: RoundPlan) -> Iterator[OriginalsKe
         yield keeper
 
 
-def _plan_with_room(asked: _Asked, problems: Mapping[str, str]) -> RoundPlan:
+def _plan_with_room(asked: _Asked, problems: Problems) -> RoundPlan:
     """What a turn of a run takes on."""
     return _with_room(asked, _whole_plan(asked, problems))
 
 
-def _whole_plan(asked: _Asked, problems: Mapping[str, str]) -> RoundPlan:
+def _whole_plan(asked: _Asked, problems: Problems) -> RoundPlan:
     """What a run would take on if it had all the room and time."""
     options, _, premises, saved, _ = asked
     found = plan_of(premises, problems)

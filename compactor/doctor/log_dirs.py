@@ -14,7 +14,7 @@ from compactor.host.shell_commands import compactor
 from compactor.host.users import user_name
 from compactor.log_dir_lock import LOCK_FILE
 from compactor.missing_directories import gone_from
-from compactor.missing_logs import START_NO_BROKER, recorded_ends, why_missing
+from compactor.missing_logs import START_NO_BROKER, recorded_ends
 from compactor.planning.remedy_commands import typed_by
 from compactor.preconditions import Obstacle
 from compactor.reason_codes import ReasonCode
@@ -123,14 +123,13 @@ def _identity(log_dir: str, listing: LogDirListing) -> Check:
 
 def _missing_logs(listing: LogDirListing, others: Sequence[str]) -> list[Check]:
     """A check only where something is wrong, or may be: it stands first then."""
-    gone = gone_from(listing.path, others, LOCAL)
+    ends = recorded_ends(listing.path)
+    gone = gone_from(listing.path, others, LOCAL, ends=ends)
     missing = [f"{printable(log.topic)}-{log.partition}: {log.problem}" for log in gone.logs]
-    is_any_empty = not all(log.segments for log in listing.partitions)
-    ends = recorded_ends(listing.path) if is_any_empty else {}
     missing += [
-        f"{printable(log.name)}: {problem}"
+        f"{printable(log.name)}: {found.text}"
         for log in listing.partitions
-        if (problem := why_missing(log, ends)) is not None
+        if (found := ends.why_missing(log)) is not None
     ]
     if not missing:
         return [warn(RECORDS, notice, _WHICH_METADATA) for notice in gone.notices]

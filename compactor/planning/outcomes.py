@@ -1,5 +1,6 @@
 """What became of one partition when a round was planned: taken or not, and how it was judged."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -79,6 +80,10 @@ class Refusal(NamedTuple):
     def status(self) -> LogStatus:
         is_set_aside = self.standing is Standing.SET_ASIDE
         return LogStatus.SET_ASIDE if is_set_aside else LogStatus.PASSED_OVER
+
+
+# by path of the partition directory: why a log is unfit, in words, or as a plan has refused it
+Problems = Mapping[str, str | Refusal]
 
 
 class PartitionOutcome(NamedTuple):

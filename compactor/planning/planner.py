@@ -1,10 +1,9 @@
 """Judges one partition after the other: taken on, or why not. Source: spec C-3 to C-5."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from compactor import survey as log_dir_survey
 from compactor.config import Config
-from compactor.missing_logs import why_missing
 from compactor.planning.candidate import (
     Prepared,
     RoundClock,
@@ -15,7 +14,7 @@ from compactor.planning.candidate import (
 )
 from compactor.planning.changeable import why_not_changeable
 from compactor.planning.clock_check import why_clock_is_behind
-from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
+from compactor.planning.outcomes import PartitionOutcome, Problems, Refusal, StrayEntries
 from compactor.planning.reasons import why_not_compacted, why_not_eligible
 from compactor.planning.selection import Bound, BoundName
 from compactor.reason_codes import ReasonCode
@@ -39,7 +38,7 @@ class Planner:
         config: Config,
         clock: RoundClock,
         surveys: Sequence[LogDirSurvey],
-        problems: Mapping[str, str],
+        problems: Problems,
     ) -> None:
         self._config, self._clock, self._problems = config, clock, problems
         self._cluster = config.cluster
@@ -109,7 +108,7 @@ class Planner:
 
     def _doubt(self, partition: PartitionListing, survey: LogDirSurvey) -> Reason | None:
         """Say what sets a log aside whatever its policy is; of another topic's log, only that."""
-        missing = why_missing(partition, survey.recorded_ends)
+        missing = survey.recorded_ends.why_missing(partition)
         disagreement = self._config.policy_disagreement(partition.topic)
         if missing is None and disagreement is None:
             return None
@@ -117,7 +116,7 @@ class Planner:
         if another is not None and another.code is ReasonCode.TOPIC_ID_MISMATCH:
             return another
         if missing is not None:
-            return Reason(ReasonCode.LOG_MISSING, missing)
+            return missing
         assert disagreement is not None
         return another or Reason(ReasonCode.SETTINGS_DISAGREE, disagreement)
 
@@ -126,10 +125,13 @@ class Planner:
         for kind, text in (
             (ReasonCode.LOG_DIR_DAMAGED, survey.problem),
             (ReasonCode.IN_TWO_LOG_DIRS, self._conflicts.get(key)),
-            (ReasonCode.SET_ASIDE, self._problems.get(partition.path)),
         ):
             if text:
                 return Refusal(Reason(kind, text))
+        known = self._problems.get(partition.path)
+        if known is not None:
+            set_aside = ReasonCode.SET_ASIDE
+            return Refusal(Reason(set_aside, known)) if isinstance(known, str) else known
         found = defect(partition)
         if found is not None:
             return Refusal(found)

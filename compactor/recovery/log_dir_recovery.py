@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.config import Config
 from compactor.missing_directories import Gone
-from compactor.missing_logs import RecordedEnd, recorded_ends, why_missing_by_names
+from compactor.missing_logs import RecordedEnds, recorded_ends
 from compactor.reason_codes import ReasonCode, reason_code_of, reason_code_of_os
-from compactor.recovery.settling import TEMPORARY, Settlement, settlement
+from compactor.recovery.settlement_checks import decided_settlement, require_no_use
+from compactor.recovery.settling import TEMPORARY, Settlement
+from compactor.round_report import Reason
 from compactor.set_aside_memory import SET_ASIDE
 from storage.errors import CorruptFileError, LogCompactionError
-from storage.file_names import DELETED, INDEX, LOG, SWAP, file_name, offset_of
-from storage.files.files import Files, size_of
+from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.files.overlay import OverlayFiles
 from storage.formats import checkpoint, clean_shutdown
@@ -38,10 +39,9 @@ from storage.log.log_dir import (
     list_partition,
     log_end_offset,
     partition_of,
-    segment_end_offset,
     why_unloadable,
 )
-from storage.log.swap_settlement import carry_out, complete_swaps
+from storage.log.swap_settlement import carry_out
 
 if TYPE_CHECKING:
     from compactor.recovery.logs_to_recover import LogsToRecover
@@ -82,6 +82,8 @@ class LogRecovery:
 
 # looks at a log, by way of these files, and notes a problem
 Check = Callable[[Files, LogRecovery], LogRecovery]
+# likewise, of a topic and a partition: why whoever goes on from here would leave the log alone
+WhySetAside = Callable[[Files, str, str, int], Reason | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +126,15 @@ def recover_log_dir(
     rules: LoadRules | None = None,
     advance: Callable[[int], object] | None = None,
     files: Files = LOCAL,
+    why_set_aside: WhySetAside | None = None,
 ) -> LogDirRecovery:
     """Settle every partition of a log directory. The caller holds the lock of the directory.
 
     rules: without them nothing else is done. With LoadRules.as_kafka each log is loaded and closed,
     as by a broker that starts and stops, and then what dead runs have left goes. The mark of a
     clean shutdown is away meanwhile, and for good where one of them cannot be loaded.
+    why_set_aside: is asked of each log that would change, as it would be then: one that is to be
+    set aside stays as it is, byte for byte.
     advance: is called with how many partitions are done. What is wrong with one log is its
     `problem`, and the others go on. OSError if the directory itself cannot be listed;
     CorruptFileError and ConfigError, before anything is changed, if a checkpoint that is needed or
@@ -139,6 +144,7 @@ def recover_log_dir(
     partitions = sorted(key for name in directories if (key := partition_of(name)) is not None)
     is_clean = clean_shutdown.CLEAN_SHUTDOWN in others
     own = _own_rules(path, rules, is_clean, {topic for topic, _ in partitions}, files)
+    own = own.unless(why_set_aside, files)
     removed = [name for name in (f"{c}{TEMPORARY}" for c in _REPLACED_FILES) if name in others]
     for name in removed:
         files.remove(os.path.join(path, name))
@@ -147,7 +153,7 @@ def recover_log_dir(
     settled = []
     for key in partitions:
         log = LogRecovery(log_dir=path, topic=key[0], partition=key[1])
-        missing = _without_records(files, log, ends.get(key))
+        missing = _without_records(files, log, ends)
         settled.append(missing or _settle(files, log, None if as_kafka else own.check))
     threads = ThreadPoolExecutor(LOAD_THREADS)
     logs, is_half_done = [], False
@@ -188,6 +194,16 @@ class _OwnRules(NamedTuple):
 
     check: Check  # before it is settled
     load: Callable[[LogRecovery], LogRecovery]  # once it is settled
+    logs: "LogsToRecover | None" = None  # where it is recovered without a loss
+
+    def unless(self, why: WhySetAside | None, files: Files) -> "_OwnRules":
+        """Do nothing to a log that is to be set aside."""
+        if why is None:
+            return self
+        load, logs = self.load, self.logs
+        if logs is not None:
+            load = lambda log: log if log.problem else _load(files, log, logs, why)  # noqa: E731
+        return self._replace(check=_both(self.check, why), load=load)
 
 
 def _own_rules(
@@ -211,21 +227,32 @@ def _own_rules(
         )
     return _OwnRules(
         lambda seen, log: _check_recoverable(seen, log, logs),
-        lambda log: log if log.problem else _load(log, logs),
+        lambda log: log if log.problem else _load(files, log, logs),
+        logs,
     )
 
 
-def _without_records(files: Files, log: LogRecovery, end: RecordedEnd | None) -> LogRecovery | None:
-    """A log whose records are gone: its other files stay as they are. None for any other log."""
-    if end is None:
+def _without_records(files: Files, log: LogRecovery, ends: RecordedEnds) -> LogRecovery | None:
+    """A log whose records are gone, or may be: its other files stay as they are. Or None."""
+    key = log.topic, log.partition
+    if key not in ends.by_log and ends.unread is None:
         return None
     try:
-        problem = why_missing_by_names(files.list_names(log.path)[1], end)
+        found = ends.why_missing_by_names(key, files.list_names(log.path)[1])
     except OSError:
         return None  # which settling reports
-    if problem is None:
-        return None
-    return replace(log, problem=problem, reason_code=ReasonCode.LOG_MISSING)
+    return None if found is None else replace(log, problem=found.text, reason_code=found.code)
+
+
+def _both(check: Check, why_set_aside: WhySetAside) -> Check:
+    def checked(seen: Files, log: LogRecovery) -> LogRecovery:
+        log = check(seen, log)
+        if log.problem is not None:
+            return log
+        found = why_set_aside(seen, log.log_dir, log.topic, log.partition)
+        return log if found is None else replace(log, problem=found.text, reason_code=found.code)
+
+    return checked
 
 
 def _check_nothing(_: Files, log: LogRecovery) -> LogRecovery:
@@ -269,9 +296,18 @@ def _load_as_kafka(log: LogRecovery, logs: "LogsToRecover", is_clean: bool) -> L
     )
 
 
-def _load(log: LogRecovery, logs: "LogsToRecover") -> LogRecovery:
+def _load(
+    files: Files, log: LogRecovery, logs: "LogsToRecover", why: WhySetAside | None = None
+) -> LogRecovery:
     try:
-        done = logs.recover(log.topic, log.partition)
+        found = logs.recovered(log.topic, log.partition, files)
+        if found is None:
+            return log
+        if why is not None:
+            log = _foreseen(files, log, lambda seen: logs.put_in_place(found, seen), why)
+            if log.problem is not None:
+                return log
+        done = logs.put_in_place(found)
     except (CorruptFileError, LogChangedError, OSError) as error:
         return _set_aside(log, error)
     return replace(
@@ -282,9 +318,25 @@ def _load(log: LogRecovery, logs: "LogsToRecover") -> LogRecovery:
     )
 
 
-def _check_recoverable(files: Files, log: LogRecovery, logs: "LogsToRecover") -> LogRecovery:
+def _foreseen(
+    files: Files, log: LogRecovery, change: Callable[[Files], object], why: WhySetAside
+) -> LogRecovery:
+    """The log, and why it is to be set aside once it has changed; it is asked only if it does."""
+    seen = OverlayFiles(files)
     try:
-        logs.judge(log.topic, log.partition, files)
+        change(seen)
+        is_changed = any(True for _ in seen.changes(log.path))
+        return _both(_check_nothing, why)(seen, log) if is_changed else log
+    finally:
+        seen.close()
+
+
+def _check_recoverable(files: Files, log: LogRecovery, logs: "LogsToRecover") -> LogRecovery:
+    """files: on which it is recovered, and which is not what is on disk."""
+    try:
+        found = logs.recovered(log.topic, log.partition, files)
+        if found is not None:
+            logs.put_in_place(found, files)
     except (CorruptFileError, LogChangedError, OSError) as error:
         return _set_aside(log, error)
     return log
@@ -321,8 +373,8 @@ def _settle(files: Files, log: LogRecovery, check: Check | None) -> LogRecovery:
         return log
     try:
         names = files.list_names(log.path)[1]
-        _require_no_use(files, log, names)
-        decided = _decide(files, log.path, names)
+        require_no_use(files, log.log_dir, (log.topic, log.partition), names)
+        decided = decided_settlement(files, log.path, names)
         if decided.steps:
             checked = _check_settled(files, log, decided, check)
             if checked.problem is not None:
@@ -343,52 +395,3 @@ def _check_settled(
         return check(seen, log)
     finally:
         seen.close()
-
-
-def _require_no_use(files: Files, log: LogRecovery, names: Collection[str]) -> None:
-    """Raise CorruptFileError if a `.log.deleted` may be the last copy of a missing segment."""
-    deleted = [name.removesuffix(DELETED) for name in names if name.endswith(LOG + DELETED)]
-    if not any(name not in names for name in deleted) or complete_swaps(names):
-        return
-    partition = list_partition(log.path, log.topic, log.partition, files)
-    if not partition.segments:
-        return
-    from compactor.verification import missing_offsets  # with kernels
-
-    end_offset = missing_offsets.END_OF_OFFSETS  # which a torn log does not have
-    first_dirty_offset = missing_offsets.first_dirty_offsets(log.log_dir)(partition, end_offset)
-    if first_dirty_offset is None:
-        return
-    found = missing_offsets.missing_segment(partition, first_dirty_offset)
-    if found is not None:
-        problem = f"{found.problem}; a {LOG}{DELETED} beside it may be what is missing, and stays"
-        raise CorruptFileError(found.path, found.position, problem)
-
-
-def _decide(files: Files, path: str, names: Collection[str]) -> Settlement:
-    end_offsets = {base: _end_offset(files, path, base, SWAP) for base in complete_swaps(names)}
-    for base_offset, end_offset in end_offsets.items():
-        if end_offset == base_offset:
-            _require_empty_index(files, path, base_offset)
-    decided = settlement(names, end_offsets)
-    for name in decided.finished:
-        base_offset = offset_of(name) or 0
-        log_name = file_name(base_offset, LOG)
-        if name.endswith(INDEX) and base_offset not in end_offsets and log_name in names:
-            _end_offset(files, path, base_offset, "")  # its log is in place: do they fit?
-    return decided
-
-
-def _end_offset(files: Files, path: str, base_offset: int, log_suffix: str) -> int:
-    """The end of a log by its index in `.swap`; CorruptFileError where one of them is damaged."""
-    log_path = os.path.join(path, file_name(base_offset, LOG) + log_suffix)
-    index_path = os.path.join(path, file_name(base_offset, INDEX) + SWAP)
-    return segment_end_offset(log_path, index_path, base_offset, files)
-
-
-def _require_empty_index(files: Files, path: str, base_offset: int) -> None:
-    """A `.log.swap` that lost its bytes stands beside an index with entries."""
-    index_path = os.path.join(path, file_name(base_offset, INDEX) + SWAP)
-    if files.exists(index_path) and size_of(files, index_path):
-        problem = "has entries, but its .log.swap has no batch"
-        raise CorruptFileError(index_path, 0, problem)

@@ -87,6 +87,11 @@ class RecoveredLog:
     log_start_offset: int
     end_offset: int
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether less of the log is left than there is."""
+        return bool(self.deleted) or any(change.name.endswith(LOG) for change in self.changes)
+
 
 def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
     """Read a log that has segments. CorruptFileError where it is not to be recovered by cutting,

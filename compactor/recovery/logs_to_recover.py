@@ -12,7 +12,7 @@ from dataclasses import replace
 from compactor.config import Config
 from compactor.recovery.as_kafka import LoadedAsKafka, load_as_kafka
 from compactor.recovery.cleaned_to import CleanedTo
-from compactor.recovery.log_recovery import OPEN_FILES, RecoveryFacts, recovered_log
+from compactor.recovery.log_recovery import OPEN_FILES, RecoveredLog, RecoveryFacts, recovered_log
 from compactor.recovery.recovered_files import PutInPlace, put_in_place
 from storage.files.files import Files
 from storage.formats import checkpoint
@@ -38,29 +38,36 @@ class LogsToRecover:
         self._clock = ExpiryClock(now_ms, config.producer_id_expiration_ms)
         self._kafka = config.kafka.version
 
-    def recover(self, topic: str, partition: int) -> PutInPlace:
-        """Recover one log that is settled. CorruptFileError where that would lose what is sound.
+    def recovered(self, topic: str, partition: int, files: Files) -> RecoveredLog | None:
+        """Give what one log that is settled is to be; None: a broker begins it. Nothing is changed.
 
-        LogChangedError where another writer was at work meanwhile. The cleaner's checkpoint is
-        lowered before the log is cut off: no crash leaves it above the log's end.
+        CorruptFileError where something sound would be lost, LogChangedError where another writer
+        was at work meanwhile.
         """
-        log = list_partition(self._path(topic, partition), topic, partition, self._files)
-        if not log.segments:  # a broker begins it
-            return PutInPlace((), (), None)
-        facts = self._facts(topic, partition)
-        found = recovered_log(log, facts)
-        is_lowered = self._lower(topic, partition, found.log_start_offset, found.end_offset)
-        done = put_in_place(found, facts.segment_index_bytes)
-        return done._replace(rebuilt=(*done.rebuilt, *is_lowered))
-
-    def judge(self, topic: str, partition: int, files: Files) -> None:
-        """Raise as `recover` does, by way of these files. Nothing is changed."""
         log = list_partition(self._path(topic, partition), topic, partition, files)
-        if log.segments:
-            recovered_log(log, self._facts(topic, partition))
+        return recovered_log(log, self._facts(topic, partition)) if log.segments else None
+
+    def put_in_place(self, found: RecoveredLog, seen: Files | None = None) -> PutInPlace:
+        """Let a log be so. LogChangedError where another writer was at work meanwhile.
+
+        seen: the files that show it; None: those of the directory. Then the cleaner's checkpoint
+        is lowered before the log is cut off: no crash leaves it above the log's end. Where it
+        cannot be read, CorruptFileError.
+        """
+        log = found.log
+        index_bytes = self._topics[log.topic].segment_index_bytes
+        if found.is_cut:
+            self._cleaned_to.require_known()
+        if seen is not None:
+            return put_in_place(replace(found, log=log._replace(access=seen)), index_bytes)
+        start, end = found.log_start_offset, found.end_offset
+        is_lowered = self._lower(log.topic, log.partition, start, end)
+        done = put_in_place(found, index_bytes)
+        return done._replace(rebuilt=(*done.rebuilt, *is_lowered))
 
     def load_as_kafka(self, topic: str, partition: int, is_clean: bool) -> LoadedAsKafka:
         """Do with a log whatever a broker does that starts and stops. LogError, OSError."""
+        self._cleaned_to.require_known()
         options = self._facts(topic, partition).options(self._files, is_clean)
         few_open = replace(options, max_open_files=OPEN_FILES)
         done = load_as_kafka(self._path(topic, partition), few_open)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import near_path
-from compactor.missing_logs import recorded_ends, why_missing_by_names
+from compactor.missing_logs import recorded_ends
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.file_names import parse_future_dir
@@ -100,13 +100,11 @@ def known_offsets(at: LogAt, files: Files = LOCAL) -> KnownOffsets:
 
 
 def _require_records(at: LogAt, files: Files) -> None:
-    end = recorded_ends(at.log_dir, files).get(at.key)
-    problem = why_missing_by_names(files.list_names(at.path)[1], end)
-    if problem is not None:
-        raise RefusedError(
-            f"{at.path}: {problem}. Bring them back from a backup first. Nothing was changed",
-            ReasonCode.LOG_MISSING,
-        )
+    names = files.list_names(at.path)[1]
+    missing = recorded_ends(at.log_dir, files).why_missing_by_names(at.key, names)
+    if missing is not None:
+        text = f"{missing.text}. Bring them back from a backup first. Nothing was changed"
+        raise RefusedError(f"{at.path}: {text}", missing.code)
 
 
 def require_changeable(at: LogAt, known: KnownOffsets, files: Files = LOCAL) -> PartitionListing:

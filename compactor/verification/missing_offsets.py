@@ -37,6 +37,7 @@ from compactor.verification.verify_batches import Finding, SegmentCheck, Segment
 from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, TXN_INDEX, file_name
+from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, producer_snapshot, txn_index
 from storage.formats.batch_columns import (
@@ -69,15 +70,14 @@ class Gap(NamedTuple):
         return 2 * missing < there
 
 
-def first_dirty_offsets(log_dir: str) -> Callable[[PartitionListing, int], int | None]:
-    """Finds where the dirty range of a log begins; None where a checkpoint is not sound."""
+def first_dirty_offsets(
+    log_dir: str, files: Files = LOCAL
+) -> Callable[[PartitionListing, int], int]:
+    """Give what finds where the dirty range of a log begins. CorruptFileError, OSError."""
     names = checkpoint.CLEANER_OFFSET, checkpoint.LOG_START
-    try:
-        cleaned, starts = (checkpoint.read(os.path.join(log_dir, name), LOCAL) for name in names)
-    except (CorruptFileError, OSError):  # a finding of its own
-        return lambda *_: None
+    cleaned, starts = (checkpoint.read(os.path.join(log_dir, name), files) for name in names)
 
-    def of(partition: PartitionListing, end_offset: int) -> int | None:
+    def of(partition: PartitionListing, end_offset: int) -> int:
         key = partition.topic, partition.partition
         start = max(starts.get(key, 0), partition.segments[0].base_offset)
         entry = cleaned.get(key, start)
@@ -100,24 +100,25 @@ def gap_behind(
 
 
 def check_gaps(
-    directory: str, bases: Sequence[int], gaps: Iterable[Gap], first_dirty_offset: int
+    partition: PartitionListing, gaps: Iterable[Gap], first_dirty_offset: int
 ) -> Iterator[Finding]:
     """What is wrong with gaps between sound segments, which have no others from there on.
 
-    bases: of all segments. OSError where one cannot be read again.
+    OSError where one cannot be read again.
     """
+    bases, files = [segment.base_offset for segment in partition.segments], partition.access
     keys, twice = _Keys(), None
     unread = list(bases[max(bisect_right(bases, first_dirty_offset) - 1, 0) :])
     limits = first_dirty_offset, END_OF_OFFSETS, 0
     for gap in gaps:
         if gap.end_offset <= first_dirty_offset or gap.is_small:
             continue
-        if _may_be_sound(directory, bases, gap):
+        if _may_be_sound(partition, bases, gap):
             continue
         while twice is None and unread and unread[0] < gap.end_offset:
             base_offset = unread.pop(0)
-            path = os.path.join(directory, file_name(base_offset, LOG))
-            SegmentCheck(path, base_offset, limits, keys.take).run()
+            path = os.path.join(partition.path, file_name(base_offset, LOG))
+            SegmentCheck(path, base_offset, limits, keys.take, files).run()
             twice = keys.first_twice()
         if twice is not None:
             missing = offset_range(gap.end_offset, gap.next_base_offset - 1)
@@ -129,28 +130,28 @@ def check_gaps(
             yield Finding(gap.path, gap.end_position, problem)
 
 
-def _may_be_sound(directory: str, bases: Sequence[int], gap: Gap) -> bool:
+def _may_be_sound(partition: PartitionListing, bases: Sequence[int], gap: Gap) -> bool:
     if gap.next_base_offset - gap.end_offset >= SPLIT_OFFSETS:
         return True
-    if _last_of_producers(directory, gap.next_base_offset) == gap.end_offset - 1:
+    if _last_of_producers(partition, gap.next_base_offset) == gap.end_offset - 1:
         return True
     behind = bases[bisect_left(bases, gap.next_base_offset) :]
-    indexes = (os.path.join(directory, file_name(base, TXN_INDEX)) for base in behind)
+    indexes = (os.path.join(partition.path, file_name(base, TXN_INDEX)) for base in behind)
     try:
         return any(
             aborted.first_offset < gap.next_base_offset <= aborted.last_offset
             for path in indexes
-            for aborted in txn_index.read(path, LOCAL)
+            for aborted in txn_index.read(path, partition.access)
         )
     except CorruptFileError:  # a finding of its own: what it hides may have been aborted
         return True
 
 
-def _last_of_producers(directory: str, offset: int) -> int | None:
+def _last_of_producers(partition: PartitionListing, offset: int) -> int | None:
     """The last offset of what idempotent producers had written below an offset, if it is known."""
-    path = os.path.join(directory, file_name(offset, SNAPSHOT))
+    path = os.path.join(partition.path, file_name(offset, SNAPSHOT))
     try:
-        entries = producer_snapshot.read(path, LOCAL)
+        entries = producer_snapshot.read(path, partition.access)
     except (CorruptFileError, FileNotFoundError):  # a finding of its own, or a broker makes it
         return None
     return max(
@@ -161,28 +162,28 @@ def _last_of_producers(directory: str, offset: int) -> int | None:
 def missing_segment(partition: PartitionListing, first_dirty_offset: int) -> Finding | None:
     """Say what a round finds of a log, as verify does: None if no missing segment is proven.
 
-    Reads the end of each dirty segment, and more only where one ends far before the next. What
-    cannot be read, or is damaged, is for those to report who need it: it proves nothing here.
+    Reads the end of each dirty segment, and more only where one ends far before the next. Raise
+    CorruptFileError or OSError where what is damaged, or cannot be read, may hide that one is.
     """
-    if partition.access is not LOCAL:
+    if not _may_miss_one(partition, first_dirty_offset):
         return None
-    try:
-        if not _may_miss_one(partition, first_dirty_offset):
+    bases = [segment.base_offset for segment in partition.segments]
+    gaps, files, hiding = [], partition.access, None
+    for segment, next_base in zip(partition.segments, [*bases[1:], None], strict=True):
+        if next_base is not None and next_base <= first_dirty_offset:
+            continue
+        findings, columns = check_segment(partition.path, segment, next_base, files)
+        if columns.last_missing_offset >= first_dirty_offset:
             return None
-        bases = [segment.base_offset for segment in partition.segments]
-        gaps = []
-        for segment, next_base in zip(partition.segments, [*bases[1:], None], strict=True):
-            if next_base is not None and next_base <= first_dirty_offset:
-                continue
-            findings, columns = check_segment(partition.path, segment, next_base)
-            if columns.last_missing_offset >= first_dirty_offset:
-                return None
-            path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
-            gap = None if findings else gap_behind(path, segment, columns, next_base)
-            gaps += [] if gap is None else [gap]
-        return next(check_gaps(partition.path, bases, gaps, first_dirty_offset), None)
-    except (CorruptFileError, OSError):
-        return None
+        path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
+        gap = None if findings else gap_behind(path, segment, columns, next_base)
+        gaps += [] if gap is None else [gap]
+        telling = (TXN_INDEX,) if next_base is None else (LOG, TXN_INDEX)
+        hiding = hiding or next((f for f in findings if f.path.endswith(telling)), None)
+    found = next(check_gaps(partition, gaps, first_dirty_offset), None)
+    if found is None and hiding is not None:
+        raise CorruptFileError(hiding.path, hiding.position, hiding.problem)
+    return found
 
 
 def _may_miss_one(partition: PartitionListing, first_dirty_offset: int) -> bool:
@@ -190,7 +191,9 @@ def _may_miss_one(partition: PartitionListing, first_dirty_offset: int) -> bool:
         if following.base_offset <= first_dirty_offset:
             continue
         stem = os.path.join(partition.path, file_name(segment.base_offset, ""))
-        end_offset = segment_end_offset(stem + LOG, stem + INDEX, segment.base_offset, LOCAL)
+        end_offset = segment_end_offset(
+            stem + LOG, stem + INDEX, segment.base_offset, partition.access
+        )
         gap = Gap(stem, segment.base_offset, 0, end_offset, following.base_offset)
         is_gap = segment.base_offset < end_offset < following.base_offset
         if is_gap and end_offset > first_dirty_offset and not gap.is_small:

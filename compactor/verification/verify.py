@@ -21,7 +21,7 @@ from compactor.host.printable import counted
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
 from compactor.missing_directories import Gone, gone_from
-from compactor.missing_logs import recorded_ends, why_missing
+from compactor.missing_logs import RecordedEnds, recorded_ends
 from compactor.reason_codes import ReasonCode, reason_code_of
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
 from compactor.verification.missing_offsets import (
@@ -133,8 +133,10 @@ def verify(log_dirs: Sequence[str], only: Collection[str], progress: ProgressSin
 def _looked(log_dir: str, log_dirs: Sequence[str], only: Collection[str]) -> _Looked:
     listing = list_log_dir(log_dir)
     partitions = [p for p in listing.partitions if not only or p.name in only]
-    gone = gone_from(log_dir, [path for path in log_dirs if path != log_dir], LOCAL)
-    missing = list(_check_missing(listing, partitions, gone, only))
+    ends = recorded_ends(log_dir)
+    others = [path for path in log_dirs if path != log_dir]
+    gone = gone_from(log_dir, others, LOCAL, ends=ends)
+    missing = list(_check_missing(partitions, gone, ends, only))
     where = f"{log_dir}: " if len(log_dirs) > 1 else ""
     return _Looked(listing, partitions, missing, tuple(f"{where}{text}" for text in gone.notices))
 
@@ -155,7 +157,7 @@ def _verify_log_dir(
     looked: _Looked, only_some: bool, found: Verification, progress: ProgressSink
 ) -> None:
     listing = looked.listing
-    first_dirty_of = first_dirty_offsets(listing.path)
+    first_dirty_of = _first_dirty_offsets(listing.path)
     end_offsets = {}
     for partition in looked.partitions:
         offsets = _verify_partition(partition, found, progress)
@@ -167,6 +169,14 @@ def _verify_log_dir(
     if not only_some:
         found.findings += _check_log_dir(listing)
     found.findings += _check_checkpoints(listing.path, end_offsets, others_too=not only_some)
+
+
+def _first_dirty_offsets(log_dir: str) -> Callable[[PartitionListing, int], int | None]:
+    """Give where the dirty range of a log begins; nothing where a checkpoint is a finding."""
+    try:
+        return first_dirty_offsets(log_dir)
+    except (CorruptFileError, OSError):
+        return lambda *_: None
 
 
 def _check_start(found: Verification, log_dirs: Sequence[str], only: Collection[str]) -> None:
@@ -218,22 +228,20 @@ def _is_kept_away(problem: StartProblem) -> bool:
 
 
 def _check_missing(
-    listing: LogDirListing,
     partitions: Sequence[PartitionListing],
     gone: Gone,
+    ends: RecordedEnds,
     only: Collection[str],
 ) -> Iterator[Finding]:
     for log in gone.logs:
         name = f"{log.topic}-{log.partition}"
         if not only or name in only:
-            path = os.path.join(listing.path, name)
+            path = os.path.join(log.log_dir, name)
             yield Finding(path, 0, log.problem, ReasonCode.LOG_MISSING)
-    is_any_empty = not all(partition.segments for partition in partitions)
-    ends = recorded_ends(listing.path) if is_any_empty else {}
     for partition in partitions:
-        problem = why_missing(partition, ends)
-        if problem is not None:
-            yield Finding(partition.path, 0, problem, ReasonCode.LOG_MISSING)
+        missing = ends.why_missing(partition)
+        if missing is not None:
+            yield Finding(partition.path, 0, missing.text, missing.code)
 
 
 def _verify_partition(
@@ -278,9 +286,8 @@ def _verify_partition(
 def _check_gaps(
     partition: PartitionListing, gaps: list[Gap], first_dirty_offset: int
 ) -> Iterator[Finding]:
-    bases = [segment.base_offset for segment in partition.segments]
     try:
-        yield from check_gaps(partition.path, bases, gaps, first_dirty_offset)
+        yield from check_gaps(partition, gaps, first_dirty_offset)
     except FileNotFoundError:  # deleted meanwhile
         return
     except OSError as error:

@@ -6,6 +6,7 @@ cannot, the rest of the file is not looked at. Rules: log-format F-3.3, F-4.1 to
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -14,7 +15,9 @@ import numpy as np
 from compactor.reason_codes import ReasonCode, reason_code_of_problem
 from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
 from storage.errors import CorruptFileError
+from storage.files.files import Files
 from storage.files.filesystem import look_at, open_file
+from storage.files.local import LOCAL
 from storage.formats import batch_columns
 from storage.formats.batch_columns import (
     ATTRIBUTES,
@@ -60,6 +63,12 @@ _FRAMED = (  # problems of a batch whose length is all right
 
 
 TakeRecords = Callable[[Int64Array, Any], None]  # rows of batches, and the columns of their records
+_ReadInto = Callable[[memoryview, int], int]  # from a position; how many bytes
+
+
+class _OpenLog(NamedTuple):
+    read_into: _ReadInto
+    size_bytes: int
 
 
 class Finding(NamedTuple):
@@ -114,9 +123,10 @@ class SegmentCheck:
         base_offset: int,
         limits: tuple[int, int, int] = (0, 0, 0),
         take: TakeRecords | None = None,
+        files: Files = LOCAL,
     ) -> None:
         """limits: of parse_records. take: is given what it has made of some batches."""
-        self.path = path
+        self.path, self._files = path, files
         self._limits, self._take = limits, take
         self.findings: list[Finding] = []
         self._previous_offset = base_offset - 1  # the last of what was framed
@@ -129,9 +139,8 @@ class SegmentCheck:
         """Check the file from its start to its end. OSError if it cannot be read."""
         framed = [np.empty((0, 3), np.int64)]
         end_position = log_bytes = 0
-        with open(open_file(self.path), "rb", buffering=0) as log:
-            size = look_at(log.fileno(), self.path).size_bytes
-            for rows, chunk, chunk_position in self._frames(log.fileno(), size):
+        with _opened(self.path, self._files) as log:
+            for rows, chunk, chunk_position in self._frames(log.read_into, log.size_bytes):
                 self._check_checksums(rows, chunk, chunk_position)
                 self._check_records(rows, chunk, chunk_position)
                 self._look_for_gaps(rows)
@@ -158,7 +167,7 @@ class SegmentCheck:
         missing = int(np.max(np.concatenate((gaps, holes)), initial=-1))
         self._last_missing = max(self._last_missing, missing)
 
-    def _frames(self, log: int, size: int) -> Iterator[tuple[Int64Array, ByteArray, int]]:
+    def _frames(self, log: _ReadInto, size: int) -> Iterator[tuple[Int64Array, ByteArray, int]]:
         """Yield rows of framed batches, the buffer they are in, and its place in the file."""
         position, wanted = 0, CHUNK_BYTES
         while position < size and len(self.findings) <= MAX_FINDINGS:
@@ -314,13 +323,31 @@ class SegmentCheck:
             )
 
 
-def _read(log: int, position: int, size: int) -> tuple[ByteArray, int]:
+@contextmanager
+def _opened(path: str, files: Files) -> Iterator[_OpenLog]:
+    if files is LOCAL:  # read to where it is looked at, without a copy
+        with open(open_file(path), "rb", buffering=0) as log:
+            number = log.fileno()
+            size_bytes = look_at(number, path).size_bytes
+            yield _OpenLog(lambda view, at: os.preadv(number, [view], at), size_bytes)
+        return
+    with files.open(path) as opened:
+
+        def read_into(view: memoryview, at: int) -> int:
+            data = opened.read(at, len(view))
+            view[: len(data)] = data
+            return len(data)
+
+        yield _OpenLog(read_into, opened.entry.size_bytes)
+
+
+def _read(log: _ReadInto, position: int, size: int) -> tuple[ByteArray, int]:
     """The bytes from position with slack behind, and how many (fewer if the file shrank)."""
     chunk = np.zeros(size + SLACK_BYTES, np.uint8)
     view = chunk.data[:size]
     length = 0
     while length < size:
-        read = os.preadv(log, [view[length:]], position + length)
+        read = log(view[length:], position + length)
         if not read:
             break
         length += read

@@ -12,22 +12,23 @@ import numpy as np
 from compactor.verification.verify_batches import Finding, SegmentCheck, SegmentColumns, finding_of
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.files import filesystem
+from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats import offset_index, time_index, txn_index
 from storage.formats.segment import MAX_LOG_BYTES, MAX_RELATIVE_OFFSET, Segment
 
 
 def check_segment(
-    directory: str, segment: Segment, next_base_offset: int | None
+    directory: str, segment: Segment, next_base_offset: int | None, files: Files = LOCAL
 ) -> tuple[list[Finding], SegmentColumns]:
     """Everything that can be wrong with a segment; next_base_offset is None for the active one."""
     log_path = os.path.join(directory, file_name(segment.base_offset, LOG))
     # indexes first: a log that grows meanwhile has more batches than they know of, never fewer
     indexes = [
-        _IndexFile(os.path.join(directory, file_name(segment.base_offset, suffix)))
+        _IndexFile(os.path.join(directory, file_name(segment.base_offset, suffix)), files)
         for suffix in (INDEX, TIME_INDEX, TXN_INDEX)
     ]
-    check = SegmentCheck(log_path, segment.base_offset)
+    check = SegmentCheck(log_path, segment.base_offset, files=files)
     columns = check.run()
     findings = check.findings + _check_range(log_path, segment, next_base_offset, columns)
     offsets, times, transactions = indexes
@@ -44,12 +45,12 @@ def check_segment(
 class _IndexFile:
     """The bytes of an index as they were before the log was read."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, files: Files) -> None:
         self.path = path
         self.data = b""
         self.is_there = True
         try:
-            self.data = filesystem.read_bytes(path)
+            self.data = files.read_bytes(path)
         except FileNotFoundError:
             self.is_there = False
 

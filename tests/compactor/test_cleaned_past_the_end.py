@@ -14,6 +14,7 @@ from tests.compactor.recovery.test_unclean_shutdown import cuts
 from tests.compactor.stopped_log.made_logs import CLOCK_MS, LOG_END, make
 from tests.support.in_memory import in_memory
 from tests.support.local_command import run_command, use_local_rounds
+from tests.support.made_log import files_of
 
 NAME, KEY, OTHER = "orders-0", ("orders", 0), ("prices", 1)
 ACTIVE = file_name(8, LOG)  # holds offsets 8 and 9, a batch each
@@ -128,12 +129,29 @@ def test_killed_or_without_power_at_any_change_it_is_lowered_before_the_log_is_c
     assert seen == {(False, LOG_END), (False, 0), (True, 0)}
 
 
-@pytest.mark.parametrize("data", [b"", b"0\n1\n", b"\xff"])
-def test_a_checkpoint_that_cannot_be_read_keeps_no_log_from_its_recovery(
-    made: Path, data: bytes
-) -> None:
+def test_an_empty_checkpoint_keeps_no_log_from_its_recovery(made: Path) -> None:
+    """It says nothing of any log (F-13.4)."""
     tear(made)
-    (made / checkpoint.CLEANER_OFFSET).write_bytes(data)
+    (made / checkpoint.CLEANER_OFFSET).write_bytes(b"")
     [recovered] = api.recover([str(made)])
     assert [log.problem for log in recovered.logs] == [None]
+    assert (made / checkpoint.CLEANER_OFFSET).read_bytes() == b""
+
+
+@pytest.mark.parametrize("data", [b"0\n1\n", b"\xff"])
+@pytest.mark.parametrize("option", [(), ("--as-kafka",)], ids=("", "as-kafka"))
+def test_no_log_is_cut_where_nobody_knows_how_far_it_was_cleaned(
+    made: Path, data: bytes, option: tuple[str, ...]
+) -> None:
+    """Once the checkpoint is brought back, its entry may lie above the new end. Only what is cut is
+    set aside; emptied, as the message says, it is in nobody's way."""
+    tear(made)
+    (made / checkpoint.CLEANER_OFFSET).write_bytes(data)
+    before = files_of(made / NAME)
+    found = run_command("recover", made, *option)
+    assert found.code == 4
+    assert "how far the log was cleaned is not known" in " ".join(found.out.split())
+    assert files_of(made / NAME) == before
     assert (made / checkpoint.CLEANER_OFFSET).read_bytes() == data
+    (made / checkpoint.CLEANER_OFFSET).write_bytes(b"")
+    assert run_command("recover", made, *option).code == 0

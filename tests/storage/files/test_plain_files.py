@@ -71,7 +71,7 @@ PLAIN: dict[str, dict[str, str]] = {
     "readers of their own, which change nothing: what is verified, and what is shown": {
         "compactor.inspect": "dump",
         "compactor.verification": "run_reports reader_bounds reader_log reader_proof "
-        "rewritten_indexes verify verify_batches verify_segment",
+        "rewritten_indexes verify verify_batches",
     },
     "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
         "cleaner_jobs.spark": "class_archive class_archive_job control_groups early_daemon "
