@@ -28,7 +28,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-large test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-read-back test-tables test-scheduled test-week test-cluster broker-test test-starts bench scaling dist lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-large test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-read-back test-tables test-scheduled test-week test-cluster broker-test test-starts bench bench-tables scaling dist lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -156,6 +156,9 @@ test-obstacles: $(STAMP) ## put 500 random obstacles, or COUNT=N, in the way of 
 
 bench: $(STAMP) ## time Kafka's cleaner, cp -r and ours in turn (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.bench
+
+bench-tables: $(STAMP) ## time a log of 30,000 small segments as a table in Arrow, Parquet and Spark, and measure the memory of two columns of 2 GB
+	$(PYTHON_OF_VENV) -m tests.bench.small_segments
 
 scaling: $(STAMP) ## fit the model of docs/scaling.md to its measured rounds, and write its tables; MEASURE=1 measures anew
 	$(PYTHON_OF_VENV) -m tests.scaling $(if $(MEASURE),--measure)

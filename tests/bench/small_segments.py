@@ -1,0 +1,136 @@
+"""`python -m tests.bench.small_segments`: a log of 30,000 small segments as a table, and the memory
+of two columns of a large log. Each line has what it must reach.
+
+Seconds of the clock mean something on a machine that has nothing else to do; those of the processor
+come nearer elsewhere.
+"""
+
+import argparse
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from unittest import mock
+
+import pyarrow as pa
+
+from compactor import api
+from storage import arrow
+from storage.formats.record import Record
+from storage.formats.record_batch import encode_batch
+from storage.log.manager.new_log_dir import new_log_dir
+from tests.bench.errors import BenchError
+from tests.bench.workloads import NOW_MS
+from tests.tables.spark_reader import spark_session
+
+RECORDS, PARTITION, MIB = 50, "small-0", 1 << 20
+ARROW_SECONDS, PARQUET_SECONDS, SPARK_SECONDS, PARQUET_SHARE = 15, 20, 60, 1.5
+MOST_BEYOND_MIB = 300  # of memory beside what is returned
+CHUNK = 20_000  # records of 1 kB at once
+
+
+def write_small_segments(log_dir: Path, segments: int) -> Path:
+    """A segment for each batch. Nothing is synced: the disk is not what is measured."""
+    chance = Random(1)
+    with mock.patch("os.fsync"), new_log_dir(str(log_dir), "bench", clock=lambda: NOW_MS) as made:
+        log = made.create(("small", 0))
+        for number in range(segments):
+            if number:
+                log.roll()
+            values = (b"v" * 20 + chance.randbytes(60) for _ in range(RECORDS))
+            records = [Record(i, NOW_MS, b"k%d" % i, value) for i, value in enumerate(values)]
+            log.append_as_leader(encode_batch(records))
+        return Path(log.path)
+
+
+def write_large_log(log_dir: Path, mib: int) -> Path:
+    """Records of 1 kB."""
+    chance = Random(1)
+    values = pa.array([chance.randbytes(500) * 2 for _ in range(CHUNK)], pa.binary())
+    with mock.patch("os.fsync"), new_log_dir(str(log_dir), "bench", clock=lambda: NOW_MS) as made:
+        log = made.create(("large", 0))
+        for _ in range(max(1, mib * MIB // (CHUNK * 1000))):
+            keys = pa.array([chance.randbytes(8) for _ in range(CHUNK)], pa.binary())
+            arrow.append(log, pa.table({"key": keys, "value": values}))
+        return Path(log.path)
+
+
+def timed(what: str, most_seconds: int, read: Callable[[], int], expected: int) -> str:
+    """One line; BenchError where records are missing."""
+    clock, processor = time.monotonic(), time.process_time()
+    found = read()
+    took = time.monotonic() - clock, time.process_time() - processor
+    if found != expected:
+        raise BenchError(f"{what}: {found} records, expected {expected}")
+    return f"{what:24} {took[0]:7.1f} s, {took[1]:6.1f} s of the processor (at most {most_seconds})"
+
+
+def memory_of(read: Callable[[], pa.Table]) -> str:
+    """How much more a read holds at its most than what it returns."""
+    before, most, is_over = _resident_mib(), [0], threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(0.005):
+            most[0] = max(most[0], _resident_mib())
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        returned = read().nbytes // MIB
+    finally:
+        is_over.set()
+        watching.join()
+    beyond = max(0, most[0] - before - returned)
+    return f"{'two columns':24} {returned:7} MiB returned, {beyond} MiB beside them (at most 300)"
+
+
+def _resident_mib() -> int:
+    """Of this process, without what is of files."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) >> 10 for line in lines if line.startswith("RssAnon"))
+
+
+def measure(root: Path, segments: int, large_mib: int, with_spark: bool) -> list[str]:
+    """A line for each thing that is measured."""
+    partition = write_small_segments(root / "small", segments)
+    log_dir, count, file = partition.parent, segments * RECORDS, root / "small.parquet"
+    arrow.read(write_small_segments(root / "warm", 2))  # loads the kernels
+    found = [
+        timed("Arrow", ARROW_SECONDS, lambda: int(arrow.read(partition).num_rows), count),
+        timed(
+            "Parquet",
+            PARQUET_SECONDS,
+            lambda: api.log_to_parquet(log_dir, PARTITION, file),
+            count,
+        ),
+    ]
+    log_bytes = sum(log.stat().st_size for log in partition.glob("*.log"))
+    share = file.stat().st_size / log_bytes
+    found.append(
+        f"{'Parquet, of the log':24} {share:7.2f} times its size (at most {PARQUET_SHARE})"
+    )
+    if with_spark:
+        with spark_session() as session:
+            frame = session.read.format("kafka-log").load(str(log_dir))
+            found.append(timed("Spark count", SPARK_SECONDS, frame.count, count))
+    large = write_large_log(root / "large", large_mib)
+    columns = arrow.Selection(columns=["offset", "key"])
+    return [*found, memory_of(lambda: arrow.read(large, columns))]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.small_segments")
+    parser.add_argument("--segments", type=int, default=30_000)
+    parser.add_argument("--mib", type=int, default=2000, help="of the large log")
+    wanted = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="compactor-bench-") as root:
+        for line in measure(Path(root), wanted.segments, wanted.mib, with_spark=True):
+            sys.stdout.write(f"{line}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
