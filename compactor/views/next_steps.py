@@ -151,7 +151,7 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
     if found.findings:
         return [
             *unfit,
-            "Next: fetch such a log again from a sound replica (remove it while the broker is "
+            "Next: fetch such a log again from a sound replica (move it away while the broker is "
             "stopped), or from a backup. A run sets it aside, and cleans the others.",
         ]
     if compared is not None and compared.linked:

@@ -21,7 +21,7 @@ import enum
 import json
 import os
 
-from storage.errors import LogCompactionError
+from storage.errors import CorruptFileError, LogCompactionError
 from storage.files.files import Files
 
 MANIFEST = "compactor-copy.json"
@@ -138,6 +138,9 @@ def _why_not(path: str, files: Files) -> str | None:
     try:
         fields = json.loads(files.read_bytes(manifest))
         why = fields["why_not"]
+    except (OSError, CorruptFileError) as error:
+        problem = error.problem if isinstance(error, CorruptFileError) else error.strerror
+        return f"the manifest cannot be read: {problem}"
     except (ValueError, RecursionError, KeyError, TypeError):
         return "the manifest is damaged, and does not say whether a broker may start here"
     return None if why is None else str(why)

@@ -226,6 +226,20 @@ def test_a_log_manager_opens_no_copy(marked: Path, mark: str) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("command", ["verify", "plan", "doctor", "log roll"])
+def test_a_manifest_that_cannot_be_read_counts_as_one_that_forbids_it(
+    made: Path, command: str
+) -> None:
+    (made / "copy" / MANIFEST).mkdir()
+    try:
+        ended = run_command(*words_of(made, command, {**CHANGING, **READING}[command]))
+    finally:
+        (made / "copy" / MANIFEST).rmdir()
+    assert ended.code == {"log roll": 3, "plan": 0}.get(command, 4), ended
+    shown = " ".join(f"{ended.out} {ended.error}".split())
+    assert "the manifest cannot be read: is a directory" in shown
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"why_not"'])
 def test_a_manifest_that_cannot_say_whether_a_broker_may_start_counts_as_one_that_forbids_it(
     made: Path, text: str
