@@ -61,6 +61,8 @@ SETTINGS = (
     Setting("JAVA_TOOL_OPTIONS", True),
     Setting("JDK_JAVA_OPTIONS", True),
     Setting("BASH_ENV", False),  # Spark's launcher is a script of bash
+    Setting("SHELLOPTS", False),
+    Setting("BASHOPTS", False),
 )
 JAVA_OPTION_VARIABLES = tuple(s.name for s in SETTINGS if s.name.endswith("_OPTIONS"))
 

@@ -74,6 +74,7 @@ def hostile(other: Path) -> dict[str, str]:
         "JAVA_TOOL_OPTIONS": "-XX:+UseG1GC",
         "JDK_JAVA_OPTIONS": "-javaagent:/nonexistent.jar",
         "BASH_ENV": str(other / "conf" / "spark-env.sh"),
+        "SHELLOPTS": "nounset",
     }
 
 
@@ -135,7 +136,7 @@ def test_on_a_cluster_the_users_settings_count_but_what_contradicts_the_master(
     given = hostile(other)
     gone = {
         *("SPARK_REMOTE", "SPARK_CONNECT_MODE", "PYSPARK_DRIVER_PYTHON", "PYSPARK_PIN_THREAD"),
-        "BASH_ENV",
+        *("BASH_ENV", "SHELLOPTS"),
     }
     expected = {name: value for name, value in given.items() if name not in gone}
     assert environment.own_environ(given, local=False) == expected
