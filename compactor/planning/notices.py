@@ -1,5 +1,6 @@
 """What a plan or a run says once, whichever logs there are. Pure."""
 
+from compactor.host.printable import counted, first_few
 from compactor.planning.round_plan import RoundPlan
 from storage.formats.checkpoint import REPLICATION
 
@@ -16,10 +17,17 @@ def notices_of(plan: RoundPlan) -> tuple[str, ...]:
         for log_dir in plan.log_dirs
         if log_dir.partitions and not log_dir.has_high_watermarks
     )
+    foreign = tuple(
+        f"{log_dir.path}: {counted(len(log_dir.foreign), 'file')} in partition directories "
+        f"{'is' if len(log_dir.foreign) == 1 else 'are'} not Kafka's "
+        f"({first_few(log_dir.foreign)}). No command changes such a file, and --output copies it"
+        for log_dir in plan.log_dirs
+        if log_dir.foreign
+    )
     each = f"Each broker's logs are judged by themselves: {'; '.join(plan.brokers)}"
     brokers = (each,) if plan.brokers else ()
     unknown = () if plan.are_all_log_dirs_known else (ALL_LOG_DIRS,)
     settings: tuple[str, ...] = ()
     if plan.unknown_settings:
         settings = (f"Settings that are not known here: {', '.join(plan.unknown_settings)}",)
-    return (*brokers, *unknown, *ends, *settings, *plan.lasting) if plan.log_dirs else ()
+    return (*brokers, *unknown, *ends, *settings, *foreign, *plan.lasting) if plan.log_dirs else ()

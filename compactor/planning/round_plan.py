@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.staging import STAGED_MARKER
 from compactor.cluster_settings import registered_log_dirs
 from compactor.config import Config
 from compactor.missing_directories import entries_of, missing_directories
@@ -40,6 +41,9 @@ class LogDirFacts(NamedTuple):
     ignored: tuple[tuple[str, str], ...]  # directories that hold no log to work on: name, reason
     problem: str | None  # why none of its logs can be judged
     has_high_watermarks: bool  # or none that can be read
+    foreign: tuple[
+        str, ...
+    ] = ()  # files in partition directories that are neither Kafka's nor ours
 
 
 class LogFacts(NamedTuple):
@@ -236,4 +240,10 @@ def _log_dir_facts(survey: LogDirSurvey) -> LogDirFacts:
         ignored=survey.listing.ignored,
         problem=survey.problem,
         has_high_watermarks=survey.high_watermarks is not None or survey.problem is not None,
+        foreign=tuple(
+            f"{partition.name}/{name}"
+            for partition in survey.listing.partitions
+            for name in partition.foreign
+            if STAGED_MARKER not in name
+        ),
     )

@@ -112,6 +112,7 @@ def _log_dir(found: LogDirFacts) -> JsonObject:
         "has_clean_shutdown": found.has_clean_shutdown,
         "has_high_watermarks": found.has_high_watermarks,
         "ignored": [{"name": name, "reason": why} for name, why in found.ignored],
+        "foreign": list(found.foreign),
         "problem": found.problem,
     }
 

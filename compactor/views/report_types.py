@@ -40,6 +40,7 @@ class LogDir(TypedDict):
     has_clean_shutdown: NotRequired[bool]
     has_high_watermarks: NotRequired[bool]
     ignored: NotRequired[list[Ignored]]
+    foreign: NotRequired[list[str]]
     problem: NotRequired[str | None]
     clean_shutdown: NotRequired[bool]
     removed: NotRequired[list[str]]

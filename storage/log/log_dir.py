@@ -57,6 +57,7 @@ _OF_LOG = (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
 )
+_TEMPORARY = ".tmp"  # of a text file that is being replaced
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)  # Kafka, Topic.validate
 
 
@@ -73,6 +74,7 @@ class PartitionListing(NamedTuple):
     special: tuple[str, ...] = ()  # what is no file but has a file's name, and what it is
     files: tuple[Entry, ...] = ()  # of the log, by name; those that a swap leaves apart
     access: Files = LOCAL  # by which it was listed, and is to be read
+    foreign: tuple[str, ...] = ()  # names of files that no broker writes there
 
     @property
     def name(self) -> str:
@@ -153,6 +155,7 @@ def list_partition(
     unfinished: list[str] = []
     stray: list[str] = []
     special: list[str] = []
+    foreign: list[str] = []
     files: list[Entry] = []
     for entry in access.list_directory(path):
         name = entry.name
@@ -174,6 +177,8 @@ def list_partition(
             stray.append(name)
         elif name.endswith(UNFINISHED_SUFFIXES):
             unfinished.append(name)
+        elif not name.endswith((*_OF_LOG, _TEMPORARY)):
+            foreign.append(name)
     if with_files:
         files += [entry for entries in by_suffix.values() for entry in entries.values()]
     else:
@@ -189,6 +194,7 @@ def list_partition(
         special=tuple(sorted(special)),
         files=tuple(sorted(files)),
         access=access,
+        foreign=tuple(sorted(foreign)),
     )
 
 

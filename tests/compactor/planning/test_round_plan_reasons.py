@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from cleaner_jobs.staging import STAGED_MARKER
 from compactor.config import load_config, with_filters
 from compactor.errors import ConfigError
+from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.round_report import LogReport, LogStatus
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
@@ -37,6 +39,23 @@ def judged(found: RoundPlan) -> tuple[LogStatus, str]:
     report = the_only(found)
     assert report.reason is not None
     return report.status, report.reason
+
+
+def test_files_that_are_not_kafkas_are_named(tmp_path: Path) -> None:
+    log_dir = Path(build(tmp_path / "d"))
+    (partition,) = (path for path in log_dir.iterdir() if path.is_dir())
+    log = file_name(0, LOG)
+    names = [f".{log}.Ab12Cd", f"{log}.bak", f"{log}.gz"]
+    ours = (f"{log}{STAGED_MARKER}-run-1", "partition.metadata.tmp", f"{log}.deleted")
+    for name in (*names, *ours):
+        (partition / name).write_bytes(b"")
+    found = plan_round([str(log_dir)], COMPACT, NOW_MS)
+    assert found.log_dirs[0].foreign == tuple(f"{partition.name}/{name}" for name in names)
+    assert (
+        f"{log_dir}: 3 files in partition directories are not Kafka's "
+        f"({', '.join(found.log_dirs[0].foreign)}). No command changes such a file, and --output "
+        "copies it"
+    ) in notices_of(found)
 
 
 def test_a_topic_of_unknown_policy_is_passed_over(tmp_path: Path) -> None:
