@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from compactor.api.dumps import DumpOptions as DumpOptions
     from compactor.api.dumps import dump as dump
     from compactor.api.dumps import dump_parts as dump_parts
+    from compactor.api.dumps import why_no_row as why_no_row
     from compactor.api.explanations import explain as explain
     from compactor.api.inspections import InspectOptions as InspectOptions
     from compactor.api.inspections import inspect as inspect
@@ -110,7 +111,7 @@ _NAMES = {
     "compactor.api.changes": "Event OnProgress Progress what_was_changed",
     "compactor.api.checkups": "doctor",
     "compactor.api.configurations": "configs",
-    "compactor.api.dumps": "DumpOptions dump dump_parts",
+    "compactor.api.dumps": "DumpOptions dump dump_parts why_no_row",
     "compactor.api.explanations": "explain",
     "compactor.api.inspections": "InspectOptions inspect",
     "compactor.api.log_changes": "ChangeOptions log_abort log_append log_delete_records log_roll "

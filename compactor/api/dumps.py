@@ -39,6 +39,15 @@ def dump_parts(path: PathArg, options: DumpOptions = ALL_OF_IT) -> Iterator[Row 
     return parts_of(_found(path), _wanted(options))
 
 
+def why_no_row(path: PathArg, options: DumpOptions = ALL_OF_IT) -> str:
+    """Say why a dump of a path shows nothing; a sentence without a full stop."""
+    if options != ALL_OF_IT:
+        return "no record or entry is in the range that was asked for"
+    if filesystem.is_directory(_found(path)):
+        return "no file is in this directory; the files of a log are in its own, TOPIC-PARTITION"
+    return "the file is empty"
+
+
 def _found(path: PathArg) -> str:
     local = in_place("PATH", path)
     if not filesystem.exists(local):

@@ -186,11 +186,21 @@ def _summary(report: CleaningReport, totals: Totals) -> str:
     if not totals.bytes_before:
         return f"{logs}. {report.seconds:.1f} s."
     dropped = dropped_by_reason(totals.counts)
-    part = 1 - totals.bytes_after / totals.bytes_before
-    verb = "would go" if report.dry_run else "gone"
     dropped_words = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in dropped.items() if n]
     return (
         f"Records dropped: {', '.join(dropped_words) or 'none'}.\n"
         f"{logs}. {size_text(totals.bytes_before)} → {size_text(totals.bytes_after)}, "
-        f"{part:.1%} {verb}, in {report.seconds:.1f} s."
+        f"{_change(totals, report.dry_run)}, in {report.seconds:.1f} s."
+    )
+
+
+def _change(totals: Totals, dry_run: bool) -> str:
+    """Say which part goes, or why the logs grow."""
+    part = 1 - totals.bytes_after / totals.bytes_before
+    if part >= 0:
+        return f"{part:.1%} {'would go' if dry_run else 'gone'}"
+    return (
+        f"{'would grow' if dry_run else 'grown'} by {-part:.1%} (batches that are written anew "
+        "take more room where they were of format v0 or v1, or where their producer compressed "
+        "better than Kafka's cleaner does)"
     )

@@ -124,7 +124,9 @@ def _of_run(document: JsonObject) -> str:
     done = logs["would-clean"] if document["dry_run"] else logs["cleaned"]
     if not done:
         return "No log was cleaned." if logs["failed"] else "No log needs compaction now."
-    share = f", {1 - after / before:.1%} less" if before else ""
+    share = (
+        f", {abs(1 - after / before):.1%} {'less' if after <= before else 'more'}" if before else ""
+    )
     words = "would be cleaned" if document["dry_run"] else "cleaned"
     sizes = f"{size_text(before)} → {size_text(after)}"
     return f"{counted(done, 'log')} {words}: {sizes}{share}."

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.compactor import small_log
 from tests.support.local_command import run_command
 from tests.support.made_log import keyed, make_partition
@@ -22,6 +24,21 @@ def test_a_partition_may_be_named_as_every_other_command_has_it(tmp_path: Path) 
     ended = run_command("dump", partition.parent, partition.name)
     assert ended == run_command("dump", partition)
     assert ended.code == 0 and "record  offset 4" in ended.out
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_where_there_is_nothing_it_says_so(tmp_path: Path, form: str) -> None:
+    (tmp_path / "empty").mkdir()
+    ended = run_command("dump", tmp_path / "empty", "--format", form)
+    assert (ended.code, ended.out) == (0, "")
+    assert f"{tmp_path}/empty: nothing to show: no file is in this directory" in ended.error
+    file = tmp_path / "00000000000000000000.log"
+    file.touch()
+    assert "nothing to show: the file is empty" in run_command("dump", file).error
+    last = max(small_log.build(tmp_path).glob("*.log"))
+    out_of_range = run_command("dump", last, "--from-offset", 10**9)
+    assert (out_of_range.code, out_of_range.out) == (0, "")
+    assert "no record or entry is in the range" in out_of_range.error
 
 
 def test_it_stops_when_nobody_reads_any_more(tmp_path: Path) -> None:

@@ -155,6 +155,16 @@ def test_a_dry_run_says_so() -> None:
     assert lines[-2] == ("Logs: 1 would be cleaned. 5.0 MB → 2.0 MB, 60.0% would go, in 4.0 s.")
 
 
+@pytest.mark.parametrize(
+    ("dry_run", "words"), [(False, "grown by 2.2% (batches"), (True, "would grow by 2.2% (batches")]
+)
+def test_logs_that_grow_are_said_to_and_why(dry_run: bool, words: str) -> None:
+    status = LogStatus.WOULD_CLEAN if dry_run else LogStatus.CLEANED
+    grown = replace(log(0, status), bytes_before=1_000_000, bytes_after=1_022_000)
+    said = " ".join(shown(report(grown, dry_run=dry_run), 300))
+    assert words in said and "better than Kafka's cleaner does), in 4.0 s." in said
+
+
 def test_an_empty_round() -> None:
     assert shown(report())[-1] == "Logs: none found. 4.0 s."
 
