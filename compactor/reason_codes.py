@@ -5,8 +5,9 @@ reports shows it. Codes may be added at any time; one that is here keeps its mea
 """
 
 import errno
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Self
+from typing import Protocol, Self, TypeVar
 
 from storage.errors import LogCompactionError
 
@@ -147,6 +148,26 @@ class ReasonCode(StrEnum):
     FAILED = "failed", "It failed, for the reason that the error says."
     INTERNAL_ERROR = "internal-error", "A mistake in this program: --debug shows where."
     REPORT_NOT_WRITTEN = "report-not-written", "The command is done; its report was not written."
+
+
+class HasReason(Protocol):
+    """What says of a log why it is as it is."""
+
+    @property
+    def reason_code(self) -> ReasonCode | None: ...
+
+
+Of = TypeVar("Of", bound=HasReason)
+
+
+def is_log_missing(found: HasReason) -> bool:
+    """Say whether it is of a log whose records are gone, with which everything begins."""
+    return found.reason_code is ReasonCode.LOG_MISSING
+
+
+def missing_first(found: Iterable[Of]) -> list[Of]:
+    """Put those first whose records are gone; else they stay in their order."""
+    return sorted(found, key=lambda each: not is_log_missing(each))
 
 
 _BY_CODE = {str(code): code for code in ReasonCode}

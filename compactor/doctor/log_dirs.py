@@ -17,7 +17,7 @@ from compactor.missing_directories import gone_from
 from compactor.missing_logs import START_NO_BROKER, recorded_ends
 from compactor.planning.remedy_commands import typed_by
 from compactor.preconditions import Obstacle
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.round_report import LogReport
 from storage.errors import CorruptFileError
 from storage.files import backends
@@ -92,11 +92,7 @@ def _is_in(obstacle: Obstacle, log_dir: str) -> bool:
 
 
 def _not_cleaned(log_dir: str, reports: Iterable[LogReport]) -> list[Check]:
-    own = [
-        report
-        for report in reports
-        if report.log_dir == log_dir and report.reason_code is not ReasonCode.LOG_MISSING
-    ]
+    own = [report for report in reports if report.log_dir == log_dir and not is_log_missing(report)]
     if not own:
         return []
     shown = "; ".join(

@@ -20,7 +20,7 @@ from compactor.planning.log_plan import log_plan_of
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
 from compactor.planning.planner import CLUSTER_METADATA
 from compactor.planning.selection import dirtiest_first
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.retention.log_retention import LogRetention
 from compactor.round_report import LogReport, LogStatus
 from compactor.survey import LogDirSurvey
@@ -171,8 +171,7 @@ def order_of(judgement: Judgement) -> tuple[float, str, int]:
 
 def order_of_report(report: LogReport) -> tuple[bool, str, int, str]:
     """By name; but those come first whose records are gone."""
-    is_gone = report.reason_code is ReasonCode.LOG_MISSING
-    return not is_gone, report.topic, report.partition, report.log_dir
+    return not is_log_missing(report), report.topic, report.partition, report.log_dir
 
 
 def _report(outcome: PartitionOutcome) -> LogReport:

@@ -23,7 +23,7 @@ from cleaner_jobs.unchanged import LogChangedError
 from compactor.config import Config
 from compactor.missing_directories import Gone
 from compactor.missing_logs import RecordedEnds, recorded_ends
-from compactor.reason_codes import ReasonCode, reason_code_of, reason_code_of_os
+from compactor.reason_codes import ReasonCode, missing_first, reason_code_of, reason_code_of_os
 from compactor.recovery.settlement_checks import decided_settlement, require_no_use
 from compactor.recovery.settling import TEMPORARY, Settlement
 from compactor.round_report import Reason
@@ -99,7 +99,7 @@ class LogDirRecovery:
 
     def with_gone(self, gone: Gone, is_wanted: Callable[[str], bool]) -> "LogDirRecovery":
         """Put first what has lost its records, among it logs whose directory is gone."""
-        logs = [log for log in self.logs if log.reason_code is ReasonCode.LOG_MISSING]
+        logs = list(self.logs)
         for missing in gone.logs:
             if is_wanted(missing.topic):
                 log = LogRecovery(
@@ -108,8 +108,7 @@ class LogDirRecovery:
                 logs.append(
                     replace(log, problem=missing.problem, reason_code=ReasonCode.LOG_MISSING)
                 )
-        others = (log for log in self.logs if log.reason_code is not ReasonCode.LOG_MISSING)
-        return replace(self, logs=(*logs, *others), notices=gone.notices)
+        return replace(self, logs=tuple(missing_first(logs)), notices=gone.notices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,13 @@ class Comparison:
     partitions: list[Compared] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
+    def counts(self) -> dict[Soundness, int]:
+        """How many partitions come to what; one that is untouched is whole."""
+        found = dict.fromkeys(Soundness, 0) | {Soundness.WHOLE: self.untouched}
+        for partition in self.partitions:
+            found[partition.soundness] += 1
+        return found
+
 
 def verify_against(
     log_dir: str, before: str, only: str | None, clock: CleaningClock, progress: ProgressSink

@@ -7,7 +7,6 @@ from compactor.host.printable import counted, iso_time, printable
 from compactor.host.shell_commands import named
 from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.proof import REASONS, TRUNCATED
-from compactor.verification.soundness import Soundness
 from compactor.verification.verify_against import Compared, Comparison
 from compactor.views.fitting_table import Column, table_lines, whole_words
 
@@ -125,17 +124,10 @@ def _clock(clock: CleaningClock) -> str:
     return f"{held}, this machine's clock; --run-report or --as-of gives that of the cleaning"
 
 
-def _soundness(found: Comparison) -> str:
-    counts = [
-        f"{sum(p.soundness is soundness for p in found.partitions):,} {soundness}"
-        for soundness in Soundness
-    ]
-    return ", ".join(counts)
-
-
 def _summary(found: Comparison) -> str:
     held = f"{counted(len(found.partitions), 'partition')} changed, {found.untouched:,} untouched"
-    held += f" ({_soundness(found)})"
+    counts = ", ".join(f"{count:,} {soundness}" for soundness, count in found.counts().items())
+    held += f" ({counts})"
     if found.findings:
         return f"against {found.before}: {held}: {counted(len(found.findings), 'finding')}"
     return (

@@ -8,7 +8,7 @@ from compactor.host.printable import counted, one_line, printable
 from compactor.host.shell_commands import compactor, named, with_all_given
 from compactor.missing_logs import START_NO_BROKER
 from compactor.planning.remedy_commands import all_described
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.round_report import CleaningReport, LogReport, LogStatus
 from compactor.views.reason_lines import some
 
@@ -60,7 +60,7 @@ def records_gone(logs: Iterable[str]) -> list[str]:
 def names_of_gone(logs: Iterable[LogReport]) -> Iterator[str]:
     """The logs of a plan or a report whose records are gone."""
     for log in logs:
-        if log.reason_code is ReasonCode.LOG_MISSING:
+        if is_log_missing(log):
             yield f"{log.topic}-{log.partition}"
 
 
@@ -105,7 +105,7 @@ def after_recovery(
 ) -> list[str]:
     """Of a log that was set aside, and where all is as it should be."""
     found = [log for log_dir in recovered for log in log_dir.logs]
-    if any(log.reason_code is ReasonCode.LOG_MISSING for log in found):
+    if any(map(is_log_missing, found)):
         return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
     for log_dir in recovered:
         for log in log_dir.logs:
@@ -143,7 +143,7 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
                 else []
             ),
         ]
-    if any(finding.reason_code is ReasonCode.LOG_MISSING for finding in found.findings):
+    if any(map(is_log_missing, found.findings)):
         return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
     unfit = before_a_start(found.start_problems)
     if found.findings and not found.has_other_findings:

@@ -15,7 +15,7 @@ from compactor.broker_start.values import StartProblem
 from compactor.exit_codes import ExitCode, exit_code_of_report, reason_code_of_report
 from compactor.host.printable import iso_time, printable
 from compactor.host.progress import START_STAGE
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import ReasonCode, missing_first
 from compactor.round_report import (
     FIRST_USE,
     REPORT_SCHEMA_VERSION,
@@ -108,7 +108,7 @@ def report_document(report: CleaningReport) -> JsonObject:
         "notices": list(report.notices),
         "start_problems": start_documents(report.start_problems),
         "phases": [_phase(phase) for phase in report.phases],
-        "logs": [_log(log) for log in sorted(report.logs, key=_is_not_gone)],
+        "logs": [_log(log) for log in missing_first(report.logs)],
     }
 
 
@@ -122,10 +122,6 @@ def start_documents(problems: Sequence[StartProblem]) -> list[JsonObject]:
         }
         for problem in problems
     ]
-
-
-def _is_not_gone(log: LogReport) -> bool:
-    return log.reason_code is not ReasonCode.LOG_MISSING
 
 
 def _log(log: LogReport) -> JsonObject:

@@ -2,7 +2,6 @@
 
 from compactor.host.printable import counted, iso_time, size_text
 from compactor.verification.proof import REASONS
-from compactor.verification.soundness import Soundness
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Comparison
 from compactor.verification.verify_batches import Finding
@@ -44,11 +43,7 @@ def comparison_document(found: Comparison) -> JsonObject:
         "records_before": sum(p.records_before for p in held),
         "records_after": sum(p.records_after for p in held),
         "gone": {reason: sum(p.gone[reason] for p in held) for reason in REASONS},
-        "soundness": {
-            soundness.value: found.untouched * (soundness is Soundness.WHOLE)
-            + sum(p.soundness is soundness for p in held)
-            for soundness in Soundness
-        },
+        "soundness": {soundness.value: count for soundness, count in found.counts().items()},
         "findings": len(found.findings),
     }
 

@@ -99,7 +99,10 @@ class TestVerifyAgainst:
     def test_the_same(self, log_dir: Path, copy: Path) -> None:
         ended = run_command("verify", log_dir, "--against", copy)
         assert ended.code == 0
-        assert "0 partitions changed, 1 untouched" in ended.out
+        told = "0 partitions changed, 1 untouched (1 whole, 0 removed, 0 unexplained)"
+        assert told in " ".join(ended.out.split())
+        known = {"whole": 1, "removed": 0, "unexplained": 0}
+        assert ended.summary["against"]["soundness"] == known
         assert ended.summary["against"]["untouched_partitions"] == 1
 
     @pytest.mark.parametrize(
@@ -151,7 +154,7 @@ class TestVerifyAgainst:
         [
             (["--as-of", "5"], "--as-of 5: only with --against"),
             (["--against", "{log_dir}"], "is LOG_DIR itself"),
-            (["--against", "/nowhere"], "LOG_DIR /nowhere: No such file"),
+            (["--against", "/nowhere"], "--against /nowhere: No such file"),
             (["orders-7", "--against", "{copy}"], "there is no such partition in"),
         ],
     )
