@@ -11,7 +11,7 @@ from tests.bench.small_segments import measure, timed
 def test_each_line_has_what_it_must_reach(tmp_path: Path) -> None:
     found = measure(tmp_path, 30, 20, with_spark=False)
     assert [line.split("  ")[0] for line in found] == [
-        "Arrow", "Parquet", "Parquet, of the log", "two columns",
+        "two columns", "Arrow", "Parquet", "Parquet, of the log",
     ]  # fmt: skip
     assert all("(at most " in line for line in found)
     assert len(list((tmp_path / "small" / "small-0").glob("*.log"))) == 30
