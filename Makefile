@@ -28,7 +28,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-large test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-airflow test-alerts test-read-back test-tables test-scheduled test-week test-cluster broker-test test-starts bench bench-tables scaling dist lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-large test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-stages test-airflow test-alerts test-read-back test-tables test-scheduled test-week test-cluster broker-test test-starts bench bench-tables scaling dist lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -116,6 +116,9 @@ test-errors: $(STAMP) ## let every file operation of run (in place and into a co
 
 test-writer: $(STAMP) ## let another writer do every kind of harm between any two file operations; ONE_OF=N for each Nth alone
 	$(PYTHON_OF_VENV) -m tests.disturbed writer $(if $(ONE_OF),--one-of $(ONE_OF),--check-indexes)
+
+test-stages: $(STAMP) ## hold a run at each of ten stages, and fill disks, stop and kill its processes, break its connections; STAGE='rewrite', FAULT='Java stopped' for one (needs root, for small disks)
+	$(PYTHON_OF_VENV) -m tests.stages $(if $(STAGE),--stage '$(STAGE)') $(if $(FAULT),--fault '$(FAULT)')
 
 test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow on real logs: done, nothing to do, lock held, damage, a condition, a kill; SCENARIO='nothing to do' for one
 	$(PYTHON_OF_VENV) -m tests.airflow $(if $(SCENARIO),"$(SCENARIO)")

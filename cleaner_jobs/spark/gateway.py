@@ -12,21 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
 from cleaner_jobs.spark import early_daemon
-from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE
+from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, spark_home
 from cleaner_jobs.spark.early_daemon import SOCKET_VARIABLE, EarlyDaemon
 from cleaner_jobs.spark.first_use import FEWEST_CORES, cores
-from cleaner_jobs.spark.kept_launch import (
-    Launch,
-    StartedJava,
-    keep_launch,
-    kept_launch,
-    start_java,
-)
-from cleaner_jobs.spark.local_dirs import LOCAL_DIR
+from cleaner_jobs.spark.kept_launch import Launch, command, keep_launch, kept_launch
+from cleaner_jobs.spark.started_java import StartedJava, start_java
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 DRIVER_MEMORY = "spark.driver.memory"
@@ -42,17 +35,21 @@ def start_gateway(
     """
     launch = None if by_launcher else kept_launch(os.environ)
     if launch is not None:
-        gateway = _started(launch, options, source, log)
-    else:
-        launched: Any = launch_gateway
-        conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
-        gateway = launched(conf, popen_kwargs={"stdout": log, "stderr": log})
-        gateway.early_daemon = None
-        _drop_numpy_converters(gateway)
-        if not by_launcher:
-            with suppress(OSError):  # then the next session asks again
-                keep_launch(os.environ, _launch_of(gateway))
+        return _started(launch, options, source, log)
+    gateway = _connected(start_java(_launcher_command(options), os.environ, log))
+    gateway.early_daemon = None
+    if not by_launcher:
+        with suppress(OSError):  # then the next session asks again
+            keep_launch(os.environ, _launch_of(gateway))
     return gateway
+
+
+def _launcher_command(options: Mapping[str, str]) -> list[str]:
+    """Source: pyspark, launch_gateway, which would wait for ever for a Java that cannot write."""
+    given = [word for name, value in options.items() for word in ("--conf", f"{name}={value}")]
+    submit = spark_home(os.environ) / "bin" / "spark-submit"
+    asked = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    return [str(submit), *given, *shlex.split(asked)]
 
 
 def end_early_daemon(gateway: Any) -> None:
@@ -69,19 +66,12 @@ def _started(launch: Launch, options: Mapping[str, str], source: str, log: IO[by
     if daemon is not None:
         environ[SOCKET_VARIABLE] = str(daemon.socket_path)
     try:
-        java = start_java(launch, ours, environ, log, options[LOCAL_DIR])
-        try:
-            gateway = _connected(java)
-        except BaseException:
-            java.process.kill()
-            java.process.wait()
-            raise
+        gateway = _connected(start_java(command(launch, ours, environ), environ, log))
     except BaseException:
         if daemon is not None:
             daemon.end()
         raise
-    gateway.proc, gateway.early_daemon = java.process, daemon
-    _drop_numpy_converters(gateway)
+    gateway.early_daemon = daemon
     return gateway
 
 
@@ -99,10 +89,17 @@ def _connected(java: StartedJava) -> Any:
     connect: Any = launch_gateway
     os.environ.update(address)
     try:
-        return connect()
+        gateway = connect()
+    except BaseException:
+        java.process.kill()
+        java.process.communicate()
+        raise
     finally:
         for name in address:
             del os.environ[name]
+    gateway.proc = java.process
+    _drop_numpy_converters(gateway)
+    return gateway
 
 
 def _launch_of(gateway: Any) -> Launch:

@@ -1,4 +1,4 @@
-"""Starts Spark's Java with the command line that Spark's launcher made up for an earlier start.
+"""The command line that Spark's launcher made up for an earlier start, to start Java without it.
 
 The launcher is a shell script and a Java of its own, and the class that it names reads all options
 once more: half a second of processor time at every start. What it adds to our own options depends
@@ -9,14 +9,9 @@ Source: Spark, bin/spark-class, SparkSubmitCommandBuilder, PythonGatewayServer.
 
 import json
 import os
-import signal
-import struct
-import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from cleaner_jobs.spark.class_archive import (
     archive_path,
@@ -27,8 +22,6 @@ from cleaner_jobs.spark.class_archive import (
 )
 
 MAIN_CLASS = "org.apache.spark.api.python.PythonGatewayServer"  # as for spark-submit pyspark-shell
-CONNECTION_VARIABLE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
-LOOK_SECONDS = 0.01  # between two looks whether Java listens
 
 MAX_WORD_BYTES = 100_000  # of one word of a command line; Linux takes 131,071
 
@@ -38,18 +31,6 @@ class Launch(NamedTuple):
 
     class_path: str
     options: tuple[str, ...]
-
-
-class StartedJava(NamedTuple):
-    """A Java that listens. It ends when its standard input does."""
-
-    process: "subprocess.Popen[bytes]"
-    port: int
-    secret: str
-
-
-class JavaEndedError(OSError):
-    """Java ended before it listened."""
 
 
 def launch_path(environ: Mapping[str, str]) -> Path:
@@ -80,48 +61,7 @@ def keep_launch(environ: Mapping[str, str], launch: Launch) -> None:
     forget_older(path)
 
 
-def start_java(
-    launch: Launch,
-    options: Sequence[str],
-    environ: Mapping[str, str],
-    log: IO[bytes],
-    own_directory: str,
-) -> StartedJava:
-    """Start Java, and wait until it listens. JavaEndedError where it ends before.
-
-    options: ours, before those of the launch. own_directory: removed some time if we are killed.
-    """
-    # for this user alone
-    with TemporaryDirectory(prefix="connection-", dir=own_directory) as directory:
-        told = Path(directory) / "connection"
-        words = [*options, "-cp", launch.class_path, *launch.options, MAIN_CLASS]
-        process = subprocess.Popen(
-            [str(java_path(environ)), *words],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            env={
-                **environ,
-                "PYTHONHASHSEED": "0",
-                "SPARK_CONNECT_MODE": "0",
-                CONNECTION_VARIABLE: str(told),
-            },
-            preexec_fn=_ignore_interrupts,
-        )
-        while not told.exists():  # Java moves it there whole
-            if process.poll() is not None:
-                raise JavaEndedError("Java ended before it listened")
-            time.sleep(LOOK_SECONDS)
-        port, secret = _connection(told.read_bytes())
-    return StartedJava(process, port, secret)
-
-
-def _ignore_interrupts() -> None:
-    """In the child: Ctrl-C is for the driver, which ends Java when it is ready to."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _connection(data: bytes) -> tuple[int, str]:
-    """Source: PythonGatewayServer: two integers, the second one the length of what follows it."""
-    port, length = struct.unpack_from(">ii", data)
-    return port, data[8 : 8 + length].decode()
+def command(launch: Launch, options: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """The command line of a Java. options: ours, before those of the launch."""
+    words = [*options, "-cp", launch.class_path, *launch.options, MAIN_CLASS]
+    return [str(java_path(environ)), *words]

@@ -21,16 +21,11 @@ def cause_of_no_start(error: Exception, log_path: Path) -> str:
     elif isinstance(error, OSError) and error.filename:
         message = f"{error.filename}: {error.strerror}"
     else:
-        message = _complaint(log_path) or _in_words(str(error))
+        message = _complaint(log_path) or str(error)
     first = next(filter(str.strip, message.splitlines()), type(error).__name__)
     if "stopped SparkContext" in first:  # what follows when it gave up in the background
         return "the master does not answer"
     return _JAVA_CLASS.sub("", first.strip()).removesuffix(".")
-
-
-def _in_words(text: str) -> str:
-    """Of pyspark's message of a Java that left no word."""
-    return "Java ended before it answered" if "JAVA_GATEWAY_EXITED" in text else text
 
 
 def _complaint(log_path: Path) -> str | None:

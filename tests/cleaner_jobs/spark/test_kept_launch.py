@@ -11,6 +11,7 @@ import pytest
 
 from cleaner_jobs.spark import kept_launch
 from cleaner_jobs.spark.kept_launch import Launch
+from cleaner_jobs.spark.started_java import CONNECTION_VARIABLE, start_java
 
 PROJECT = Path(__file__).parents[3]
 PROBE = "tests.cleaner_jobs.spark.spark_probe"
@@ -67,12 +68,13 @@ def test_java_gets_our_options_and_those_of_the_launch(tmp_path: Path) -> None:
         f'[ -d "{tmp_path}"/connection-* ] || exit 1\n'
         # port 258, then a secret of three bytes
         r"printf '\000\000\001\002\000\000\000\003abc'"
-        f" > ${kept_launch.CONNECTION_VARIABLE}\n"
+        f" > ${CONNECTION_VARIABLE}\n"
     )
     java.chmod(0o755)
     with (tmp_path / "log").open("wb") as log:
         environ = {**os.environ, "JAVA_HOME": str(tmp_path)}
-        started = kept_launch.start_java(LAUNCH, ["-Xmx1g"], environ, log, str(tmp_path))
+        words = kept_launch.command(LAUNCH, ["-Xmx1g"], environ)
+        started = start_java(words, environ, log)
     assert sorted(os.listdir(tmp_path)) == ["bin", "log"]
     started.process.communicate()
     assert (started.port, started.secret) == (258, "abc")

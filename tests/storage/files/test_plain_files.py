@@ -76,7 +76,7 @@ PLAIN: dict[str, dict[str, str]] = {
     "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
         "cleaner_jobs.spark": "class_archive class_archive_job control_groups early_daemon "
         "environment first_use gateway kept_launch patience spark_session start_failure "
-        "submitted_java",
+        "started_java submitted_java",
         "compactor": "airflow config",
         "compactor.api": "metrics record_lines saved_plans",
         "compactor.command_line": "arguments carry_out completion report_file whole_file",

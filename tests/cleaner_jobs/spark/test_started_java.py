@@ -1,0 +1,56 @@
+"""A Java that does not come to listen is named with the cause, and left behind by nobody."""
+
+import errno
+import os
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cleaner_jobs.spark import patience, started_java
+from cleaner_jobs.spark.started_java import JavaStartError, start_java
+
+SLEEPS = ("sh", "-c", "exec sleep 1000")
+
+
+def start(tmp_path: Path, *words: str) -> None:
+    with (tmp_path / "log").open("wb") as log:
+        start_java(words, os.environ, log)
+
+
+def test_one_that_cannot_write_where_it_listens_is_no_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(path: Path, _: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(started_java, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(Path, "write_bytes", no_room)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        start(tmp_path, *SLEEPS)
+    assert raised.value.filename == str(tmp_path)
+    assert _none_is_left(tmp_path)
+
+
+def test_one_that_does_not_listen_ends_after_the_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(started_java, "LOOK_SECONDS", 0.01)
+    monkeypatch.setenv(patience.VARIABLE, "0.05")
+    with pytest.raises(JavaStartError, match="has not come to listen within"):
+        start(tmp_path, *SLEEPS)
+    assert _none_is_left(tmp_path)
+
+
+@pytest.mark.parametrize("code", ["0", "1"])
+def test_one_that_has_ended_is_no_wait(code: str, tmp_path: Path) -> None:
+    began = time.monotonic()
+    with pytest.raises(JavaStartError, match="ended before it listened"):
+        start(tmp_path, "sh", "-c", f"exit {code}")
+    assert time.monotonic() - began < 20
+
+
+def _none_is_left(tmp_path: Path) -> bool:
+    assert os.listdir(tmp_path) == ["log"]
+    return not psutil.Process().children()

@@ -1,0 +1,1 @@
+"""Faults at each stage of a run: each is named, and nothing waits for ever."""
