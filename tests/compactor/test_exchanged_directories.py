@@ -17,7 +17,7 @@ from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals.originals_keeper import open_keeper
 from compactor.originals.undo import UndoStatus, undo_run
 from compactor.planning.round_plan import plan_round
-from compactor.recovery import log_dir_recovery
+from compactor.recovery import settlement_checks
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from compactor.retention import retention_round
 from compactor.round_report import LogReport, LogStatus
@@ -176,7 +176,7 @@ def test_a_split(overflowing: Path) -> None:
 def test_a_settling(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (partition / f"{file_name(4, LOG)}{DELETED}").touch()
     exchange = Exchange(partition)
-    before_call(exchange, monkeypatch, log_dir_recovery, "settlement")
+    before_call(exchange, monkeypatch, settlement_checks, "settlement")
     with lock_log_dirs([str(partition.parent)]):
         [log] = recover_log_dir(str(partition.parent)).logs
     assert exchange.is_untouched()
