@@ -27,6 +27,8 @@ from compactor.verification.verify_against import Comparison
 from compactor.verification.verify_batches import Finding
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
+from storage.formats import meta_properties
+from storage.formats.meta_properties import META_PROPERTIES
 
 
 def verify(
@@ -90,13 +92,35 @@ def verify_against(
 
     clock: what is known of the clock of the cleaning, as of `known_of_cleanings`; None: only that
     it is not later than now.
-    Raise UsageError if a directory or the partition does not exist, RefusedError where the copy was
-    never finished.
+    Raise UsageError if a directory or the partition does not exist, or the copy is one of another
+    log directory, RefusedError where the copy was never finished.
     """
     (after,) = places.log_dirs([log_dir], to_write=False)
     (copy,) = places.other_log_dirs([before], to_write=False, name="--against")
     require_whole(copy)
     if os.path.realpath(copy) == os.path.realpath(after):
         raise UsageError(f"--against {before}: is LOG_DIR itself")
+    _require_a_pair(after, copy, topic_partition)
     known = CleaningClock(now_ms()) if clock is None else clock
     return comparer.verify_against(after, copy, topic_partition, known, Listener(on_progress))
+
+
+def _require_a_pair(after: str, before: str, topic_partition: str | None) -> None:
+    """Raise UsageError where meta.properties shows that one is no copy of the other.
+
+    One log that is named may have moved between the directories of a broker. A file that is damaged
+    or not there shows nothing.
+    """
+    try:
+        now, was = (meta_properties.read(path, LOCAL) for path in (after, before))
+    except (OSError, CorruptFileError):
+        return
+    shown = [("cluster.id", was.cluster_id, now.cluster_id), ("node.id", was.node_id, now.node_id)]
+    if topic_partition is None:
+        shown.append(("directory.id", was.directory_id, now.directory_id))
+    for name, of_copy, own in shown:
+        if None not in (of_copy, own) and of_copy != own:
+            raise UsageError(
+                f"--against {before}: is no copy of {after}: its {name} is {of_copy}, and that of "
+                f"{after} is {own} ({META_PROPERTIES}); give the copy of this very directory"
+            )

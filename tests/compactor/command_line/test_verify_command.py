@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from storage.formats import meta_properties
+from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from tests.compactor.plan_logs import Shape, build
 from tests.support.local_command import run_command
 from tests.support.reference_batch import split
+
+OF_DIRECTORY = MetaProperties(1, "cluster", 1, "AAAAAAAAAAAAAAAAAAAAAQ")
+OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
 
 
 class TestVerify:
@@ -135,6 +140,44 @@ class TestVerifyAgainst:
             assert against["as_of"] == "2024-01-01T00:00:00.123Z"
         else:
             assert abs(against["as_of_ms"] / 1000 - time.time()) < 600
+
+    @pytest.mark.parametrize(
+        ("of_copy", "words", "problem"),
+        [
+            (OF_DIRECTORY._replace(directory_id=OTHER_ID), [], f"directory.id is {OTHER_ID}, "),
+            (OF_DIRECTORY._replace(node_id=2), [], "node.id is 2, "),
+            (OF_DIRECTORY._replace(node_id=2), ["orders-0"], "node.id is 2, "),
+            (OF_DIRECTORY._replace(cluster_id="other"), [], "cluster.id is other, "),
+        ],
+    )
+    def test_a_copy_of_another_directory_is_refused(
+        self, log_dir: Path, copy: Path, of_copy: MetaProperties, words: list[str], problem: str
+    ) -> None:
+        """As where two copies are exchanged: each log of theirs would be reported as lost."""
+        meta_properties.write(str(log_dir), OF_DIRECTORY)
+        meta_properties.write(str(copy), of_copy)
+        ended = run_command("verify", log_dir, *words, "--against", copy)
+        assert ended.code == 2
+        assert f"--against {copy}: is no copy of {log_dir}: its {problem}" in ended.error
+
+    @pytest.mark.parametrize(
+        ("of_copy", "words"),
+        [
+            (OF_DIRECTORY, []),
+            (OF_DIRECTORY._replace(directory_id=None), []),  # written by an older broker
+            (OF_DIRECTORY._replace(directory_id=OTHER_ID), ["orders-0"]),  # the log was moved
+            (None, []),
+        ],
+    )
+    def test_what_may_be_a_copy_is_compared(
+        self, log_dir: Path, copy: Path, of_copy: MetaProperties | None, words: list[str]
+    ) -> None:
+        meta_properties.write(str(log_dir), OF_DIRECTORY)
+        (copy / META_PROPERTIES).unlink(missing_ok=True)
+        if of_copy is not None:
+            meta_properties.write(str(copy), of_copy)
+        ended = run_command("verify", log_dir, *words, "--against", copy)
+        assert ended.code == 0, ended.out
 
     def test_a_batch_is_gone(self, log_dir: Path, copy: Path) -> None:
         """The second batch, offsets 3 to 5; offset 6 is a tombstone of the key of offset 2."""
