@@ -52,6 +52,7 @@ READING: dict[str, Call] = {
     ),
     "doctor": lambda root: api.doctor(root / "copy"),
     "dump": lambda root: api.dump(root / "copy" / NAME),
+    "why_no_row": lambda root: api.why_no_row(root / "copy" / NAME),
     "dump_parts": lambda root: api.dump_parts(root / "copy" / NAME),
     "log_offsets": lambda root: api.log_offsets(root / "copy", NAME),
     "log_read": lambda root: api.log_read(root / "copy", NAME),

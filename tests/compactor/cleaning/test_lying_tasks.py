@@ -64,7 +64,7 @@ def test_a_staged_file_that_is_not_named_fails_its_log_alone(
         value["index_file"] = ""
 
     local.after["rewrite"] = lambda rows: changed(REWRITTEN, rows, Rewritten._fields, forget)
-    reason = "3 files were written, 2 are named"
+    reason = "files written: 3; named: 2"
     check_one_failed(local, tmp_path, LogStatus.FAILED, reason, plan)
 
 

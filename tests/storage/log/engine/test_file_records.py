@@ -107,7 +107,7 @@ def test_what_goes_to_a_reader_is_the_slice(files: MemoryFiles) -> None:
     assert sent == batch(1, 6)[:60]
     records.truncate_to(100)
     assert taken.read() == batch(1, 6)[:30]
-    with pytest.raises(KafkaError, match="70 bytes expected at byte 70, 30 are there"):
+    with pytest.raises(KafkaError, match="70 bytes expected at byte 70, found 30"):
         records.read_fully(taken.position, taken.size_bytes)
 
 
