@@ -62,10 +62,18 @@ def bring_back(files: Files, mark: FileMark, source: str, target: str) -> None:
     Raise CorruptFileError where it is not what was kept.
     """
     found = keep(files, source, target)
-    if (found.size_bytes, found.checksum) != (mark.size_bytes, mark.checksum):
+    try:
+        require_kept(mark, found, source)
+    except CorruptFileError:
         files.remove(target)
-        raise CorruptFileError(source, 0, "not the file that was kept")
+        raise
     files.sync_file(target)  # a broker that was killed may not have
+
+
+def require_kept(mark: FileMark, found: FileMark, source: str) -> None:
+    """Raise CorruptFileError where what stands at source is not what was kept."""
+    if (found.size_bytes, found.checksum) != (mark.size_bytes, mark.checksum):
+        raise CorruptFileError(source, 0, "not the file that was kept")
 
 
 def _copy(files: Files, source: str, target: str) -> FileMark:

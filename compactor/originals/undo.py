@@ -49,9 +49,11 @@ from compactor.originals.kept_run import KeptLog, read_logs, read_run
 from compactor.originals.log_states import ChangedSinceError, logs_of
 from compactor.originals.undo_judgement import (
     Checkpointed,
+    MarkOf,
     UndoTask,
     check_not_moving,
     judge,
+    mark_on_disk,
     moves_to,
     read_checkpointed,
 )
@@ -128,13 +130,11 @@ def _undo_in(
     reports: dict[TopicPartition, UndoReport] = {}
     tasks = []
     for log in logs:
-        try:
-            check_not_moving(log, moves)
-            tasks.append(judge(log, checkpointed))
-        except ChangedSinceError as error:
-            reports[log.key] = refused(log, error)
-        except PROBLEMS as error:
-            reports[log.key] = failed(log, error)
+        found = judged(log, checkpointed, moves)
+        if isinstance(found, UndoReport):
+            reports[log.key] = found
+        else:
+            tasks.append(found)
     try:
         _restore_checkpoints(files, log_dir, checkpointed, tasks)
     except PROBLEMS as error:
@@ -148,6 +148,22 @@ def _undo_in(
                 sweep_staged(files, task.path, STAGED_MARKER)
             reports[task.log.key] = failed(task.log, error)
     return [reports[log.key] for log in logs]
+
+
+def judged(
+    log: KeptLog,
+    checkpointed: Checkpointed,
+    moves: Mapping[TopicPartition, str],
+    mark_of: MarkOf = mark_on_disk,
+) -> UndoTask | UndoReport:
+    """Find the state of a log; where it cannot be undone, what is said of it."""
+    try:
+        check_not_moving(log, moves)
+        return judge(log, checkpointed, mark_of)
+    except ChangedSinceError as error:
+        return _report(log, UndoStatus.REFUSED, str(error), ReasonCode.CHANGED_MEANWHILE)
+    except PROBLEMS as error:
+        return failed(log, error)
 
 
 def _restore_checkpoints(
@@ -316,11 +332,6 @@ def _remove_rolled(log: KeptLog, path: str) -> None:
 def no_log_dir(log_dir: str) -> OSError:
     """What is wrong where a log directory of the run is gone."""
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), log_dir)
-
-
-def refused(log: KeptLog, error: ChangedSinceError) -> UndoReport:
-    """What is said of a log that was changed since."""
-    return _report(log, UndoStatus.REFUSED, str(error), ReasonCode.CHANGED_MEANWHILE)
 
 
 def failed(log: KeptLog, error: CorruptFileError | LogChangedError | OSError) -> UndoReport:

@@ -17,18 +17,14 @@ from compactor.log_dir_lock import conditions_of
 from compactor.originals import kept_files
 from compactor.originals.kept_manifest import FileMark
 from compactor.originals.kept_run import KeptLog, read_logs, read_run
-from compactor.originals.log_states import ChangedSinceError
-from compactor.originals.undo import PROBLEMS, UndoReport, failed, no_log_dir, refused, undone
+from compactor.originals.undo import PROBLEMS, UndoReport, failed, judged, no_log_dir, undone
 from compactor.originals.undo_judgement import (
     Checkpointed,
     UndoTask,
-    check_not_moving,
-    judge,
     moves_to,
     read_checkpointed,
 )
 from compactor.recovery.log_dir_recovery import recover_log_dir
-from storage.errors import CorruptFileError
 from storage.file_names import SNAPSHOT
 from storage.files.files import Files
 from storage.files.local import LOCAL
@@ -82,15 +78,14 @@ def _outlook(
     checkpointed: Checkpointed,
     moves: Mapping[TopicPartition, str],
 ) -> UndoReport:
+    found = judged(log, checkpointed, moves, partial(_mark_seen, files))
+    if isinstance(found, UndoReport):
+        return found
     try:
-        check_not_moving(log, moves)
-        task = judge(log, checkpointed, partial(_mark_seen, files))
-        _require_originals(task)
-        return undone(task)
-    except ChangedSinceError as error:
-        return refused(log, error)
+        _require_originals(found)
     except PROBLEMS as error:
         return failed(log, error)
+    return undone(found)
 
 
 def _mark_seen(files: OverlayFiles, path: str, up_to: int) -> FileMark:
@@ -112,6 +107,4 @@ def _require_originals(task: UndoTask) -> None:
             if step not in task.steps and not (mark.name.endswith(SNAPSHOT) and is_lacking):
                 continue
             source = log.file(step, mark.name)
-            found = kept_files.mark_of(source)
-            if (found.size_bytes, found.checksum) != (mark.size_bytes, mark.checksum):
-                raise CorruptFileError(source, 0, "not the file that was kept")
+            kept_files.require_kept(mark, kept_files.mark_of(source), source)
