@@ -8,6 +8,7 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.spark.executor_problem import Lack
 from cleaner_jobs.task_values import RoundSettings, Source
 from compactor.errors import RefusedError
+from compactor.host.printable import first_few
 from compactor.planning.layout import sources_of_group
 from compactor.reason_codes import ReasonCode
 
@@ -62,8 +63,7 @@ _LINES = {
 
 
 def _on(hosts: Sequence[str]) -> str:
-    more = f" and {len(hosts) - SHOWN_HOSTS:,} more" if len(hosts) > SHOWN_HOSTS else ""
-    return f"executor on {', '.join(hosts[:SHOWN_HOSTS])}{more}"
+    return f"executor on {first_few(hosts, SHOWN_HOSTS)}"
 
 
 def _directories(logs: Sequence[LogPlan]) -> list[str]:

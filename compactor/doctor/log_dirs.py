@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from compactor.doctor.checks import Check, fail, ok, warn
 from compactor.doctor.settings import settings_check
-from compactor.host.printable import counted, iso_time, printable, size_text, span_text
+from compactor.host.printable import counted, first_few, iso_time, printable, size_text, span_text
 from compactor.host.shell_commands import compactor
 from compactor.host.users import user_name
 from compactor.log_dir_lock import LOCK_FILE
@@ -141,10 +141,10 @@ def _permissions(log_dir: str, listing: LogDirListing) -> Check:
     paths = [log_dir, *(log.path for log in listing.partitions)]
     closed = [path for path in paths if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]
     if closed:  # a failure only if a run would come to it, and then said by itself
-        shown = ", ".join(printable(path) for path in closed[:_SHOWN])
-        more = f" and {len(closed) - _SHOWN:,} more" if len(closed) > _SHOWN else ""
         advice = f"Run it as the owner: {typed_by(found, 'plan', log_dir)}"
-        return warn("permissions", f"{me} may not read and write {shown}{more}", advice)
+        return warn(
+            "permissions", f"{me} may not read and write {first_few(closed, _SHOWN)}", advice
+        )
     if me == owner:
         return ok("permissions", f"{me} owns it, and may read and write every log")
     advice = (

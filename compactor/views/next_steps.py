@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from compactor.broker_start.values import StartProblem, forbid_start
-from compactor.host.printable import counted, one_line, printable
+from compactor.host.printable import counted, first_few, one_line, printable
 from compactor.host.shell_commands import compactor, named, with_all_given
 from compactor.missing_logs import START_NO_BROKER
 from compactor.planning.remedy_commands import all_described
 from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.round_report import CleaningReport, LogReport, LogStatus
-from compactor.views.reason_lines import some
+from compactor.views.reason_lines import SHOWN_NAMES
 
 if TYPE_CHECKING:
     from compactor.inspect.inspection import Inspection
@@ -54,7 +54,9 @@ def _set_aside_by_start(problems: Sequence[StartProblem]) -> list[str]:
 def records_gone(logs: Iterable[str]) -> list[str]:
     """The line with which all begins that is said of log directories with such logs."""
     names = list(logs)
-    return [f"Records are gone: {some(names)}. {START_NO_BROKER}"] if names else []
+    return (
+        [f"Records are gone: {first_few(names, SHOWN_NAMES)}. {START_NO_BROKER}"] if names else []
+    )
 
 
 def names_of_gone(logs: Iterable[LogReport]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
-from compactor.host.printable import one_line, printable
+from compactor.host.printable import first_few, one_line
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogReport, LogStatus
 from compactor.views.fitting_table import whole_words
@@ -37,18 +37,12 @@ def reason_lines(
     return lines
 
 
-def some(names: Sequence[str]) -> str:
-    """The first few of them, and how many more there are."""
-    more = f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(printable(name) for name in names[:SHOWN_NAMES]) + more
-
-
 def _told(group: ReasonGroup, width: int, brief: Callable[[ReasonCode], str]) -> list[Text]:
     failed = group.status is LogStatus.FAILED
     reason = f"{'failed: ' if failed else ''}{one_line(group.reason)}"
     room = width - len(_GAP)
     lines = whole_words(reason, room, "red" if failed else "")
-    lines += whole_words(some(group.names), room, "dim")
+    lines += whole_words(first_few(group.names, SHOWN_NAMES), room, "dim")
     helps = brief(group.reason_code) if group.reason_code else ""
     return lines + whole_words(f"→ {helps}", room) if helps else lines
 

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from compactor.broker_start.values import forbid_start
-from compactor.host.printable import iso_time, one_line, printable, size_text
+from compactor.host.printable import first_few, iso_time, one_line, printable, size_text
 from compactor.planning.remedies import brief_of
 from compactor.retention.rules import Rule
 from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
@@ -16,7 +16,7 @@ from compactor.views.copy_lines import copy_lines
 from compactor.views.fitting_table import Column, table_lines, whole_words
 from compactor.views.next_steps import next_steps
 from compactor.views.originals_lines import originals_lines
-from compactor.views.reason_lines import reason_lines, some
+from compactor.views.reason_lines import SHOWN_NAMES, reason_lines
 from compactor.views.report_json import mb_per_second, phase_name
 from compactor.views.report_totals import (
     Totals,
@@ -134,7 +134,7 @@ def _notes(logs: Sequence[LogReport]) -> list[str]:
     for log in logs:
         for note in log.notes:
             names.setdefault(note, []).append(f"{log.topic}-{log.partition}")
-    return [f"{some(of_note)}: {note}" for note, of_note in names.items()]
+    return [f"{first_few(of_note, SHOWN_NAMES)}: {note}" for note, of_note in names.items()]
 
 
 def retention_lines(logs: Sequence[LogReport], shown: int, width: int) -> list[Text]:
