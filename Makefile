@@ -128,6 +128,7 @@ test-read-back: $(STAMP) ## read 5,000 edited plans, manifests, memories, report
 
 test-tables: $(TABLES_STAMP) ## read 500 random logs, or LOGS=N, as tables in pyarrow, pandas, Polars, DuckDB and Spark, and of Parquet in each; compare with dump
 	.venv-tables/bin/python -m tests.tables $(if $(LOGS),--logs $(LOGS))
+	.venv-tables/bin/python -m pytest -q tests/compactor/api/test_tables.py # with the pandas that .venv has not
 
 test-alerts: $(STAMP) ## hold the Prometheus alerts against a week of samples and two brokers on one host, and the metrics to the conventions, by promtool, Prometheus and node_exporter (from the path, or fetched from Debian)
 	$(PYTHON_OF_VENV) -m tests.alerts

@@ -37,7 +37,7 @@ class Wait:
 
     def __init__(self, say: Callable[[str], None], bound: float | None = None) -> None:
         self._say = say
-        self._bound = bound_seconds(os.environ) if bound is None else bound
+        self.bound = bound_seconds(os.environ) if bound is None else bound  # seconds
         self._waited, self._last, self._is_said = 0.0, time.monotonic(), False
 
     def look(self, cause: str | None) -> bool:
@@ -48,14 +48,10 @@ class Wait:
             self._waited, self._is_said = 0.0, False
             return False
         self._waited += passed
-        if self._waited >= min(SAID_SECONDS, self._bound) and not self._is_said:
+        if self._waited >= min(SAID_SECONDS, self.bound) and not self._is_said:
             self._is_said = True
-            self._say(f"waiting: {cause}. The run ends after {self._bound:,.0f} s ({VARIABLE})")
-        return self._waited >= self._bound
-
-    @property
-    def bound(self) -> float:
-        return self._bound
+            self._say(f"waiting: {cause}. The run ends after {self.bound:,.0f} s ({VARIABLE})")
+        return self._waited >= self.bound
 
 
 def why_ended() -> str:

@@ -199,10 +199,11 @@ class _OwnRules(NamedTuple):
         """Do nothing to a log that is to be set aside."""
         if why is None:
             return self
-        load, logs = self.load, self.logs
-        if logs is not None:
-            load = lambda log: log if log.problem else _load(files, log, logs, why)  # noqa: E731
-        return self._replace(check=_both(self.check, why), load=load)
+        own = self._replace(check=_both(self.check, why))
+        logs = self.logs
+        if logs is None:
+            return own
+        return own._replace(load=lambda log: log if log.problem else _load(files, log, logs, why))
 
 
 def _own_rules(
