@@ -7,12 +7,19 @@ spec C-4.3, C-23.1, C-23.2, F-12.8, F-13.
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from compactor.broker_start.log_ends import why_cut_short
 from compactor.errors import RefusedError
 from compactor.high_watermarks import has_high_watermarks
-from compactor.missing_logs import NOT_ASKED, RecordedEnds, ends_where_needed, recorded_ends
+from compactor.missing_logs import (
+    NOT_ASKED,
+    RecordedEnds,
+    ends_where_needed,
+    recorded_ends,
+)
 from compactor.reason_codes import reason_code_of_os
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TIME_INDEX, file_name, parse_future_dir, parse_partition_dir
@@ -37,10 +44,21 @@ class LogDirSurvey:
     problem: str | None = None  # a checkpoint that cannot be read: no log here can be judged
     # how far logs reached, by checkpoints; none where each of them has its segments
     recorded_ends: RecordedEnds = NOT_ASKED
+    recovery_points: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
         return self.listing.path
+
+    def why_cut_short(self, partition: PartitionListing, end_offset: int) -> str | None:
+        """Say that records are gone from the end of a log; None if they are not, or may be."""
+        if not self.listing.has_clean_shutdown:
+            return None
+        known = {
+            checkpoint.RECOVERY_POINT: self.recovery_points,
+            checkpoint.REPLICATION: self.high_watermarks or {},
+        }
+        return why_cut_short((partition.topic, partition.partition), end_offset, known)
 
 
 class CheckpointOffsets(NamedTuple):
@@ -110,7 +128,15 @@ def survey_log_dir(
         log_start_offsets=known[checkpoint.LOG_START],
         high_watermarks=known[checkpoint.REPLICATION] if is_known else None,
         recorded_ends=ends_where_needed(listing, known, files),
+        recovery_points=_recovery_points(path, files),
     )
+
+
+def _recovery_points(log_dir: str, files: Files) -> Mapping[TopicPartition, int]:
+    """None where they cannot be read: a broker's start says that."""
+    with suppress(CorruptFileError, OSError):
+        return checkpoint.read(os.path.join(log_dir, checkpoint.RECOVERY_POINT), files)
+    return {}
 
 
 def _unread(listing: LogDirListing, problem: str, ends: RecordedEnds) -> LogDirSurvey:

@@ -5,8 +5,10 @@ segment, and so does this. Nothing is changed. Source: Kafka, LogLoader.load; sp
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
+from compactor.broker_start.log_ends import why_cut_short
 from compactor.broker_start.values import DirectoryFiles, StartOutcome, StartProblem
 from compactor.host.shell_commands import compactor, in_turn, named, tool
 from storage.errors import CorruptFileError
@@ -32,9 +34,9 @@ def problems_of_ends(
 
     What is torn then, a broker cuts off.
     """
-    starts = _starts(directory)
+    known = _checkpoints(directory)
     for path, key in _logs(directory):
-        found = _of_end(path, key, starts.get(key, 0), files)
+        found = _of_end(path, key, known, files)
         if found is not None and (is_clean or found.path.endswith(checkpoint.LOG_START)):
             yield found
 
@@ -43,10 +45,10 @@ def problems_of_loading(
     directory: DirectoryFiles, now_ms: int, files: Files
 ) -> Iterator[StartProblem]:
     """Load each log, too, which takes some milliseconds for each."""
-    starts = _starts(directory)
+    known = _checkpoints(directory)
     for path, key in _logs(directory):
-        problem = _rehearsed(path, starts.get(key, 0), now_ms, files)
-        problem = problem or _of_end(path, key, starts.get(key, 0), files)
+        problem = _rehearsed(path, known[checkpoint.LOG_START].get(key, 0), now_ms, files)
+        problem = problem or _of_end(path, key, known, files)
         if problem is not None:
             yield problem
 
@@ -58,15 +60,19 @@ def _logs(directory: DirectoryFiles) -> Iterator[tuple[str, TopicPartition]]:
             yield os.path.join(directory.path, log.dir_name), key
 
 
-def _starts(directory: DirectoryFiles) -> dict[TopicPartition, int]:
-    data = directory.checkpoints.get(checkpoint.LOG_START)
-    try:
-        return checkpoint.decode(data or b"", checkpoint.LOG_START)
-    except CorruptFileError:  # which has a problem of its own
-        return {}
+def _checkpoints(directory: DirectoryFiles) -> dict[str, dict[TopicPartition, int]]:
+    found: dict[str, dict[TopicPartition, int]] = {}
+    for name in (checkpoint.LOG_START, checkpoint.RECOVERY_POINT, checkpoint.REPLICATION):
+        found[name] = {}
+        with suppress(CorruptFileError):  # which has a problem of its own
+            found[name] = checkpoint.decode(directory.checkpoints.get(name) or b"", name)
+    return found
 
 
-def _of_end(path: str, key: TopicPartition, log_start: int, files: Files) -> StartProblem | None:
+def _of_end(
+    path: str, key: TopicPartition, known: Mapping[str, Mapping[TopicPartition, int]], files: Files
+) -> StartProblem | None:
+    log_start = known[checkpoint.LOG_START].get(key, 0)
     try:
         log = list_partition(path, *key, files, with_files=False)
         end = log_end_offset(log) if log.segments else log_start
@@ -85,7 +91,8 @@ def _of_end(path: str, key: TopicPartition, log_start: int, files: Files) -> Sta
             command=in_turn(unmarked, compactor("recover", log_dir)),
         )
     if end >= log_start:
-        return None
+        cut_short = why_cut_short(key, end, known) if log.segments else None
+        return None if cut_short is None else _without_its_end(path, cut_short)
     starts = os.path.join(os.path.dirname(path), checkpoint.LOG_START)
     name = os.path.basename(path)
     return StartProblem(
@@ -96,6 +103,15 @@ def _of_end(path: str, key: TopicPartition, log_start: int, files: Files) -> Sta
         repair="Bring the missing segments back, or empty this file: the records that are there, "
         "and those that kafka-delete-records removed, then stay.",
         command=tool("truncate", "-s", "0", starts),
+    )
+
+
+def _without_its_end(path: str, cut_short: str) -> StartProblem:
+    return StartProblem(
+        outcome=StartOutcome.LOADED_WITH_LOSS,
+        path=path,
+        problem=cut_short,
+        repair="Bring its last files back from a backup, or the log from another replica.",
     )
 
 

@@ -175,7 +175,12 @@ class Planner:
             prepared = self._with_high_watermark(prepared)
             judgement = prepared.judgement
         refusal: Refusal | None = None
-        if prepared is not None and prepared.refusal is not None:
+        cut_short = None
+        if judgement.log_end_offset is not None:
+            cut_short = survey.why_cut_short(partition, judgement.log_end_offset)
+        if cut_short is not None:
+            refusal = Refusal(Reason(ReasonCode.DAMAGED, cut_short))
+        elif prepared is not None and prepared.refusal is not None:
             refusal = Refusal(prepared.refusal)
         elif not judgement.is_eligible:
             refusal = Refusal(why_not_eligible(judgement))

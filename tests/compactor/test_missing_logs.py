@@ -314,3 +314,42 @@ def test_a_run_leaves_what_is_left_of_such_a_log_byte_for_byte(tmp_path: Path) -
     assert any(name.endswith(".index") for name in before)
     ended(data, "run", "{data}", "--any-clock")
     assert {path.name: path.read_bytes() for path in (data / "t-0").iterdir()} == before
+
+
+CUT_COMMANDS = (*COMMANDS[:6], ("explain", "{data}", "t-0"))
+
+
+@pytest.mark.parametrize("name", [checkpoint.RECOVERY_POINT, checkpoint.REPLICATION])
+@pytest.mark.parametrize("files", [".log", ".*"])
+@pytest.mark.parametrize("words", CUT_COMMANDS, ids=" ".join)
+def test_a_log_whose_end_is_gone_is_left_as_it_is_by_every_command(
+    tmp_path: Path, words: tuple[str, ...], files: str, name: str
+) -> None:
+    """Its last segment, with its indexes or without; a broker's stop writes both checkpoints."""
+    data = tmp_path / "data"
+    build(data, Shape("t"), Shape("u"))
+    for of_file in (checkpoint.RECOVERY_POINT, checkpoint.REPLICATION):
+        checkpoint.write(str(data / of_file), {("t", 0): 6 if of_file == name else 4, ("u", 0): 6})
+    topics = {"t": {"cleanup.policy": "compact"}, "u": {"cleanup.policy": "delete"}}
+    (tmp_path / "topics.json").write_text(json.dumps(topics))
+    last = sorted((data / "t-0").glob("*.log"))[-1]
+    for path in (data / "t-0").glob(last.stem + files):
+        path.unlink()
+    before = {path.name: path.read_bytes() for path in (data / "t-0").glob("*.log")}
+    found = ended(data, *words)
+    shown = " ".join((found.out + found.error).split())
+    is_of_start = words[0] in ("recover", "doctor")  # nobody says here that t is compacted
+    assert found.code == (0 if is_of_start else 4), shown
+    assert f"and {name} has 6 for it: records are gone from its end" in shown
+    assert "tart the broker" not in shown
+    assert {path.name: path.read_bytes() for path in (data / "t-0").glob("*.log")} == before
+
+
+def test_after_an_unclean_shutdown_a_log_may_end_before_its_high_watermark(tmp_path: Path) -> None:
+    """A power cut takes what was not flushed; a broker that starts cuts the high watermark."""
+    data = tmp_path / "data"
+    build(data, Shape("t"))
+    (data / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+    checkpoint.write(str(data / checkpoint.REPLICATION), {("t", 0): 7})
+    (tmp_path / "topics.json").write_text(json.dumps({"t": {"cleanup.policy": "compact"}}))
+    assert ended(data, "plan", "{data}", "--any-clock").code == 0

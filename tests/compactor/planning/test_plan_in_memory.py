@@ -132,7 +132,7 @@ def test_what_it_reads_of_a_log(tmp_path: Path, logs: int) -> None:
     log_dir = build(tmp_path / "d", *(Shape(f"t{number}") for number in range(logs)))
     files = WatchedFiles(in_memory(tmp_path / "d"))
     assert len(planned(log_dir, files).logs) == logs
-    checkpoints = 3
+    checkpoints = 4
     assert files.counts == {
         "list_directory": 1 + logs,
         "exists": 1,  # the file with the high watermarks
