@@ -1,4 +1,4 @@
-"""A metadata log that proves nothing: what a start makes of the logs beside it. Pure.
+"""A metadata log that proves nothing, or not all: what a start makes of the logs beside it. Pure.
 
 A broker that is its only controller goes on with what it can read of it, which may be nothing, and
 each log that this does not name is a stray one. Where the quorum has other voters, it asks them.
@@ -7,20 +7,38 @@ Source: Kafka, KafkaRaftLog, QuorumController, LogManager.isStrayKraftReplica; s
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from compactor.broker_start.values import StartOutcome, StartProblem
 from compactor.reason_codes import ReasonCode
 from compactor.settings_sources import Finding, State
 
 _LOSING = (State.EMPTY, State.NEVER_USED, State.DAMAGED)
+_CUT_OFF = (State.TORN_AFTER_STOP, State.DAMAGED_END)  # what is before that, stays
+
+
+class MetadataLeft(NamedTuple):
+    """What a start goes on with."""
+
+    names_any: bool  # there is a topic or a broker in it
+    names_all: bool  # it has each log here
+
+    def loses_logs(self, state: State) -> bool:
+        """Say whether logs become stray ones for want of what cannot be read."""
+        if state in _LOSING or (state is State.TORN and not self.names_any):
+            return True
+        return state in _CUT_OFF and not self.names_all
 
 
 def problems_of_metadata(
-    findings: Sequence[Finding], quorum: bytes | None, node_id: int | None
+    findings: Sequence[Finding], left: MetadataLeft, quorum: bytes | None, node_id: int | None
 ) -> Iterator[StartProblem]:
-    """quorum: the file of that name beside the metadata log; None: there is none."""
+    """Say what a start makes of a metadata log that does not prove which topics there are.
+
+    quorum: the file of that name beside the metadata log; None: there is none.
+    """
     for finding in findings:
-        if finding.state in _LOSING and not _has_other_voters(quorum, node_id):
+        if left.loses_logs(finding.state) and not has_other_voters(quorum, node_id):
             yield StartProblem(
                 outcome=StartOutcome.LOGS_STRAY,
                 path=finding.path,
@@ -32,7 +50,8 @@ def problems_of_metadata(
             )
 
 
-def _has_other_voters(quorum: bytes | None, node_id: int | None) -> bool:
+def has_other_voters(quorum: bytes | None, node_id: int | None) -> bool:
+    """Say whether a broker that starts here asks others for what its metadata log lacks."""
     try:
         state = json.loads(quorum or b"{}")
         return any(voter["voterId"] != node_id for voter in state.get("currentVoters") or ())

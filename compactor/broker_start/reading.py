@@ -6,7 +6,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from compactor.broker_start.conditions import QUORUM_STATE, start_problems
-from compactor.broker_start.metadata import problems_of_metadata
+from compactor.broker_start.metadata import MetadataLeft, has_other_voters, problems_of_metadata
 from compactor.broker_start.values import (
     ClusterFacts,
     DirectoryFiles,
@@ -75,7 +75,7 @@ def problems_at_start(
         if not any(problem.path.startswith(below) for problem in found):
             found += _of_logs(directory, look)
     has_logs = any(each.logs for each in directories)
-    return [*(_of_metadata(log_dirs, files) if has_logs else ()), *found]
+    return [*(_of_metadata(log_dirs, directories, files) if has_logs else ()), *found]
 
 
 def _of_logs(directory: DirectoryFiles, look: Look) -> Iterator[StartProblem]:
@@ -91,7 +91,9 @@ def _of_logs(directory: DirectoryFiles, look: Look) -> Iterator[StartProblem]:
         yield from loading.problems_of_ends(directory, is_clean, look.files)
 
 
-def _of_metadata(log_dirs: Sequence[str], files: Files) -> list[StartProblem]:
+def _of_metadata(
+    log_dirs: Sequence[str], directories: Sequence[DirectoryFiles], files: Files
+) -> list[StartProblem]:
     """What the metadata log comes to; what is wrong with identities is said elsewhere."""
     try:
         cluster = read_cluster_settings(log_dirs, MetadataSource(), files)
@@ -100,7 +102,15 @@ def _of_metadata(log_dirs: Sequence[str], files: Files) -> list[StartProblem]:
     if cluster is None or cluster.metadata is None:
         return []
     quorum = _read(os.path.join(cluster.metadata.path, QUORUM_STATE), files)
-    return list(problems_of_metadata(cluster.findings, quorum, cluster.node_id))
+    topics, logs = cluster.metadata.topics, (log for each in directories for log in each.logs)
+    keys = (partition_in(log.dir_name) for log in logs)
+    left = MetadataLeft(
+        names_any=bool(topics or cluster.metadata.broker_log_dirs),
+        names_all=all(
+            key is None or (key[0] in topics and key[1] in topics[key[0]].replicas) for key in keys
+        ),
+    )
+    return list(problems_of_metadata(cluster.findings, left, quorum, cluster.node_id))
 
 
 def _directory(path: str, files: Files) -> DirectoryFiles:
@@ -140,7 +150,10 @@ def _read(path: str, files: Files) -> bytes | None:
 
 
 def _cluster(directories: Sequence[DirectoryFiles], files: Files) -> ClusterFacts | None:
-    """What the one metadata log says that stands there, if it can be read to its end."""
+    """What the one metadata log says that stands there, and that a broker goes on with.
+
+    It cuts a damaged end off. Then it asks the other controllers, where there are any.
+    """
     places = [each.path for each in directories if METADATA_DIR in each.dir_names]
     if len(places) != 1:
         return None
@@ -148,11 +161,15 @@ def _cluster(directories: Sequence[DirectoryFiles], files: Files) -> ClusterFact
         read = read_cluster_metadata(os.path.join(places[0], METADATA_DIR), files)
     except (CorruptFileError, FileNotFoundError):
         return None
-    if (read.unread is not None and not read.is_torn) or not (read.topics or read.broker_log_dirs):
+    if not (read.topics or read.broker_log_dirs):
         return None
     known = [
         found for each in directories if isinstance(found := identity_of(each), MetaProperties)
     ]
     node_id = known[0].node_id if known else None
+    if read.unread is not None and not read.is_torn:
+        quorum = _read(os.path.join(read.path, QUORUM_STATE), files)
+        if has_other_voters(quorum, node_id):
+            return None
     ids = read.broker_log_dirs.get(node_id, ()) if node_id is not None else ()
     return ClusterFacts(node_id, read.topics, ids)

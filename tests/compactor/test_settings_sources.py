@@ -533,3 +533,45 @@ def test_no_start_is_recommended_that_makes_every_log_a_stray_one(
         assert ("renames every log" in shown) is (voters != "2"), words
         if voters != "2":
             assert "tart the broker" not in shown, words
+
+
+def flipped(data: bytes, position: int) -> bytes:
+    return data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
+
+
+LOST_ENDS: dict[str, Callable[[bytes], bytes]] = {
+    "NULs": lambda data: bytes(len(data)),
+    "a damaged batch, and no other": lambda data: flipped(data, len(data) - 1),
+    "half a batch": lambda data: data[:-3],
+    "a header of NULs": lambda data: bytes(70) + data[70:],
+}
+
+
+@pytest.mark.parametrize("name", LOST_ENDS)
+@pytest.mark.parametrize("kept", [(), KNOWN[:1]], ids=["nothing", "a broker"])
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("voters", ["1", "2"])
+def test_no_start_is_recommended_where_a_damaged_end_names_the_logs(
+    tmp_path: Path, name: str, kept: tuple[bytes, ...], is_clean: bool, voters: str
+) -> None:
+    """Seen with a broker 4.3.1: it cuts such an end off, and renames each log that is not named.
+
+    With other voters it asks these.
+    """
+    found = scene(tmp_path)
+    sound = encode_batch([Record(0, TIME_MS, None, kept[0])]) if kept else b""
+    lost = [Record(len(kept) + n, TIME_MS, None, value) for n, value in enumerate(KNOWN)]
+    log(found.metadata, 0, sound + LOST_ENDS[name](encode_batch(lost)))
+    state_of_quorum = f'{{"currentVoters":[{{"voterId":{voters}}}],"data_version":0}}'
+    (found.metadata / "quorum-state").write_text(state_of_quorum)
+    if not is_clean:
+        (found.data / ".kafka_cleanshutdown").unlink()
+    if kept and name == "half a batch" and (voters == "2" or not is_clean):
+        return  # what a broker that runs leaves; its log is named as a stray one
+    for words in (("verify",), ("recover",), ("doctor",)):
+        ended = run_command(words[0], found.data)
+        shown = " ".join((ended.out + ended.error).split())
+        assert ("-stray" in shown) is (voters == "1"), (words, shown)
+        assert ("Start no broker" in shown or "start no broker" in shown) is (voters == "1")
+        if voters == "1":
+            assert "Next: start the broker" not in shown, (words, shown)
