@@ -320,7 +320,8 @@ def _metadata_dir(log_dirs: Sequence[str], named: str | None, files: Files) -> s
             raise ConfigError(f"--metadata {named}: there is no such directory")
         return found
     found_in = [os.path.join(log_dir, METADATA_DIR) for log_dir in log_dirs]
-    return only_one([path for path in found_in if files.is_directory(path)])
+    # whatever it is: what has its name and is no directory cannot be read, and is said to be there
+    return only_one([path for path in found_in if files.exists(path)])
 
 
 def only_one(found_in: Sequence[str]) -> str | None:

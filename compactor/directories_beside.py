@@ -38,7 +38,7 @@ def settings_of_broker(
     if own is None or own.node_id is None or own.cluster_id is None:
         return read_cluster_settings(log_dirs[:1], MetadataSource(), files), ()
     metadata = os.path.join(log_dirs[0], METADATA_DIR)
-    source = MetadataSource(metadata if files.is_directory(metadata) else None)
+    source = MetadataSource(metadata if files.exists(metadata) else None)
     found = {os.path.realpath(log_dirs[0]): log_dirs[0]}
     for path in (*log_dirs[1:], *_beside(log_dirs, files)):
         try:
@@ -79,7 +79,7 @@ def _may_be_of(
 def _metadata_dir_of(own: MetaProperties, log_dirs: Sequence[str], files: Files) -> str | None:
     """Find the metadata log that has the broker with this directory, or the only one there is."""
     places = [os.path.join(path, METADATA_DIR) for path in log_dirs]
-    places = [place for place in places if files.is_directory(place)]
+    places = [place for place in places if files.exists(place)]
     if len(places) > 1:
         places = [place for place in places if _has_directory(place, own, files)] or places
     return only_one(places)

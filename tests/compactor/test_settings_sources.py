@@ -172,6 +172,22 @@ def unreadable(root: Path) -> Scene:
     return found
 
 
+def no_directory(root: Path) -> Scene:
+    """A file has its name, as after a copy that went wrong."""
+    found = scene(root)
+    shutil.rmtree(found.metadata)
+    found.metadata.write_bytes(b"")
+    return found
+
+
+def link_to_nowhere(root: Path) -> Scene:
+    """Its directory is a link, and what it leads to is not mounted."""
+    found = scene(root)
+    found.metadata.rename(root / "metadata")
+    found.metadata.symlink_to(root / "not-mounted")
+    return found
+
+
 def before_last_start(root: Path) -> Scene:
     found = scene(root)
     (found.data / CLEAN_SHUTDOWN).write_text('{"version":0,"brokerEpoch":5}')
@@ -301,7 +317,7 @@ SCENES: dict[State, tuple[Callable[[Path], Scene], ...]] = {
     State.OF_LATER_KAFKA: (of_values(*KNOWN, b"\1\4\1"), of_values(*KNOWN, b"\2\4\0")),
     State.EMPTY: (no_bytes, no_file),
     State.NEVER_USED: (never_used,),
-    State.UNREADABLE: (unreadable,),
+    State.UNREADABLE: (unreadable, no_directory, link_to_nowhere),
     State.BEFORE_LAST_START: (before_last_start,),
     State.OLDER: (older,),
     State.OTHER_CLUSTER: (of_another_cluster,),
