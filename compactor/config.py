@@ -130,6 +130,23 @@ class Config:
             f"{self.cluster.metadata.path}"
         )
 
+    def is_compacted_by_file_alone(self, topic: str) -> bool:
+        """Say whether --topic-configs compacts a topic that the metadata log has without a policy.
+
+        It is `delete` then by all that is known: an entry of the topic may have been removed since.
+        A broker may have another default in a file that was not given, so this is for people.
+        """
+        of_file = self.topics.get(topic, {}).get("cleanup.policy")
+        if not isinstance(of_file, tuple) or COMPACT not in of_file or self.cluster is None:
+            return False
+        metadata = self.cluster.metadata
+        if metadata is None or topic not in metadata.topics or topic in self.trusted_topics:
+            return False
+        layers = (*self.cluster.layers, self.cluster.topic_layer(topic))
+        known = (each.values.get("cleanup.policy") for each in layers)
+        policies = [policy for policy in known if isinstance(policy, tuple)]
+        return bool(policies) and COMPACT not in policies[-1]
+
     def other_disagreements(self, topic: str) -> Iterator[str]:
         """Yield each other setting of a topic that --topic-configs and its own entry both have."""
         of_file = self.topics.get(topic)

@@ -68,6 +68,14 @@ def disagreements(configs: Sequence[Config], topics: Collection[str]) -> Iterato
             f"--topic-configs differs in {counted(len(found), 'setting')} from the topics' own "
             f"entries in the metadata log, and the file decides: {_some(found)}"
         )
+    alone = [t for t in named if any(_is_by_file_alone(config, t) for config in configs)]
+    if alone:
+        yield (
+            f"--topic-configs compacts {counted(len(alone), 'topic')} without a cleanup.policy of "
+            f"{'its' if len(alone) == 1 else 'their'} own in the metadata log, where that is "
+            f"delete: {_some(alone)}. If an entry was removed since, correct the file; if not: "
+            "--trust-topic-configs TOPIC"
+        )
     unknown = sorted(configs[0].trusted_topics - configs[0].topics.keys())
     if unknown:
         yield f"--trust-topic-configs: --topic-configs does not have {_some(unknown)}"
@@ -75,6 +83,12 @@ def disagreements(configs: Sequence[Config], topics: Collection[str]) -> Iterato
 
 def _others(config: Config, topic: str) -> Iterator[str]:
     return config.other_disagreements(topic) if config.is_wanted(topic) else iter(())
+
+
+def _is_by_file_alone(config: Config, topic: str) -> bool:
+    """A policy of the topic itself that differs sets its logs aside instead."""
+    disagrees = config.policy_disagreement(topic) is not None
+    return config.is_wanted(topic) and not disagrees and config.is_compacted_by_file_alone(topic)
 
 
 def _hint(match: re.Pattern[str], topics: Collection[str]) -> str:

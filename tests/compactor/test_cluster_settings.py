@@ -300,6 +300,38 @@ def test_other_settings_that_differ_are_one_warning(tmp_path: Path) -> None:
     )
 
 
+BROKERS_COMPACT = config("log.cleanup.policy", "compact", "", 4)
+
+
+@pytest.mark.parametrize("lines", [(), (POLICY, config("cleanup.policy", None))])
+def test_a_topic_that_a_file_alone_compacts_is_a_warning(
+    tmp_path: Path, lines: tuple[bytes, ...]
+) -> None:
+    """It has no entry, or none any more: the policy is Kafka's default by all that is known."""
+    data = cluster(tmp_path, topic("t", A), *lines)
+    file = stale_file(tmp_path, cleanup_policy="compact")
+    rules = api.Rules(as_of=NOW_MS, any_clock=True, topic_configs=file)
+    (warning,) = api.plan([str(data)], rules).warnings
+    assert warning == (
+        "--topic-configs compacts 1 topic without a cleanup.policy of its own in the metadata log, "
+        "where that is delete: t. If an entry was removed since, correct the file; if not: "
+        "--trust-topic-configs TOPIC"
+    )
+    trusted = replace(rules, trust_topic_configs=("t",))
+    assert api.plan([str(data)], trusted).warnings == ()
+
+
+@pytest.mark.parametrize("lines", [(POLICY,), (BROKERS_COMPACT,)])
+def test_a_topic_that_the_metadata_log_compacts_is_none(
+    tmp_path: Path, lines: tuple[bytes, ...]
+) -> None:
+    data = cluster(tmp_path, topic("t", A), *lines)
+    rules = api.Rules(
+        as_of=NOW_MS, any_clock=True, topic_configs=stale_file(tmp_path, cleanup_policy="compact")
+    )
+    assert api.plan([str(data)], rules).warnings == ()
+
+
 def test_a_log_of_a_deleted_topic_is_passed_over(tmp_path: Path) -> None:
     data = cluster(tmp_path, topic("other", B))
     said = "its topic was deleted: the cluster's metadata log does not have it"
