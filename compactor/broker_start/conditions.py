@@ -138,18 +138,9 @@ def _outcome_of_checkpoint(name: str, error: CorruptFileError) -> StartOutcome |
 
 def _of_log_files(log_dir: str, log: LogFiles) -> Iterator[StartProblem]:
     place = os.path.join(log_dir, log.dir_name)
-    path = os.path.join(place, LEADER_EPOCH_CHECKPOINT)
-    try:
-        leader_epoch_checkpoint.decode(log.epochs or b"", path)
-    except CorruptFileError as error:
-        is_malformed = not isinstance(error, checkpoint.NotANumberError)
-        yield StartProblem(
-            outcome=StartOutcome.DIRECTORY_OFFLINE if is_malformed else StartOutcome.BROKER_ENDS,
-            path=path,
-            problem=error.problem,
-            repair="Remove this file alone: a broker makes a new one, and no record is lost.",
-            command=tool("rm", "--", path),
-        )
+    epochs = _of_epochs(os.path.join(place, LEADER_EPOCH_CHECKPOINT), log.epochs or b"")
+    if epochs is not None:
+        yield epochs
         return  # nothing else of it is looked at
     for name in filter(is_unloadable, log.names):
         offset = offset_of(name)
@@ -160,6 +151,28 @@ def _of_log_files(log_dir: str, log: LogFiles) -> Iterator[StartProblem]:
             problem = f"a broker takes it for a segment at offset {offset}, and begins an empty one"
             loss = StartOutcome.LOADED_WITH_LOSS
             yield _foreign(os.path.join(place, name), problem, loss)
+
+
+def _of_epochs(path: str, data: bytes) -> StartProblem | None:
+    """Say what keeps a broker from the leader epochs of a log."""
+    outcome, problem = StartOutcome.BROKER_ENDS, None
+    try:
+        for entry in leader_epoch_checkpoint.decode(data, path):
+            if min(entry) < 0:
+                problem = f"epoch {entry.epoch} at offset {entry.start_offset} is below 0"
+    except CorruptFileError as error:
+        problem = error.problem
+        if not isinstance(error, checkpoint.NotANumberError):
+            outcome = StartOutcome.DIRECTORY_OFFLINE
+    if problem is None:
+        return None
+    return StartProblem(
+        outcome=outcome,
+        path=path,
+        problem=problem,
+        repair="Remove this file alone: a broker makes a new one, and no record is lost.",
+        command=tool("rm", "--", path),
+    )
 
 
 def _foreign(

@@ -158,6 +158,8 @@ _EPOCHS = {
     "missing": None,
     "a count too high": b"0\n2\n0 0\n",
     "no number": b"0\n1\n0 x\n",
+    "an epoch below 0": b"0\n1\n-1 0\n",
+    "an offset below 0": b"0\n1\n0 -7\n",
     "too many fields": b"0\n1\n0 0 0\n",
     "version 1": b"1\n0\n",
     "a version alone": b"0",

@@ -64,6 +64,8 @@ EPOCHS, METADATA = f"t-0/{LEADER_EPOCH_CHECKPOINT}", f"t-0/{PARTITION_METADATA}"
 DAMAGES = {
     "epochs of NULs": (put(EPOCHS, bytes(4096)), EPOCHS, f"rm -- .*{EPOCHS}"),
     "half an epoch file": (put(EPOCHS, b"0\n2\n0 0\n"), EPOCHS, f"rm -- .*{EPOCHS}"),
+    "an epoch below 0": (put(EPOCHS, b"0\n1\n-1 0\n"), EPOCHS, f"rm -- .*{EPOCHS}"),
+    "an epoch from below 0": (put(EPOCHS, b"0\n1\n0 -7\n"), EPOCHS, f"rm -- .*{EPOCHS}"),
     "no topic id": (put(METADATA, None), METADATA, rf"printf '.*' {ID} > .*{METADATA}"),
     "an empty topic id": (put(METADATA, b""), METADATA, rf"printf '.*' {ID} > .*{METADATA}"),
     "a version alone": (
