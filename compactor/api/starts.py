@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from compactor import account
+from compactor.api import places
+from compactor.api.arguments import Paths
 from compactor.broker_start.reading import Depth, Look, problems_at_start
 from compactor.broker_start.values import StartProblem
 from compactor.brokers import brokers_of
@@ -11,13 +13,14 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 
 
-def start_problems(log_dirs: Sequence[str]) -> tuple[StartProblem, ...]:
+def start_problems(log_dirs: Paths) -> tuple[StartProblem, ...]:
     """Say what a start would not do well with, for each broker by itself; none: all is well.
 
     Looks at names, small files and, after a clean shutdown, at the end of each log. What cannot be
-    read is a warning.
+    read there is a warning. Raise UsageError for what is no directory.
     """
-    return problems_by_broker(log_dirs, LOCAL, Depth.ENDS)
+    paths = places.other_log_dirs(log_dirs, to_write=False)
+    return problems_by_broker(paths, LOCAL, Depth.ENDS)
 
 
 def problems_by_broker(

@@ -176,3 +176,14 @@ def test_the_problems_are_in_the_json_of_each_command_that_may_recommend_a_start
         assert problem["outcome"] == "directory-offline"
         assert problem["path"] == str(data / EPOCHS)
         assert problem["forbids_start"]
+
+
+def test_one_directory_may_be_given_by_itself(tmp_path: Path) -> None:
+    """As a string it would else be read letter by letter, of which `/` is a directory."""
+    data = broker_dir(tmp_path)
+    put(EPOCHS, bytes(4096))(data)
+    (problem,) = api.start_problems(str(data))
+    assert problem.path == str(data / EPOCHS)
+    assert api.start_problems(data) == (problem,)
+    with pytest.raises(api.UsageError, match="No such file or directory"):
+        api.start_problems(tmp_path / "nowhere")
