@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from compactor import account
-from compactor.api import places
-from compactor.api.arguments import Paths
+from compactor.api.arguments import Paths, path_texts
 from compactor.broker_start.reading import Depth, Look, problems_at_start
 from compactor.broker_start.values import StartProblem
 from compactor.brokers import brokers_of
+from compactor.exit_codes import UsageError
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.files.local import LOCAL
@@ -19,7 +19,10 @@ def start_problems(log_dirs: Paths) -> tuple[StartProblem, ...]:
     Looks at names, small files and, after a clean shutdown, at the end of each log. What cannot be
     read there is a warning. Raise UsageError for what is no directory.
     """
-    paths = places.other_log_dirs(log_dirs, to_write=False)
+    paths = path_texts(log_dirs)
+    for path in paths:
+        if not LOCAL.is_directory(path):
+            raise UsageError(f"log_dirs {path}: there is no such directory")
     return problems_by_broker(paths, LOCAL, Depth.ENDS)
 
 

@@ -185,5 +185,5 @@ def test_one_directory_may_be_given_by_itself(tmp_path: Path) -> None:
     (problem,) = api.start_problems(str(data))
     assert problem.path == str(data / EPOCHS)
     assert api.start_problems(data) == (problem,)
-    with pytest.raises(api.UsageError, match="No such file or directory"):
+    with pytest.raises(api.UsageError, match="there is no such directory"):
         api.start_problems(tmp_path / "nowhere")
