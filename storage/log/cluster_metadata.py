@@ -21,6 +21,7 @@ from uuid import UUID
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import LOG, OFFSET_DIGITS, is_offset
+from storage.file_names import SNAPSHOT as PRODUCERS
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import metadata_records as records
@@ -77,7 +78,7 @@ class ClusterMetadata(NamedTuple):
     broker_log_dirs: Mapping[int, tuple[UUID, ...]]  # registered directories; empty: not told
     # by broker: the highest metadata.version that its software supports, where it says so
     broker_versions: Mapping[int, int]
-    unread: str | None  # why the log was not read to the end of its file
+    unread: str | None  # why the log was not read to its end
     is_torn: bool = False  # what is unread is the beginning of a batch, as of one being written
     time_ms: int = -1  # of the last batch, or of what a snapshot that stands alone holds
     is_snapshot_alone: bool = False  # the log does not reach the end of the newest snapshot
@@ -126,9 +127,24 @@ def _read(path: str, files: Files) -> ClusterMetadata:
         end, damage = _apply_segment(image, log_path, end, following is None, files)
         if damage is not None:
             unread, is_torn = str(damage), _is_torn(log_path, damage.position, end, files)
+    is_snapshot_alone = image.log_end < snapshot_end
+    if unread is None and image.log_end and not is_snapshot_alone:
+        unread = _why_cut_short(path, names, end)
     return image.frozen(path, end)._replace(
-        unread=unread, is_torn=is_torn, is_snapshot_alone=image.log_end < snapshot_end
+        unread=unread, is_torn=is_torn, is_snapshot_alone=is_snapshot_alone
     )
+
+
+def _why_cut_short(path: str, names: list[str], end: int) -> str | None:
+    """Say that whole batches are gone from the end of the log; None if nothing shows that.
+
+    A snapshot of producers is named by the offset at which a segment began, or the broker stopped.
+    """
+    snapshots = [name for name in names if is_offset(name.removesuffix(PRODUCERS))]
+    last = max(filter(lambda name: name.endswith(PRODUCERS), snapshots), default=None)
+    if last is None or int(last.removesuffix(PRODUCERS)) <= end:
+        return None
+    return f"{os.path.join(path, last)} shows that it went further"
 
 
 def _log_path(path: str, base: int) -> str:

@@ -145,6 +145,13 @@ def damaged(*values: bytes) -> Callable[[Path], Scene]:
     return made
 
 
+def without_whole_batches(root: Path) -> Scene:
+    """Cut between two batches; the file that the broker wrote when it stopped is still there."""
+    found = scene(root)
+    (found.metadata / f"{len(KNOWN) + 1:020}.snapshot").write_bytes(b"")
+    return found
+
+
 def no_bytes(root: Path) -> Scene:
     found = scene(root)
     log(found.metadata, 0, b"")
@@ -312,7 +319,7 @@ SCENES: dict[State, tuple[Callable[[Path], Scene], ...]] = {
     State.WHOLE: (whole,),
     State.TORN: (torn,),
     State.TORN_AFTER_STOP: (torn_after_stop,),
-    State.DAMAGED_END: (damaged(DELETE),),
+    State.DAMAGED_END: (damaged(DELETE), without_whole_batches),
     State.DAMAGED: (damaged(DELETE, config("x", "y")), of_values(*KNOWN, b"\1\4\0\2\2")),
     State.OF_LATER_KAFKA: (of_values(*KNOWN, b"\1\4\1"), of_values(*KNOWN, b"\2\4\0")),
     State.EMPTY: (no_bytes, no_file),
