@@ -115,14 +115,14 @@ def _fitting(name: str, value: Any, annotation: Any) -> Any:
 
 def _fitting_one_of(name: str, value: Any, annotation: Any) -> Any:
     several = get_args(annotation)
-    unfit = []
+    within = []  # of the right kind of thing, with something wrong in it
     for each in several:
         try:
             return _fitting(name, value, each)
         except _UnfitError as error:
-            unfit.append(error)
-    within = [error for error in unfit if error.unfit.name != name]
-    if within:  # the right kind of thing, with something wrong in it
+            if error.unfit.name != name or error.unfit.expected != _words(each):
+                within.append(error)
+    if within:
         raise within[0]
     raise _UnfitError(_Unfit(name, value, _words(annotation)))
 

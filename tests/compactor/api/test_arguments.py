@@ -146,11 +146,13 @@ def test_the_command_line_tells_the_same_error_with_its_options(log_dir: Path) -
         (3, str, "a string, not 3 (int)"),
         (True, int, "an integer, not True (bool)"),
         (2**63, int, "an integer of 64 bits, not 9223372036854775808 (int)"),
+        (2**63, int | None, "an integer of 64 bits, not 9223372036854775808 (int)"),
         ("x", int | None, "an integer or None, not 'x' (str)"),
         ({}, Sequence[str], "a list of strings, not {} (dict)"),
         ("yes", bool, "True or False, not 'yes' (str)"),
         (float("nan"), float, "a number, not nan (float)"),
         ("a\0b", PathArg, r"text without a NUL that can be encoded, not 'a\x00b' (str)"),
+        ("a\0b", str | None, r"text without a NUL that can be encoded, not 'a\x00b' (str)"),
         (3, Paths, "a list of strings, not 3 (int)"),
         ("size", api.Order, " or ".join(repr(o.value) for o in api.Order) + ", not 'size' (str)"),
         (
