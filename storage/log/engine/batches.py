@@ -13,7 +13,7 @@ from zlib import crc32
 
 from storage.codecs.compression import Codec, CutPayloadError, decompress, inflated
 from storage.codecs.lz4_frame import with_header_checksum
-from storage.errors import LogCompactionError
+from storage.errors import CorruptFileError, LogCompactionError
 from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
     CHECKED_AT,
@@ -254,7 +254,8 @@ class Batch:
             kind = {Codec.GZIP: ZipError, Codec.ZSTD: ZstdError}.get(codec, CodecError)
             if isinstance(error.__cause__, CutPayloadError):
                 kind = CutZipError
-            raise kind(f"the records cannot be decompressed: {error}") from error
+            problem = error.problem if isinstance(error, CorruptFileError) else str(error)
+            raise kind(f"the records cannot be decompressed: {problem}") from error
 
     def offset_of_max_timestamp(self) -> int | None:
         """The first record with the largest time of the batch; None if no record has it."""

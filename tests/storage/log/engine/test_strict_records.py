@@ -1,12 +1,17 @@
 """Records as a broker decodes them: the short way gives what the long one gives."""
 
 import random
+import re
 
 import pytest
 
+from storage.codecs.compression import Codec
 from storage.errors import LogCompactionError
 from storage.formats import record as record_format
+from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.formats.record import Record
+from storage.formats.record_batch import encode_batch
+from storage.log.engine.batches import in_memory
 from storage.log.engine.errors import IllegalArgumentError, InvalidRecordError
 from storage.log.engine.strict_records import read_head, read_record
 
@@ -55,3 +60,15 @@ def test_what_is_no_record_is_refused() -> None:
             read_record(data, 0, BASE_OFFSET, BASE_TIME)
     with pytest.raises(IllegalArgumentError):
         read_record(b"\xff" * 20, 0, BASE_OFFSET, BASE_TIME)
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_what_cannot_be_decompressed_is_named_without_an_empty_path(codec: Codec) -> None:
+    """The engine names the file itself, where it is known."""
+    records = [Record(i, BASE_TIME, b"k", bytes(100)) for i in range(5)]
+    data = encode_batch(records, codec)
+    data = data[:BATCH_HEADER_BYTES] + b"\xff" * (len(data) - BATCH_HEADER_BYTES)
+    (found,) = in_memory(data)
+    with pytest.raises(LogCompactionError) as raised:
+        list(found.records())
+    assert re.fullmatch(r"(\w+: )?the records cannot be decompressed: \w.*", str(raised.value))
