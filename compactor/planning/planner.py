@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from compactor import survey as log_dir_survey
 from compactor.config import Config
 from compactor.planning.candidate import (
+    Judgement,
     Prepared,
     RoundClock,
     below,
@@ -175,9 +176,7 @@ class Planner:
             prepared = self._with_high_watermark(prepared)
             judgement = prepared.judgement
         refusal: Refusal | None = None
-        cut_short = None
-        if judgement.log_end_offset is not None:
-            cut_short = survey.why_cut_short(partition, judgement.log_end_offset)
+        cut_short = _why_cut_short(judgement, survey)
         if cut_short is not None:
             refusal = Refusal(Reason(ReasonCode.DAMAGED, cut_short))
         elif prepared is not None and prepared.refusal is not None:
@@ -240,6 +239,14 @@ class Planner:
             producer_id_expiration_ms=self._clock.producer_id_expiration_ms,
             estimate=estimate,
         )
+
+
+def _why_cut_short(judgement: Judgement, survey: LogDirSurvey) -> str | None:
+    """Say that records are gone from the end of a log, where that is known without reading more."""
+    end, active = judgement.log_end_offset, judgement.partition.segments[-1]
+    if end is None and active.log_bytes == 0:
+        end = active.base_offset
+    return None if end is None else survey.why_cut_short(judgement.partition, end)
 
 
 def _key(partition: PartitionListing) -> TopicPartition:

@@ -353,3 +353,19 @@ def test_after_an_unclean_shutdown_a_log_may_end_before_its_high_watermark(tmp_p
     checkpoint.write(str(data / checkpoint.REPLICATION), {("t", 0): 7})
     (tmp_path / "topics.json").write_text(json.dumps({"t": {"cleanup.policy": "compact"}}))
     assert ended(data, "plan", "{data}", "--any-clock").code == 0
+
+
+@pytest.mark.parametrize("words", [*CUT_COMMANDS[3:], CUT_COMMANDS[2]], ids=" ".join)
+def test_a_log_whose_files_are_empty_is_left_as_it_is(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """All of them are there, and none holds anything, as after a copy on a full disk."""
+    data = without_logs(tmp_path)
+    for path in (data / "t-0").glob("0*"):
+        path.write_bytes(b"")
+    (data / "t-0" / f"{0:020}.log").write_bytes(b"")
+    found = ended(data, *words)
+    shown = " ".join((found.out + found.error).split())
+    assert found.code == (0 if words[0] == "recover" else 4), shown
+    assert "has 6 for it: records are gone from its end" in shown
+    assert "tart the broker" not in shown
