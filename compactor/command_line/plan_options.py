@@ -13,7 +13,8 @@ PlanOrder = Annotated[
         "--order",
         metavar="ORDER",
         rich_help_panel=LOGS,
-        help="what comes first, in the list and in a budget: gain (most bytes to gain), "
+        help="what comes first, in the list and in a budget: gain (most dirty bytes to "
+        "clean, with --sample, too), "
         "filthiest (highest dirty ratio), smallest (fewest bytes in all), or oldest (dirty for "
         "the longest time)",
     ),

@@ -23,6 +23,14 @@ class Expected(NamedTuple):
     untold: int = 0  # logs of which it cannot be told
 
 
+class Gain(NamedTuple):
+    """Bytes that a run would free of some logs, by a sample."""
+
+    least_bytes: int
+    most_bytes: int
+    untold: int  # logs of which it cannot be told
+
+
 def expected_of(logs: Iterable[LogPlan], pace: Pace, estimates: Estimates | None) -> Expected:
     """Sum up the logs of a plan. estimates: None if nothing was sampled."""
     logs = list(logs)
@@ -30,21 +38,37 @@ def expected_of(logs: Iterable[LogPlan], pace: Pace, estimates: Estimates | None
     known = Expected(seconds=pace.seconds(log_bytes) if logs else 0.0, runs=pace.runs)
     if estimates is None:
         return known
-    told = [(log, estimates[log.path]) for log in logs if estimates[log.path].least is not None]
+    gain = gain_of(logs, estimates)
     return known._replace(
+        least_bytes=gain.least_bytes,
+        most_bytes=gain.most_bytes,
+        read_bytes=sum(found.read_bytes for found in estimates.values()),
+        untold=gain.untold,
+    )
+
+
+def gain_of(logs: Iterable[LogPlan], estimates: Estimates) -> Gain:
+    """Sum up what the samples of these logs say."""
+    logs = list(logs)
+    told = [(log, estimates[log.path]) for log in logs if estimates[log.path].least is not None]
+    return Gain(
         least_bytes=round(sum(log.log_bytes * (found.least or 0) for log, found in told)),
         most_bytes=round(sum(log.log_bytes * (found.most or 0) for log, found in told)),
-        read_bytes=sum(found.read_bytes for found in estimates.values()),
         untold=len(logs) - len(told),
     )
+
+
+def gain_text(gain: Gain) -> str:
+    """From the least to the most, without the logs that cannot be estimated."""
+    least, most = size_text(gain.least_bytes), size_text(gain.most_bytes)
+    return least if least == most else f"{least} to {most}"
 
 
 def expected_lines(expected: Expected) -> list[str]:
     """For a person, a sentence each."""
     lines = []
     if expected.least_bytes is not None and expected.most_bytes is not None:
-        least, most = size_text(expected.least_bytes), size_text(expected.most_bytes)
-        freed = least if least == most else f"{least} to {most}"
+        freed = gain_text(Gain(expected.least_bytes, expected.most_bytes, expected.untold))
         untold = f"; of {counted(expected.untold, 'log')} it cannot be told" * bool(expected.untold)
         sample = f"by a sample of {size_text(expected.read_bytes)}"
         lines.append(f"A run would free {freed}, {sample}{untold}")

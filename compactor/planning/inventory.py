@@ -155,7 +155,7 @@ def by_standing(sizes: Iterable[LogSize]) -> dict[Standing, Extent]:
 
 
 def sort_key(order: Order) -> Callable[[LogSize | Extent], tuple[float, ...]]:
-    """The key to sort by; of equals those with more to gain come first, then the larger ones."""
+    """The key to sort by; of equals, those with more to clean come first, then the larger ones."""
 
     def ratio(size: LogSize | Extent) -> float:
         total_bytes = size.clean_bytes + size.cleanable_bytes

@@ -1,11 +1,12 @@
 """The rows of a plan's list: a topic each, or a log each where there are few."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from cleaner_jobs.plan import LogPlan
 from compactor.host.printable import printable, size_text
-from compactor.planning.expected import Estimates
+from compactor.planning.expected import Estimates, gain_of, gain_text
 from compactor.planning.inventory import (
     Extent,
     LogSize,
@@ -21,7 +22,7 @@ from compactor.planning.selection import BoundName
 from compactor.views.fitting_table import Column, table_lines
 
 _ORDERS = {
-    Order.GAIN: "most to gain first",
+    Order.GAIN: "most to clean first",
     Order.FILTHIEST: "highest dirty ratio first",
     Order.SMALLEST: "smallest first",
     Order.OLDEST: "longest dirty first",
@@ -39,7 +40,8 @@ _TOPIC_COLUMNS = (
     Column("size", 4),
     Column("dirty", 1),
     Column("ratio", 5),
-    Column("to gain", 0),
+    Column("dirty to clean", 0),
+    Column("estimated gain", 0),
     Column("held back", 2),
     Column("by", 3, is_text=True),
 )
@@ -48,6 +50,7 @@ _LOG_COLUMNS = (
     Column("dirty", 1),
     Column("ratio", 5),
     Column("would go", 1),
+    Column("estimated gain", 1),
     Column("to rewrite", 6),
     Column("segments", 7),
     Column("offsets", 8),
@@ -58,20 +61,29 @@ _LOG_COLUMNS = (
 )
 
 
-def topics_lines(plan: RoundPlan, width: int, order: Order, top: int | None) -> list[Text]:
+def topics_lines(
+    plan: RoundPlan, width: int, order: Order, top: int | None, estimates: Estimates | None = None
+) -> list[Text]:
     """A line a topic, the first few of them, and what the others come to."""
     key = sort_key(order)
+    logs: dict[str, list[LogPlan]] = {}
+    for log in plan.logs:
+        logs.setdefault(log.topic, []).append(log)
     topics = sorted(by_topic(plan.inventory).items(), key=lambda item: (*key(item[1]), item[0]))
     shown = topics[:top]
-    rows = [_topic_row(printable(topic), extent) for topic, extent in shown]
+    rows = [
+        _topic_row(printable(topic), extent, estimated_gain(logs.get(topic, ()), estimates))
+        for topic, extent in shown
+    ]
     if len(topics) > len(shown):
         names = {topic for topic, _ in topics[len(shown) :]}
         rest = extent_of(size for size in plan.inventory if size.topic in names)
-        rows.append(_topic_row(f"… and {len(names):,} more", rest))
+        gain = estimated_gain([log for log in plan.logs if log.topic in names], estimates)
+        rows.append(_topic_row(f"… and {len(names):,} more", rest, gain))
     return table_lines(f"topic, {_ORDERS[order]}", _TOPIC_COLUMNS, rows, width)
 
 
-def _topic_row(name: str, extent: Extent) -> list[str]:
+def _topic_row(name: str, extent: Extent, gain: str) -> list[str]:
     judged_bytes = extent.clean_bytes + extent.cleanable_bytes
     return [
         name,
@@ -81,6 +93,7 @@ def _topic_row(name: str, extent: Extent) -> list[str]:
         size_text(extent.dirty_bytes) if extent.dirty_bytes else "",
         f"{extent.cleanable_bytes / judged_bytes:.1%}" if judged_bytes else "",
         size_text(extent.gain_bytes) if extent.gain_bytes else "",
+        gain,
         *held(extent),
     ]
 
@@ -103,6 +116,7 @@ def logs_lines(
         yield "" if size.dirty_bytes is None else size_text(size.dirty_bytes)
         yield f"{judged.judgement.cleanable.ratio:.1%}" if judged else ""
         yield _would_go(estimates[log.path]) if log and estimates else ""
+        yield estimated_gain([log] if log else (), estimates)
         yield size_text(log.log_bytes) if log else ""
         yield f"{log.segment_count:,} → {len(log.groups):,}" if log else ""
         yield f"{log.first_dirty_offset}–{log.first_uncleanable_offset}" if log else ""
@@ -132,6 +146,14 @@ def _would_go(estimate: Estimate) -> str:
     if estimate.is_exact:
         return f"{estimate.least:.1%}"
     return f"{estimate.least:.0%} to {estimate.most:.0%}"
+
+
+def estimated_gain(logs: Sequence[LogPlan], estimates: Estimates | None) -> str:
+    """What a run would free of these logs, by a sample; nothing where none was taken."""
+    if not logs or estimates is None:
+        return ""
+    gain = gain_of(logs, estimates)
+    return "not known" if gain.untold == len(logs) else gain_text(gain)
 
 
 def held(extent: Extent) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from compactor.planning.expected import Estimates, Expected, expected_lines
 from compactor.planning.inventory import Extent, by_standing, extent_of
 from compactor.planning.notices import notices_of
 from compactor.planning.order import Order
+from compactor.planning.outcomes import Standing
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, leaving_out
 from compactor.retention.retention_round import retention_report
@@ -19,7 +20,7 @@ from compactor.round_report import LogReport, LogStatus
 from compactor.views.fitting_table import Column, table_lines, whole_words
 from compactor.views.plan_json import plan_totals
 from compactor.views.plan_remedies import STANDINGS, remedies_table
-from compactor.views.plan_rows import held, logs_lines, topics_lines
+from compactor.views.plan_rows import estimated_gain, held, logs_lines, topics_lines
 from compactor.views.reason_lines import SHOWN_NAMES, reason_lines
 from compactor.views.report_table import RETENTION_ESTIMATE, kafka_lines, retention_lines
 from storage.log.cluster_metadata import METADATA_DIR
@@ -35,7 +36,8 @@ _STANDING_COLUMNS = (
     Column("logs", 0),
     Column("size", 1),
     Column("dirty", 2),
-    Column("to gain", 3),
+    Column("dirty to clean", 3),
+    Column("estimated gain", 1),
     Column("held back", 4),
     Column("by", 5, is_text=True),
 )
@@ -82,11 +84,11 @@ def plan_view(
         ),
     ]
     if plan.inventory:
-        parts += [Text(), *_standing_lines(plan, whole, width), Text()]
+        parts += [Text(), *_standing_lines(plan, whole, width, said.estimates), Text()]
         parts += (
             logs_lines(plan, width, screen.order, said.estimates)
             if is_whole
-            else topics_lines(plan, width, screen.order, screen.top)
+            else topics_lines(plan, width, screen.order, screen.top, said.estimates)
         )
         parts.append(Text())
     remedies = remedies_table(plan, said.may_start)
@@ -111,21 +113,28 @@ def _told_lines(plan: RoundPlan, said: Said) -> list[str]:
     return [*lines, *_space_lines(said.space), *notices_of(plan)]
 
 
-def _standing_lines(plan: RoundPlan, whole: Extent, width: int) -> list[Text]:
+def _standing_lines(
+    plan: RoundPlan, whole: Extent, width: int, estimates: Estimates | None
+) -> list[Text]:
     found = by_standing(plan.inventory)
-    rows = [_standing_row(STANDINGS[standing], extent) for standing, extent in found.items()]
+    gain = estimated_gain(plan.logs, estimates)
+    rows = [
+        _standing_row(STANDINGS[standing], extent, gain if standing is Standing.TO_CLEAN else "")
+        for standing, extent in found.items()
+    ]
     if len(rows) > 1:
-        rows.append(_standing_row("all", whole))
+        rows.append(_standing_row("all", whole, gain))
     return table_lines("where the logs stand", _STANDING_COLUMNS, rows, width)
 
 
-def _standing_row(name: str, extent: Extent) -> list[str]:
+def _standing_row(name: str, extent: Extent, gain: str) -> list[str]:
     return [
         name,
         f"{extent.logs:,}",
         size_text(extent.total_bytes),
         size_text(extent.dirty_bytes) if extent.dirty_bytes else "",
         size_text(extent.gain_bytes) if extent.gain_bytes else "",
+        gain,
         *held(extent),
     ]
 

@@ -112,7 +112,7 @@ def _write(bootstrap: str, rng: random.Random, topic: str, count: int) -> None:
 def test_which_topics_need_compaction_what_blocks_the_others_and_is_it_safe(
     operator: Operator,
 ) -> None:
-    """One screen: the topics by what there is to gain, remedies, time, room, and refusals."""
+    """One screen: the topics by their dirty bytes to clean, remedies, time, room, and refusals."""
     found = operator.asks("plan", operator.data)
     assert found.code == 0, found
     assert "where the logs stand" in found.words

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from compactor.host.printable import counted, one_line, printable, size_text
+from compactor.planning.expected import Gain, gain_text
 from compactor.planning.remedies import REMEDIES, remedy_of
 from compactor.planning.remedy_commands import LogPlace
 from compactor.reason_codes import ReasonCode
@@ -132,7 +133,7 @@ def _of_run(document: JsonObject) -> str:
     return f"{counted(done, 'log')} {words}: {sizes}{share}."
 
 
-def tiles_of(rows: Sequence[Row]) -> list[Tile]:
+def tiles_of(document: JsonObject, rows: Sequence[Row]) -> list[Tile]:
     """The numbers below the verdict."""
     if not rows:
         return []
@@ -150,16 +151,22 @@ def tiles_of(rows: Sequence[Row]) -> list[Tile]:
     waiting = sum(row.waiting for row in rows)
     if waiting:
         tiles.append(Tile("dirty, has to wait", size_text(waiting)))
+    expected = document.get("expected") or {}
+    if expected.get("least_bytes") is not None:
+        gain = Gain(expected["least_bytes"], expected["most_bytes"], expected["untold"])
+        note = f"{counted(gain.untold, 'log')} not known" if gain.untold else ""
+        tiles.append(Tile("estimated gain", gain_text(gain), note))
     return tiles
 
 
 def charts_of(document: JsonObject, rows: Sequence[Row]) -> list[Chart]:
-    """Bytes by reason, the biggest gains, phases: those of which something is known."""
+    """The charts for which something is known; a plan knows what is dirty, a run what it freed."""
     is_plan = document["command"] == "plan"
+    title = "Most dirty to clean" if is_plan else "Biggest gains"
     note = "dirty bytes that a run would clean" if is_plan else "bytes before, less those after"
     charts = [
         Chart("Bytes by reason", "size of the logs, by what became of them", _by_reason(rows)),
-        Chart("Biggest gains", note, _gains(rows)),
+        Chart(title, note, _gains(rows)),
         Chart("Records removed", "by the reason for which they went", _dropped(document)),
         Chart("Phases", "seconds; some go on at the same time", _phases(document)),
     ]

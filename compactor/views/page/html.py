@@ -56,7 +56,7 @@ def _page(document: JsonObject, rows: Sequence[Row]) -> dict[str, Any]:
         "verdict": verdict.text,
         "mood": verdict.mood,
         "lines": _lines(document),
-        "tiles": tiles_of(rows),
+        "tiles": tiles_of(document, rows),
         "told": [one_line(line) for line in told],
         "charts": charts_of(document, rows),
         "largest": largest_of(rows),
@@ -116,9 +116,9 @@ def _data(rows: Sequence[Row], document: JsonObject) -> JsonObject:
         ]
         for row in rows
     ]
-    is_ahead = document["command"] == "plan" or document.get("dry_run", False)
+    done = "Would go" if document.get("dry_run") else "Freed"
     return {
-        "gain": "To gain" if is_ahead else "Freed",
+        "gain": "Dirty to clean" if document["command"] == "plan" else done,
         "fields": _FIELDS,
         "topics": topics.shown(),
         "dirs": dirs.shown(),

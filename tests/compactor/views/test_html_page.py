@@ -79,6 +79,18 @@ def test_the_charts_add_up() -> None:
     assert {bar.text for bar in gains.bars} == {"500 B"}
 
 
+def test_the_page_of_a_plan_calls_dirty_bytes_so_and_has_the_estimate_of_a_sample() -> None:
+    document = plan_document(3)
+    page = html_page(document)
+    assert "To gain" not in page + html_page(run_document(3, dry_run=True))
+    assert "Dirty to clean" in page
+    assert "Most dirty to clean" in page
+    assert "estimated gain" not in page
+    expected = {"least_bytes": 1_000, "most_bytes": 2_000, "untold": 1}
+    page = html_page(document | {"expected": expected})
+    assert "<dt>estimated gain</dt><dd>1.0 kB to 2.0 kB<small>1 log not known</small></dd>" in page
+
+
 def test_what_to_do_is_told_once_for_each_reason_with_a_command_for_the_largest_log() -> None:
     log = {"log_dir": "/data/a b", "topic": "t", "status": "passed-over", "reason": "x"}
     logs = [

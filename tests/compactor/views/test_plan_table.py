@@ -12,6 +12,7 @@ from compactor.config import load_config
 from compactor.planning.notices import ALL_LOG_DIRS
 from compactor.planning.order import Order
 from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.sample_estimate import Estimate, cannot_tell
 from compactor.views.plan_json import plan_document
 from compactor.views.plan_table import (
     NOT_REFUSED,
@@ -149,6 +150,47 @@ def test_the_table_tells_what_is_to_be_done_and_why_not(tmp_path: Path) -> None:
     assert "158 B from offset 0 on wait behind the high watermark 1" in text
     assert f", corrected by a run: 1 {ALL_LOG_DIRS} Logs: 2 to clean" in " ".join(text.split())
     assert "Logs: 2 to clean, 1 set aside, 1 passed over. 237 B dirty, 316 B to read and" in text
+
+
+def test_dirty_bytes_are_called_so_and_a_sample_says_what_would_be_freed(tmp_path: Path) -> None:
+    """158 bytes of each would be rewritten: a quarter to a half is 39.5 to 79, a half is 79."""
+    plan = mixed_plan(tmp_path)
+    assert [(log.topic, log.log_bytes) for log in plan.logs] == [("never", 158), ("once", 158)]
+    estimates = {
+        plan.logs[0].path: Estimate(0.25, 0.5, 100),
+        plan.logs[1].path: Estimate(0.5, 0.5, 158),
+    }
+    text = shown(plan)
+    assert "dirty to clean" in text
+    assert "to gain" not in text + shown(plan, screen=Screen(top=1))
+    assert "estimated gain" not in text
+    said = Said(estimates=estimates)
+    found = rows(shown(plan, 160, said=said))
+    assert "to clean 2 474 B 237 B 237 B 118 B to 158 B".split() in found
+    assert "all 4 948 B 395 B 237 B 118 B to 158 B 158 B high watermark".split() in found
+    assert "once-0 237 B 79 B 50.0% 50.0% 79 B 158 B 2 → 1 2–4 to clean".split() in found
+    topics = rows(shown(plan, 160, Screen(top=1), said))
+    assert "never 1 1 237 B 158 B 100.0% 158 B 40 B to 79 B".split() in topics
+    assert any(row[:4] == ["…", "and", "3", "more"] and row[-8:-6] == ["79", "B"] for row in topics)
+
+
+def test_a_gain_that_cannot_be_told_is_called_so(tmp_path: Path) -> None:
+    plan = mixed_plan(tmp_path)
+    estimates = {log.path: cannot_tell(100, "too few keys") for log in plan.logs}
+    found = shown(plan, 160, Screen(top=1), Said(estimates=estimates))
+    assert "never 1 1 237 B 158 B 100.0% 158 B not known".split() in rows(found)
+
+
+def test_the_list_says_what_its_order_goes_by(tmp_path: Path) -> None:
+    """By dirty bytes, as a run does, whatever a sample says."""
+    plan = mixed_plan(tmp_path)
+    estimates = {
+        plan.logs[0].path: Estimate(0.0, 0.0, 158),
+        plan.logs[1].path: Estimate(1.0, 1.0, 158),
+    }
+    text = shown(plan, 160, said=Said(estimates=estimates))
+    assert "log, most to clean first" in text
+    assert text.index("never-0") < text.index("once-0")
 
 
 def test_what_to_do_stands_below_the_sizes_and_whether_a_run_would_be_refused(
