@@ -196,7 +196,7 @@ def test_the_page_of_a_run(page: Page, tmp_path: Path, dry_run: bool) -> None:
     titles = page.run("[...document.querySelectorAll('h2')].map((e) => e.textContent)")
     charts = ["Bytes by reason", "Biggest gains", "Records removed", "Phases"]
     helps = "What to do about the others"
-    assert titles == [*charts, "The largest logs, to scale", helps, "Logs"]
+    assert titles == [*charts, "The largest logs, before → after, to scale", helps, "Logs"]
     reasons = page.run("[...document.querySelectorAll('.helps dt')].map((e) => e.textContent)")
     assert reasons == ["no-room 3 logs"]  # 11, 23 and 35; for the others nothing has to be done
     assert len(page.run(NAMES)) == 40
@@ -205,7 +205,7 @@ def test_the_page_of_a_run(page: Page, tmp_path: Path, dry_run: bool) -> None:
 
 
 def test_sections_are_drawn_to_scale(page: Page, tmp_path: Path) -> None:
-    document = run_document(1)
+    document = plan_document(1)
     document["logs"][0] |= {
         "total_bytes": 1000, "clean_bytes": 500, "dirty_bytes": 400, "held_bytes": 100,
     }  # fmt: skip
@@ -220,6 +220,43 @@ def test_sections_are_drawn_to_scale(page: Page, tmp_path: Path) -> None:
         )
         shares = {kind: round(share, 2) for kind, share in widths}
         assert shares == {"clean": 0.5, "dirty": 0.3, "waiting": 0.1, "active": 0.1}
+
+
+def test_a_run_is_drawn_before_and_after_it(page: Page, tmp_path: Path) -> None:
+    """Of 900 bytes 800 were rewritten to 300; of the log that failed nobody knows what it kept."""
+    document = run_document(4)
+    for log in document["logs"]:
+        log |= {
+            "topic": "t", "total_bytes": 1000, "clean_bytes": 500, "dirty_bytes": 400,
+            "held_bytes": 100, "bytes_before": 800, "bytes_after": 300,
+        }  # fmt: skip
+    document["logs"][3] |= {"topic": "u", "status": "failed"}
+    path = tmp_path / "run.html"
+    path.write_text(html_page(document), encoding="utf-8")
+    page.problems.clear()
+    page.resize(1280, 900)
+    page.open(path)
+    widths = "[...document.querySelectorAll('{}')].map((e) => Math.round(100 * " + (
+        "e.getBoundingClientRect().width / e.parentNode.getBoundingClientRect().width))"
+    )
+    assert page.run(widths.format(".sections li:first-child .log")) == [100, 50]
+    assert page.run(widths.format("#rows tr:first-child .mini")) == [100, 50]
+    told = "[...document.querySelectorAll('#rows tr:first-child .mini')].map((e) => e.title)"
+    before = "before: 500 B clean, 300 B dirty, 100 B has to wait, 100 B active or not looked into"
+    after = "after: 300 B clean, 100 B has to wait, 100 B active or not looked into"
+    assert page.run(told) == [before, after]
+    page.run(
+        "(() => { const s = document.getElementById('by'); s.value = 'topic';"
+        "s.dispatchEvent(new Event('change')); })()"
+    )
+    page.click("[data-sort=after]")
+    numbers = "[...document.querySelectorAll('#rows tr')].map((r) => [...r.querySelectorAll("
+    numbers += "'td.n')].slice(1, 3).map((e) => e.innerText))"
+    assert page.run(numbers) == [["3.0 kB", "1.5 kB"], ["1.0 kB", "not known"]]
+    assert page.run("document.querySelectorAll('#rows .mini').length") == 3
+    page.resize(390, 844)
+    assert page.run("document.documentElement.scrollWidth") <= 390
+    assert page.problems == []
 
 
 def test_an_ending_with_an_error_has_a_page_too(page: Page, tmp_path: Path) -> None:

@@ -12,10 +12,16 @@ from compactor.planning.remedies import REMEDIES, remedy_of
 from compactor.planning.remedy_commands import LogPlace
 from compactor.reason_codes import ReasonCode
 from compactor.views.next_steps import records_gone
-from compactor.views.page.rows import Row
+from compactor.views.page.rows import Row, Sections
 from compactor.views.report_json import JsonObject, phase_name
 
 _CODES = {code.value: code for code in REMEDIES}
+_WORDS = {  # of the sections of a log
+    "clean": "clean",
+    "dirty": "dirty, can be cleaned",
+    "waiting": "dirty, has to wait",
+    "active": "active segment, or not looked into",
+}
 SHOWN_BARS = 8
 SHOWN_LARGEST = 12
 
@@ -52,6 +58,8 @@ class Drawn(NamedTuple):
     percent: float  # of the largest log
     text: str
     parts: list[DrawnPart]
+    after_percent: float = 0.0
+    after: list[DrawnPart] | None = None  # None: a plan, or it is not known
 
 
 class Sentence(NamedTuple):
@@ -174,20 +182,35 @@ def charts_of(document: JsonObject, rows: Sequence[Row]) -> list[Chart]:
 
 
 def largest_of(rows: Iterable[Row]) -> list[Drawn]:
-    """The largest logs, all on one scale."""
+    """The largest logs, all on one scale; those of a run before it and after it."""
     found = sorted((row for row in rows if row.total), key=lambda row: -row.total)[:SHOWN_LARGEST]
+    longest = max((max(row.total, row.after.total if row.after else 0) for row in found), default=0)
+    return [_drawn(row, longest) for row in found]
+
+
+def _drawn(row: Row, longest: int) -> Drawn:
+    before = Drawn(
+        label=printable(row.name),
+        percent=_percent(row.total, longest),
+        text=size_text(row.total),
+        parts=_drawn_parts(row.sections),
+    )
+    if row.status == "failed":
+        return before._replace(text=f"{before.text} → not known")
+    if row.after is None:
+        return before
+    return before._replace(
+        text=f"{before.text} → {size_text(row.after.total)}",
+        after_percent=_percent(row.after.total, longest),
+        after=_drawn_parts(row.after),
+    )
+
+
+def _drawn_parts(sections: Sections) -> list[DrawnPart]:
     return [
-        Drawn(
-            printable(row.name),
-            _percent(row.total, found[0].total),
-            size_text(row.total),
-            [
-                DrawnPart(kind, _percent(size, row.total), f"{size_text(size)} {words}")
-                for kind, size, words in row.parts
-                if size
-            ],
-        )
-        for row in found
+        DrawnPart(kind, _percent(size, sections.total), f"{size_text(size)} {_WORDS[kind]}")
+        for kind, size in sections._asdict().items()
+        if size
     ]
 
 

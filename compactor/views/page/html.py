@@ -15,6 +15,8 @@ _FIELDS = (
     *("topic", "partition", "dir", "status", "code", "reason"),
     *("total", "clean", "dirty", "waiting", "active", "gain"),
 )
+# of a run: sizes after it, null where they are not known
+_AFTER_FIELDS = ("after", "clean_after", "dirty_after", "waiting_after", "active_after")
 # what ends a script, or a line of one, in a page; JSON knows their numbers
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
@@ -60,6 +62,7 @@ def _page(document: JsonObject, rows: Sequence[Row]) -> dict[str, Any]:
         "told": [one_line(line) for line in told],
         "charts": charts_of(document, rows),
         "largest": largest_of(rows),
+        "is_run": document["command"] == "run",
         "helps": help_of(rows, not forbidding),
         "has_logs": bool(rows),
         "facts": _facts(document),
@@ -102,6 +105,7 @@ def _facts(document: JsonObject) -> list[dict[str, str]]:
 
 def _data(rows: Sequence[Row], document: JsonObject) -> JsonObject:
     """Texts once each, and rows that say which: a page of 10,000 logs stays small."""
+    is_run = document["command"] == "run"
     topics, dirs = _Texts(printable), _Texts(printable)
     statuses, codes, reasons = _Texts(printable), _Texts(printable), _Texts(one_line)
     lines = [
@@ -113,13 +117,15 @@ def _data(rows: Sequence[Row], document: JsonObject) -> JsonObject:
             -1 if row.code is None else codes.number(row.code),
             -1 if row.reason is None else reasons.number(row.reason),
             *(row.total, row.clean, row.dirty, row.waiting, row.active, row.gain),
+            *(_sizes_after(row) if is_run else ()),
         ]
         for row in rows
     ]
     done = "Would go" if document.get("dry_run") else "Freed"
     return {
         "gain": "Dirty to clean" if document["command"] == "plan" else done,
-        "fields": _FIELDS,
+        "is_run": is_run,
+        "fields": (*_FIELDS, *_AFTER_FIELDS) if is_run else _FIELDS,
         "topics": topics.shown(),
         "dirs": dirs.shown(),
         "statuses": statuses.shown(),
@@ -127,6 +133,12 @@ def _data(rows: Sequence[Row], document: JsonObject) -> JsonObject:
         "reasons": reasons.shown(),
         "rows": lines,
     }
+
+
+def _sizes_after(row: Row) -> tuple[int | None, ...]:
+    if row.after is None:
+        return (None,) * len(_AFTER_FIELDS)
+    return row.after.total, *row.after
 
 
 class _Texts:

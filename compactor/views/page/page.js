@@ -44,12 +44,16 @@
     log.text = (log.name + "\n" + log.reason + "\n" + log.code + "\n" + log.status).toLowerCase();
     return log;
   });
-  const summed = ["total", "clean", "dirty", "waiting", "active", "gain", "logs"];
+  // sizes after a run are null where they are not known, and so is a sum with one of them
+  const afters = data.is_run ? ["after", "clean_after", "dirty_after", "waiting_after", "active_after"] : [];
+  const summed = ["total", "clean", "dirty", "waiting", "active", "gain", "logs", ...afters];
+  const sizes = data.is_run ? [["total", "Before"], ["after", "After"]] : [["total", "Size"]];
+  const drawn = ["bar", data.is_run ? "Before → after" : "Sections"];
   const columns = {
-    log: [["name", "Log"], ["status", "Status"], ["total", "Size"], ["dirty", "Dirty"], ["gain", data.gain], ["bar", "Sections"]],
-    topic: [["name", "Topic"], ["logs", "Logs"], ["total", "Size"], ["dirty", "Dirty"], ["gain", data.gain], ["bar", "Sections"]],
+    log: [["name", "Log"], ["status", "Status"], ...sizes, ["dirty", "Dirty"], ["gain", data.gain], drawn],
+    topic: [["name", "Topic"], ["logs", "Logs"], ...sizes, ["dirty", "Dirty"], ["gain", data.gain], drawn],
   };
-  const numbers = new Set(["total", "dirty", "gain", "logs"]);
+  const numbers = new Set(["total", "after", "dirty", "gain", "logs"]);
   const moods = { "cleaned": "good", "would-clean": "good", "to-clean": "good", "set-aside": "warn", "failed": "bad" };
   const state = { sort: "gain", down: true, limit: STEP };
   const collator = new Intl.Collator("en", { numeric: true });
@@ -78,31 +82,41 @@
     for (const log of found) {
       let topic = topics.get(log.topic);
       if (!topic) { topic = { name: log.topic, reason: "", code: "" }; summed.forEach((n) => { topic[n] = 0; }); topics.set(log.topic, topic); }
-      summed.forEach((n) => { topic[n] += log[n]; });
+      summed.forEach((n) => { topic[n] = topic[n] === null || log[n] === null ? null : topic[n] + log[n]; });
     }
     return [...topics.values()];
   }
 
   function compare(a, b) {
-    const x = a[state.sort], y = b[state.sort];
+    const [x, y] = [a, b].map((row) => row[state.sort] === null ? -1 : row[state.sort]);
     const order = typeof x === "number" ? x - y : collator.compare(x, y);
     return (state.down ? -order : order) || collator.compare(a.name, b.name);
   }
 
   function sections(row) {
+    const before = row.clean + row.dirty + row.waiting + row.active;
+    const longest = Math.max(before, row.after || 0);
+    const both = element("div", "both");
+    both.append(section(row, "", before, longest, data.is_run ? "before: " : ""));
+    if (data.is_run && row.after !== null) both.append(section(row, "_after", row.after, longest, "after: "));
+    return both;
+  }
+
+  function section(row, when, whole, longest, words_before) {
     const bar = element("div", "mini");
-    const whole = row.clean + row.dirty + row.waiting + row.active;
+    bar.style.width = (longest ? 100 * whole / longest : 100) + "%";
     const told = [];
     for (const [kind, words] of [["clean", "clean"], ["dirty", "dirty"], ["waiting", "has to wait"], ["active", "active or not looked into"]]) {
-      if (!row[kind]) continue;
+      const bytes = row[kind + when];
+      if (!bytes) continue;
       const part = element("i", kind);
-      part.style.width = (100 * row[kind] / whole) + "%";
+      part.style.width = (100 * bytes / whole) + "%";
       bar.append(part);
-      told.push(size(row[kind]) + " " + words);
+      told.push(size(bytes) + " " + words);
     }
-    bar.title = told.join(", ");
+    bar.title = words_before + (told.join(", ") || "empty");
     bar.setAttribute("role", "img");
-    bar.setAttribute("aria-label", told.join(", ") || "empty");
+    bar.setAttribute("aria-label", bar.title);
     return bar;
   }
 
@@ -120,7 +134,7 @@
         td.append(sections(row));
       } else {
         td.dataset.name = title;
-        td.append(element("span", "", name === "logs" ? counts.format(row.logs) : size(row[name])));
+        td.append(element("span", "", name === "logs" ? counts.format(row.logs) : row[name] === null ? "not known" : size(row[name])));
       }
       tr.append(td);
     }

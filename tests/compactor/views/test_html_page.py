@@ -58,7 +58,8 @@ def test_the_verdict(change: dict[str, Any], text: str, mood: str) -> None:
 
 
 def test_a_log_is_drawn_as_its_sections() -> None:
-    document = run_document(2)
+    document = plan_document(6)  # of which it takes on two
+    document["not_taken"] = []
     sizes = {"total_bytes": 200, "clean_bytes": 100, "dirty_bytes": 60, "held_bytes": 20}
     document["logs"][0] |= sizes
     document["logs"][1] |= dict.fromkeys(sizes, 0) | {"total_bytes": 50}
@@ -68,6 +69,55 @@ def test_a_log_is_drawn_as_its_sections() -> None:
         ("clean", 50), ("dirty", 20), ("waiting", 10), ("active", 20),
     ]  # fmt: skip
     assert [(p.kind, p.percent) for p in second.parts] == [("active", 100)]
+    assert (first.text, first.after) == ("200 B", None)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_log_of_a_run_is_drawn_before_and_after_it(dry_run: bool) -> None:
+    """100 clean and 40 dirty bytes are rewritten to 30; 20 wait, 40 are active; 10 go by age."""
+    document = run_document(1, dry_run)
+    document["logs"][0] |= {
+        "total_bytes": 200, "clean_bytes": 100, "dirty_bytes": 60, "held_bytes": 20,
+        "bytes_before": 140, "bytes_after": 30, "retention": {"time": {"segments": 1, "bytes": 10}},
+    }  # fmt: skip
+    [drawn] = largest_of(rows_of(document))
+    assert (drawn.percent, drawn.after_percent, drawn.text) == (100, 40, "200 B → 80 B")
+    assert [(p.kind, p.percent) for p in drawn.after or ()] == [
+        ("clean", 25), ("waiting", 25), ("active", 50),
+    ]  # fmt: skip
+    row = dict(
+        zip(
+            data_of(html_page(document))["fields"],
+            data_of(html_page(document))["rows"][0],
+            strict=False,
+        )
+    )
+    assert row["total"] == 200
+    after = ("after", "clean_after", "dirty_after", "waiting_after", "active_after")
+    assert [row[name] for name in after] == [80, 20, 0, 20, 40]
+
+
+@pytest.mark.parametrize(
+    ("change", "after"),
+    [
+        ({"status": "set-aside", "bytes_after": 0}, [100, 40, 20, 40]),  # as it was
+        ({"status": "passed-over", "bytes_before": 0, "bytes_after": 0}, [100, 40, 20, 40]),
+        ({"status": "failed", "bytes_after": 140}, None),  # it may keep some cleaned segments
+        ({"bytes_after": 150}, [150, 0, 20, 40]),  # it grew
+        ({"retention": {"log_start": {"bytes": 50}, "size": {"bytes": 5}}}, [0, 0, 0, 35]),
+    ],
+)
+def test_what_a_run_leaves_of_a_log(change: dict[str, Any], after: list[int] | None) -> None:
+    document = run_document(1)
+    document["logs"][0] |= {
+        "total_bytes": 200, "clean_bytes": 100, "dirty_bytes": 60, "held_bytes": 20,
+        "bytes_before": 140, "bytes_after": 30,
+    }  # fmt: skip
+    document["logs"][0] |= change
+    [row] = rows_of(document)
+    assert (None if row.after is None else list(row.after)) == after
+    [drawn] = largest_of([row])
+    assert drawn.text == f"200 B → {'not known' if after is None else f'{sum(after)} B'}"
 
 
 def test_the_charts_add_up() -> None:
