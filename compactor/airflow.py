@@ -54,11 +54,11 @@ class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without 
     log_dirs: of one broker. command: run, plan, verify or another, also of two words (`log read`).
     options: further words of the command line. compactor: the executable, with words before the
     command if it takes some (`spark-submit --master … ENTRY_FILE`). report: a file that the report
-    is to be left in. reschedule_after: how long to wait where somebody else is at work.
-    reschedule_for: how long the task is put off at most, from the first time on; then it fails, so
-    that a broker which was left running does not block every later run in silence. stop_timeout:
-    how long a run that is to end may take to end in order; then it is killed, and the next run
-    settles what it left. All strings are templates.
+    is to be left in, or several, one of each form. reschedule_after: how long to wait where
+    somebody else is at work. reschedule_for: how long the task is put off at most, from the first
+    time on; then it fails, so that a broker which was left running does not block every later run
+    in silence. stop_timeout: how long a run that is to end may take to end in order; then it is
+    killed, and the next run settles what it left. All strings are templates.
     """
 
     template_fields: Sequence[str] = (
@@ -74,7 +74,7 @@ class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without 
         command: str = "run",
         options: str | Sequence[str] = (),
         compactor: str | Sequence[str] = "compactor",
-        report: str | None = None,
+        report: str | Sequence[str] | None = None,
         env: Mapping[str, str] | None = None,
         reschedule_after: timedelta = timedelta(minutes=10),
         reschedule_for: timedelta = timedelta(hours=6),
@@ -99,13 +99,15 @@ class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without 
         """Return the summary of the command; end otherwise as the table of this module says."""
         _remove_left_folders()
         with tempfile.TemporaryDirectory(prefix=_FOLDER) as folder, _owned(folder):
-            words, report = self._words(), self.report or os.path.join(folder, "report.json")
+            words, reports = self._words(), _paths(self.report)
+            if not any(map(_is_json, reports)):  # one that this task reads
+                reports.append(os.path.join(folder, "report.json"))
             if " ".join(_list(self.command)) not in _WITHOUT_REPORT:
-                words += ["--report", report]
+                words += [word for report in reports for word in ("--report", report)]
             code, summary = self._run(words)
             if code == 3 and summary.get("reason_code") in _AT_WORK:
                 self._put_off(context, str(summary.get("error")))
-            return self._judge(code, summary, _read(report))
+            return self._judge(code, summary, _read(next(filter(_is_json, reports))))
 
     def on_kill(self) -> None:
         """Let the run end in order: it stops at the next safe point, and says what it has done."""
@@ -224,8 +226,16 @@ def _list(words: str | Sequence[str]) -> list[str]:
     return shlex.split(words) if isinstance(words, str) else list(words)
 
 
+def _paths(report: str | Sequence[str] | None) -> list[str]:
+    return [report] if isinstance(report, str) else list(report or ())
+
+
+def _is_json(report: str) -> bool:
+    return report.lower().endswith(".json")
+
+
 def _read(report: str) -> dict[str, Any]:
-    """{} where the command ended before it wrote one, or writes another kind of report."""
+    """{} where the command ended before it wrote one."""
     try:
         with open(report, encoding="utf-8") as file:
             found = json.load(file)

@@ -6,6 +6,7 @@ what was changed by then.
 
 import sys
 import traceback
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from compactor.account import Account
 from compactor.command_line import arguments
 from compactor.command_line.console import show_warnings
 from compactor.command_line.interrupts import SignalNotes
-from compactor.command_line.report_file import report_file, write_report
+from compactor.command_line.report_file import report_files, write_report
 from compactor.command_line.requests import Format, Request, Result
 from compactor.command_line.whole_file import replacing
 from compactor.exit_codes import (
@@ -50,11 +51,12 @@ class _Ended(NamedTuple):
 
 
 def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _Ended:
-    report = metrics = None
+    reports: tuple[str, ...] = ()
+    metrics = None
     try:
-        report = report_file(request.report, known)
+        reports = report_files(request.reports, known)
         metrics = arguments.metrics_file(request.metrics)
-        result = _result_of(request, report)
+        result = _result_of(request, bool(reports))
     except (Exception, KeyboardInterrupt) as error:
         cause = signals.received() or error
         if request.debug:
@@ -69,16 +71,16 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
     if result is None:
         return _Ended(ExitCode.OK)
     document = with_ending(result.document, known)
-    ended = _end(request, result._replace(document=document), report, known)
+    ended = _end(request, result._replace(document=document), reports, known)
     if metrics is not None:
         ended = _write_metrics(metrics, ended, document, result.measured)
     return _Ended(ended, bool(result.document.get("warnings")))
 
 
-def _result_of(request: Request, report: str | None) -> Result | None:
+def _result_of(request: Request, has_reports: bool) -> Result | None:
     """With the whole document where somebody reads it: long to make, so a signal may come then."""
     result = request.carry_out()
-    is_read = report is not None or request.format is Format.JSON
+    is_read = has_reports or request.format is Format.JSON
     if result is None or result.whole is None or not is_read:
         return result
     return result._replace(document=result.whole())
@@ -89,19 +91,19 @@ def _is_unforeseen(error: BaseException) -> bool:
     return error_line(error).startswith("internal error")
 
 
-def _end(request: Request, result: Result, report: str | None, known: Account) -> int:
-    """Write the report, then the summary as the last line; the exit code."""
+def _end(request: Request, result: Result, reports: Sequence[str], known: Account) -> int:
+    """Write each report, then the summary as the last line; the exit code."""
     configuration = {"configuration": configuration_document(known)}
     document = result.document | configuration
     shown = document
     if request.format is not Format.JSON and result.summary is not None:
         shown = with_ending(result.summary, known)
-    if report is not None:
+    for report in reports:
         try:
             write_report(report, document)
         except Exception as error:  # whatever it is, the command has ended, and says so
             line = error_line(error)
-            complain(line, "The report was not written; the command itself has ended.")
+            complain(line, f"The report {report} was not written; the command itself has ended.")
             shown = without_report(shown, line)
     if request.format is Format.JSON or not sys.stdout.isatty():
         print_line(to_line(shown))

@@ -81,6 +81,6 @@ def inspect(  # one parameter an option: this is how typer learns of them
         command="inspect",
         carry_out=begin("inspect", wanted),
         format=format_,
-        report=report,
+        reports=tuple(report or ()),
         debug=debug,
     )

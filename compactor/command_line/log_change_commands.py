@@ -201,6 +201,6 @@ def _request(name: str, shared: SharedArguments, change: ChangeCall) -> Request:
         command=f"log {name}",
         carry_out=lambda: import_module(module).result_of(name, shared, change),
         format=shared.format,
-        report=shared.report,
+        reports=shared.reports,
         debug=shared.debug,
     )

@@ -65,6 +65,6 @@ def replay(
         command="replay",
         carry_out=lambda: import_module(module).result_of(wanted),
         format=Format.TABLE,
-        report=None,
+        reports=(),
         debug=debug,
     )

@@ -65,7 +65,7 @@ def offsets(  # one parameter an option: this is how typer learns of them
         command="log offsets",
         carry_out=lambda: import_module(module).result_of(wanted),
         format=format_,
-        report=None,
+        reports=(),
         debug=debug,
     )
 
@@ -169,6 +169,6 @@ def read(  # one parameter an option: this is how typer learns of them
         command="log read",
         carry_out=lambda: import_module(module).result_of(wanted),
         format=Format.TABLE,
-        report=None,
+        reports=(),
         debug=debug,
     )

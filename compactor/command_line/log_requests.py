@@ -52,7 +52,7 @@ class SharedArguments:
     allowed_file_systems: tuple[str, ...]
     format: Format
     debug: bool
-    report: str | None = None
+    reports: tuple[str, ...] = ()
 
 
 # a change of one log: by its log directory, its name, and how it is agreed to

@@ -81,7 +81,7 @@ def explain(  # one parameter an option: this is how typer learns of them
         command="explain",
         carry_out=begin("explain", asked),
         format=format_,
-        report=report,
+        reports=tuple(report or ()),
         debug=debug,
     )
 
@@ -113,7 +113,7 @@ def configs(  # one parameter an option: this is how typer learns of them
         command="configs",
         carry_out=begin("configs", wanted),
         format=format_,
-        report=report,
+        reports=tuple(report or ()),
         debug=debug,
     )
 
@@ -149,7 +149,7 @@ def doctor(
         command="doctor",
         carry_out=begin("doctor", wanted),
         format=format_,
-        report=report,
+        reports=tuple(report or ()),
         debug=debug,
         quiet=quiet,
     )
@@ -205,7 +205,7 @@ def dump(
         command="dump",
         carry_out=begin("dump", wanted),
         format=Format.TABLE,
-        report=None,
+        reports=(),
         debug=debug,
     )
 
@@ -248,7 +248,7 @@ def verify(
         command="verify",
         carry_out=begin("verify", wanted),
         format=format_,
-        report=report,
+        reports=tuple(report or ()),
         debug=debug,
         quiet=quiet,
     )
@@ -276,6 +276,6 @@ def report(
         command="report",
         carry_out=begin("report", wanted),
         format=format_,
-        report=report,
+        reports=tuple(report or ()),
         debug=debug,
     )

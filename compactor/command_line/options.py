@@ -347,12 +347,12 @@ RunReport = Annotated[
     ),
 ]
 Report = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="FILE",
         rich_help_panel=OUTPUT,
         help="also write the whole report to FILE: .json, .html (a page), .csv or .parquet (the "
-        "rows); {run_id} and {date}, of UTC, may stand in its name",
+        "rows), once for each; {run_id} and {date}, of UTC, may stand in its name",
     ),
 ]
 Metrics = Annotated[

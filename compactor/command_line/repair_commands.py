@@ -65,7 +65,7 @@ def recover(  # one parameter an option: this is how typer learns of them
         command="recover",
         carry_out=begin("recover", wanted),
         format=format_,
-        report=report,
+        reports=tuple(report or ()),
         debug=debug,
         quiet=quiet,
     )
@@ -110,7 +110,7 @@ def undo(
         command="undo",
         carry_out=begin("undo", wanted),
         format=format_,
-        report=report,
+        reports=tuple(report or ()),
         debug=debug,
         quiet=quiet,
     )

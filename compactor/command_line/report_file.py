@@ -1,4 +1,4 @@
-"""The file of `--report`: its name, its form by the ending of the name, and how it is written.
+"""The files of `--report`, one of each form: names, forms by their endings, how each is written.
 
 A name with {run_id} or {date} in it is a new file each time: where there is one, -2 and so on is
 put behind the name. A name without is that of the last report, and a report that is there gives way
@@ -6,6 +6,7 @@ to it; a file that is no report of ours does not.
 """
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain, count
 
@@ -25,11 +26,22 @@ _BEGINNINGS = {  # of the reports that we write; of CSV by its first column
 }
 
 
-def report_file(path: str | None, account: Account) -> str | None:
-    """Where the report goes. UsageError for a name that cannot be had, or would replace another's
-    file."""
-    if path is None:
-        return None
+def report_files(paths: Sequence[str], account: Account) -> tuple[str, ...]:
+    """Where the reports go. UsageError for a name that cannot be had, or would replace another's
+    file, and for two of one form."""
+    found: dict[str, str] = {}  # by their endings, as they were given
+    for path in paths:
+        extension = os.path.splitext(path)[1].lower()
+        if extension in found:
+            raise UsageError(
+                f"--report {path}: a second {extension} report, beside {found[extension]}; a run "
+                "writes one of each form"
+            )
+        found[extension] = path
+    return tuple(_report_file(path, account) for path in paths)
+
+
+def _report_file(path: str, account: Account) -> str:
     found = _with_values(path, account)
     extension = os.path.splitext(found)[1].lower()
     if extension not in EXTENSIONS:

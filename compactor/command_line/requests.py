@@ -204,7 +204,7 @@ class Request(NamedTuple):
     command: str
     carry_out: Callable[[], Result | None]  # None: a stream of lines that needs no summary
     format: Format
-    report: str | None
+    reports: tuple[str, ...]
     debug: bool
     metrics: str | None = None
     quiet: bool = False  # say nothing unless a person has to see it

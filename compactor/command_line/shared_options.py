@@ -108,7 +108,7 @@ def _shared(  # one parameter an option: this is how typer learns of them
         allowed_file_systems=tuple(allow_file_system or ()),
         format=format_,
         debug=debug,
-        report=report,
+        reports=tuple(report or ()),
     )
 
 

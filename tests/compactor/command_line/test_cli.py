@@ -121,7 +121,7 @@ class TestRun:
         engine(run_round)
         ended = run_command("run", log_dir, "--report", tmp_path / "r.json")
         assert ended.code == ended.summary["exit_code"] == 1
-        assert "The report was not written; the command itself has ended." in ended.error
+        assert " was not written; the command itself has ended." in ended.error
 
     def test_an_error_leaves_a_report_too(
         self, log_dir: Path, engine: Engine, tmp_path: Path

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from compactor.account import Account
-from compactor.command_line.report_file import report_file, write_report
+from compactor.command_line.report_file import report_files, write_report
 from compactor.exit_codes import UsageError
 from compactor.views.report_rows import rows_of
 from tests.support.local_command import run_command, use_local_rounds
@@ -20,12 +20,13 @@ COMPACT = ("--include", "orders", "--set", "cleanup.policy=compact")
 RUN = (*COMPACT, "--set", "min.cleanable.dirty.ratio=0", "--assume-fully-replicated")
 
 
-def named(path: Path, started_at_ms: int = MIDNIGHT_MS) -> str | None:
-    return report_file(str(path), Account(started_at_ms, "cafe0123"))
+def named(path: Path, started_at_ms: int = MIDNIGHT_MS) -> str:
+    [found] = report_files([str(path)], Account(started_at_ms, "cafe0123"))
+    return found
 
 
 def test_known_endings(tmp_path: Path) -> None:
-    assert report_file(None, Account(0, "x")) is None
+    assert report_files((), Account(0, "x")) == ()
     for name in ("r.json", "R.JSON", "r.html", "r.csv", "r.parquet"):
         assert named(tmp_path / name) == str(tmp_path / name)
 

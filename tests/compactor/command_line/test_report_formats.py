@@ -10,7 +10,8 @@ import pytest
 import typer
 
 from compactor.command_line.commands import app
-from compactor.command_line.report_file import EXTENSIONS
+from compactor.command_line.report_file import EXTENSIONS, write_report
+from compactor.views.report_json import JsonObject
 from tests.compactor.originals.test_undo import Kept, merged
 from tests.support.local_command import run_command, use_local_rounds
 from tests.support.local_round import LocalRound
@@ -48,6 +49,50 @@ def words(
         places["FILE"] = str(tmp_path / "plan.json")
         assert run_command("plan", log_dir, "--report", places["FILE"]).code == 0
     return [places.get(word, word) for word in wanted]
+
+
+FORMS = [f"r{extension}" for extension in EXTENSIONS]
+
+
+@pytest.mark.parametrize("words", COMMANDS, indirect=True)
+def test_one_command_writes_a_report_in_each_form(words: list[str], tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in FORMS]
+    ended = run_command(*words, *(word for path in paths for word in ("--report", path)))
+    assert ended.code in (0, 1, 4), ended.error
+    begins = [b'{\n  "schema_version"', b"<!doctype html>", b'"', b"PAR1"]
+    for path, begin in zip(paths, begins, strict=True):
+        assert path.read_bytes().startswith(begin), path
+    assert json.loads(paths[0].read_bytes())["exit_code"] == ended.code
+
+
+def test_two_reports_of_one_form_are_refused_before_anything_is_done(
+    log_dir: Path, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.JSON"
+    html = tmp_path / "a.html"
+    words = [word for path in (first, html, second) for word in ("--report", path)]
+    ended = run_command("plan", log_dir, *RULES, *words)
+    assert ended.code == 2
+    problem = f"--report {second}: a second .json report, beside {first}; a run writes one of each"
+    assert problem in ended.error
+    assert not any(path.exists() for path in (first, html, second))
+
+
+def test_a_report_that_cannot_be_written_leaves_the_others(
+    log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, document: JsonObject) -> None:
+        if path.endswith(".html"):
+            raise OSError(28, "No space left on device", path)
+        write_report(path, document)
+
+    monkeypatch.setattr("compactor.command_line.carry_out.write_report", refuse)
+    html, csv_file = tmp_path / "a.html", tmp_path / "a.csv"
+    ended = run_command("plan", log_dir, *RULES, "--report", html, "--report", csv_file)
+    assert ended.code == 1
+    assert f"The report {html} was not written; the command itself has ended." in ended.error
+    assert (html.exists(), csv_file.exists()) == (False, True)
+    assert ended.summary["reason_code"] == "report-not-written"
 
 
 def test_every_command_with_a_report_is_here() -> None:
