@@ -17,6 +17,8 @@ from storage.files.local import LOCAL
 from storage.formats import offset_index, time_index, txn_index
 from storage.formats.segment import MAX_LOG_BYTES, MAX_RELATIVE_OFFSET, Segment
 
+MISSING = "there is no such file; a broker makes a new one when it starts"
+
 
 def check_segment(
     directory: str, segment: Segment, next_base_offset: int | None, files: Files = LOCAL
@@ -56,8 +58,7 @@ class _IndexFile:
 
     def check(self, rule: "Callable[[_IndexFile], list[Finding]]", required: bool) -> list[Finding]:
         if not self.is_there:
-            missing = "there is no such file; a broker makes a new one when it starts"
-            return [Finding(self.path, 0, missing)] if required else []
+            return [Finding(self.path, 0, MISSING)] if required else []
         try:
             return rule(self)
         except CorruptFileError as error:

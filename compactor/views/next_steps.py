@@ -148,12 +148,16 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
     if any(map(is_log_missing, found.findings)):
         return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
     unfit = before_a_start(found.start_problems)
+    if found.rebuilt and not found.has_other_findings:
+        return [*unfit, *_of_rebuilt(found, is_start_forbidden=bool(unfit))]
     if found.findings and not found.has_other_findings:
         return unfit
     if found.findings:
+        those = "each log with another finding" if found.rebuilt else "such a log"
         return [
             *unfit,
-            "Next: fetch such a log again from a sound replica (move it away while the broker is "
+            *([f"{_rebuilt_words(found)}."] if found.rebuilt else []),
+            f"Next: fetch {those} again from a sound replica (move it away while the broker is "
             "stopped), or from a backup. A run sets it aside, and cleans the others.",
         ]
     if compared is not None and compared.linked:
@@ -162,6 +166,18 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
             "disk gets no emptier."
         ]
     return []
+
+
+def _of_rebuilt(found: "Verification", is_start_forbidden: bool) -> list[str]:
+    """No record is damaged, and nothing has to be fetched."""
+    words = f"{_rebuilt_words(found)}; no record is damaged"
+    if is_start_forbidden:
+        return [f"{words}."]
+    return [f"Next: start the broker, if none is at work here. {words}."]
+
+
+def _rebuilt_words(found: "Verification") -> str:
+    return f"A start rebuilds {counted(len(found.rebuilt), 'index', 'indexes')} from the log"
 
 
 def _sources(compared: "Comparison") -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.formats import meta_properties
+from storage.formats import checkpoint, meta_properties
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from tests.compactor.plan_logs import Shape, build
 from tests.support.local_command import run_command
@@ -34,6 +34,66 @@ class TestVerify:
         document = json.loads(run_command("verify", log_dir, "--format", "json").out)
         assert document["findings"][0]["path"] == str(path)
         assert document["exit_code"] == 4
+
+
+class TestIndexesThatAStartRebuilds:
+    """F-16.1: orders-0 has the segments 0 and 15; a start recovers each from the recovery point on,
+    after an unclean shutdown, and any segment without an offset index."""
+
+    FIRST, LAST = f"{0:020}", f"{15:020}"
+
+    @staticmethod
+    def spoil(path: Path) -> None:
+        """An entry that leads to no batch."""
+        path.write_bytes(b"\0\0\0\1\0\0\0\3")
+
+    def test_after_an_unclean_shutdown_nothing_has_to_be_fetched(self, log_dir: Path) -> None:
+        (log_dir / ".kafka_cleanshutdown").unlink(missing_ok=True)
+        path = log_dir / "orders-0" / f"{self.LAST}.index"
+        self.spoil(path)
+        ended = run_command("verify", log_dir)
+        assert ended.code == 4
+        assert "does not lead to the start of a batch; a broker that starts here rebuilds" in (
+            ended.out
+        )
+        assert "Next: start the broker, if none is at work here. A start rebuilds 1 index" in (
+            ended.out
+        )
+        assert "replica" not in ended.out
+        run_command("recover", log_dir)  # does what a start does
+        assert run_command("verify", log_dir).code == 0
+
+    def test_below_the_recovery_point_it_is_not_rebuilt(self, log_dir: Path) -> None:
+        (log_dir / ".kafka_cleanshutdown").unlink(missing_ok=True)
+        checkpoint.write(str(log_dir / checkpoint.RECOVERY_POINT), {("orders", 0): 15})
+        self.spoil(log_dir / "orders-0" / f"{self.FIRST}.index")
+        ended = run_command("verify", log_dir)
+        assert "Next: fetch such a log again from a sound replica" in ended.out
+        assert "rebuild" not in ended.out
+        self.spoil(log_dir / "orders-0" / f"{self.LAST}.index")
+        ended = run_command("verify", log_dir)
+        assert "A start rebuilds 1 index from the log." in ended.out
+        assert "Next: fetch each log with another finding again" in ended.out
+
+    def test_after_a_clean_shutdown_a_broker_trusts_it(self, log_dir: Path) -> None:
+        (log_dir / ".kafka_cleanshutdown").touch()
+        self.spoil(log_dir / "orders-0" / f"{self.LAST}.index")
+        ended = run_command("verify", log_dir)
+        assert "Next: fetch such a log again from a sound replica" in ended.out
+        (log_dir / "orders-0" / f"{self.LAST}.index").unlink()  # that makes it recover the segment
+        ended = run_command("verify", log_dir)
+        assert "a broker makes a new one when it starts" in ended.out
+        assert "A start rebuilds 1 index from the log; no record is damaged." in ended.out
+        assert "replica" not in ended.out
+
+    def test_of_a_log_that_is_damaged_too_nothing_is_promised(self, log_dir: Path) -> None:
+        (log_dir / ".kafka_cleanshutdown").unlink(missing_ok=True)
+        path = log_dir / "orders-0" / f"{self.FIRST}.log"
+        path.write_bytes(path.read_bytes()[:70] + b"x" + path.read_bytes()[71:])
+        self.spoil(log_dir / "orders-0" / f"{self.LAST}.index")
+        ended = run_command("verify", log_dir)
+        assert ended.code == 4
+        assert "rebuilds it" not in ended.out
 
 
 class TestSeveralDirectories:
