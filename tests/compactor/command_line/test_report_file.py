@@ -12,6 +12,7 @@ import pytest
 from compactor.account import Account
 from compactor.command_line.report_file import report_files, write_report
 from compactor.exit_codes import UsageError
+from compactor.views.page.rows import rows_of as page_rows
 from compactor.views.report_rows import rows_of
 from tests.support.local_command import run_command, use_local_rounds
 
@@ -120,3 +121,29 @@ def test_names_that_are_no_utf8_are_written_as_escapes(tmp_path: Path) -> None:
     [row] = pyarrow.parquet.read_table(tmp_path / "r.parquet").to_pylist()
     assert row == {"command": "run", "topic": "a\\udcff<b>", "partition": 1}
     assert rows_of(document)[0]["topic"] == "a\udcff<b>"
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_what_the_page_draws_after_a_run_is_what_is_on_disk(
+    log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    """Of every log; with delete, retention by size takes whole segments after the cleaning."""
+
+    def on_disk() -> dict[str, int]:
+        return {
+            path.name: sum(log.stat().st_size for log in path.glob("*.log"))
+            for path in log_dir.glob("*-0")
+        }
+
+    use_local_rounds(monkeypatch, tmp_path / "work")
+    words = [*RUN, "--set", f"cleanup.policy={policy}", "--set", "retention.bytes=1"]
+    words.remove("cleanup.policy=compact")
+    words.remove("--set")
+    before, path = on_disk(), tmp_path / "run.json"
+    assert run_command("run", log_dir, *words, "--report", path).code == 0
+    document = json.loads(path.read_text())
+    deleted = sum(log["retention"]["size"]["segments"] for log in document["logs"])
+    assert (deleted > 0) is (policy == "compact,delete")
+    rows = page_rows(document)
+    assert {row.name: row.total for row in rows} == before
+    assert {row.name: row.after.total for row in rows if row.after} == on_disk() != before
