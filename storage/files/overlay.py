@@ -30,13 +30,14 @@ class _Layered:
     path: str  # of the file below; "": there is none
     kept: int = 0  # bytes of the file below that are still seen
     behind: bytearray = field(default_factory=bytearray)
+    zeros: int = 0  # bytes behind that, which no memory holds: an index is made 10 MiB long
     entry: Entry | None = None  # of the file below, as it was when it was first looked at
     mtime_ns: int = 0
     opened: OpenFile | None = None
 
     @property
     def size_bytes(self) -> int:
-        return self.kept + len(self.behind)
+        return self.kept + len(self.behind) + self.zeros
 
     def read(self, position: int, length: int) -> bytes:
         end = min(position + max(length, 0), self.size_bytes)
@@ -45,7 +46,7 @@ class _Layered:
             found = self._below().read(position, min(end, self.kept) - position)
         if end > self.kept:
             found += bytes(self.behind[max(0, position - self.kept) : end - self.kept])
-        return found
+        return found + bytes(max(0, end - position - len(found)))
 
     def _below(self) -> OpenFile:
         """The file below, opened once: whatever becomes of its name, it is the same."""
@@ -58,18 +59,21 @@ class _Layered:
             self.behind[:0] = self._below().read(0, self.kept)
             self.kept = 0
         at = position - self.kept
+        size_bytes = max(self.size_bytes, position + len(data))
         if at > len(self.behind):
             self.behind.extend(bytes(at - len(self.behind)))
         self.behind[at : at + len(data)] = data
+        self.zeros = size_bytes - self.kept - len(self.behind)
 
     def truncate(self, size_bytes: int) -> None:
         if size_bytes <= self.kept:
             self.kept = size_bytes
             self.behind.clear()
+            self.zeros = 0
             return
         wanted = size_bytes - self.kept
         del self.behind[wanted:]
-        self.behind.extend(bytes(wanted - len(self.behind)))
+        self.zeros = wanted - len(self.behind)
 
     def close(self) -> None:
         if self.opened is not None:
@@ -113,7 +117,7 @@ class OverlayFiles:
             if file is None:
                 if there is not None:
                     yield FileChange(name, None)
-            elif there is None or file.behind or os.path.abspath(file.path) != own:
+            elif there is None or file.behind or file.zeros or os.path.abspath(file.path) != own:
                 yield FileChange(name, file.size_bytes, file.read(0, file.size_bytes))
             elif file.kept != there.size_bytes:
                 yield FileChange(name, file.kept)
