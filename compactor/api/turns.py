@@ -15,6 +15,7 @@ from cleaner_jobs.spark.class_archive import cache_dir
 from compactor.api.premises import Premises
 from compactor.api.rules import Rules
 from compactor.errors import RefusedError
+from compactor.exit_codes import UsageError
 from compactor.host.run_history import Pace, machine_pace
 from compactor.planning.budget import Budget, leave_out, over_budget, without
 from compactor.planning.round_plan import RoundPlan
@@ -85,6 +86,10 @@ def leaves_out(plan: RoundPlan) -> bool:
 
 def turns_of(rules: Rules, premises: Premises) -> Turns:
     """By the budget of a round, and the speed of this machine."""
+    for name in ("max_logs", "max_bytes", "max_minutes"):
+        most = getattr(rules, name)
+        if most is not None and most < 0:
+            raise UsageError(f"--{name.replace('_', '-')} {most}: expected 0 or more")
     budget = Budget(
         max_logs=rules.max_logs,
         max_bytes=rules.max_bytes,

@@ -194,3 +194,9 @@ def test_a_time_may_be_a_datetime(log_dir: Path) -> None:
     assert found == [3, 4]
     options = api.ReadOptions(first=4)
     assert [r.offset for rs in api.log_read(log_dir, "orders-0", options) for r in rs] == [4]
+
+
+@pytest.mark.parametrize("field", ["max_logs", "max_bytes", "max_minutes"])
+def test_a_budget_below_zero_is_refused(field: str, log_dir: Path) -> None:
+    with pytest.raises(api.UsageError, match=rf"^rules\.{field} -1: expected 0 or more"):
+        api.plan(log_dir, api.Rules(**{field: -1}))  # type: ignore[arg-type]
