@@ -43,7 +43,7 @@ RETAINED = {"cleanup.policy": "compact,delete", "retention.ms": "1400"} | {
 @pytest.fixture
 def partition(tmp_path: Path) -> Path:
     found = logs_in(tmp_path)
-    checkpoint.write(str(found.parent / checkpoint.REPLICATION), {("orders", 0): 16})
+    checkpoint.write(str(found.parent / checkpoint.REPLICATION), {("orders", 0): 13})
     return found
 
 

@@ -61,7 +61,7 @@ class Theft:
 @pytest.fixture
 def partition(tmp_path: Path) -> Path:
     found = logs_in(tmp_path)
-    checkpoint.write(str(found.parent / checkpoint.REPLICATION), {("orders", 0): 16})
+    checkpoint.write(str(found.parent / checkpoint.REPLICATION), {("orders", 0): 13})
     return found
 
 
