@@ -3,10 +3,14 @@
 The marks, and what they mean, are `storage.log.copy_marks`, which an embedded log manager asks.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 from compactor.errors import RefusedError
+from compactor.json_types import text_in
 from compactor.reason_codes import ReasonCode
+from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.log import copy_marks
@@ -14,7 +18,20 @@ from storage.log.copy_marks import MANIFEST as MANIFEST
 from storage.log.copy_marks import NO_BROKER as NO_BROKER
 from storage.log.copy_marks import TEXT_FILE as TEXT_FILE
 from storage.log.copy_marks import UNFINISHED as UNFINISHED
-from storage.log.copy_marks import CopyMarkedError, UnfinishedCopyError
+from storage.log.copy_marks import (
+    CopyMarkedError,
+    DirectoryState,
+    UnfinishedCopyError,
+    directory_state,
+    manifest_fields,
+)
+
+
+class Lacking(NamedTuple):
+    """What a log directory that is a copy lacks, by its own manifest."""
+
+    missing: Mapping[str, str] = {}  # logs that should be there -> why they are not
+    not_wanted: tuple[str, ...] = ()  # logs that were not asked for
 
 
 def require_whole(path: str) -> None:
@@ -25,6 +42,41 @@ def require_whole(path: str) -> None:
 def require_may_change(path: str) -> None:
     """Raise RefusedError for a directory in which no log, checkpoint or mark may be changed."""
     _asked(copy_marks.require_may_change, path)
+
+
+def lacking_in(path: str, here: Collection[str], files: Files) -> Lacking:
+    """Say what a log directory lacks; nothing unless it is a copy that does.
+
+    here: the logs that are there by now: one that has come since is not lacking.
+    Raise RefusedError where a copy lacks something, or may, and its manifest cannot say what;
+    OSError where the manifest cannot be read.
+    """
+    try:
+        fields = manifest_fields(path, files)
+        missing = {text_in(name): text_in(why) for name, why in fields["missing"].items()}
+        not_wanted = tuple(map(text_in, fields["not_wanted"]))
+    except FileNotFoundError as error:
+        if directory_state(path, files) is not DirectoryState.COPY_TO_KEEP:
+            return Lacking()
+        raise _unknown(path, "is not there") from error
+    except CorruptFileError as error:
+        raise _unknown(path, error.problem) from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _unknown(path, f"not what was written there: {error}") from error
+    return Lacking(
+        {name: why for name, why in missing.items() if name not in here},
+        tuple(name for name in not_wanted if name not in here),
+    )
+
+
+def _unknown(path: str, problem: str) -> RefusedError:
+    manifest = os.path.join(path, MANIFEST)
+    return RefusedError(
+        f"{manifest}: {problem}. Nothing else says which logs are missing from this copy",
+        ReasonCode.COPY_TO_KEEP,
+        path=manifest,
+        remedy="Copy the original instead. Nothing was changed",
+    )
 
 
 def _asked(require: Callable[[str, Files], None], path: str) -> None:

@@ -51,3 +51,10 @@ def json_text(value: object, longest: int = 60) -> str:
     """
     text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def text_in(value: object) -> str:
+    """Give a value of JSON that is text. Raise TypeError for any other."""
+    if not isinstance(value, str):
+        raise TypeError(f"{json_text(value)} is not text")
+    return value

@@ -1,16 +1,20 @@
 """Logs whose whole directory is gone, though checkpoints and the metadata log place them here.
 
 A broker that starts makes an empty log in its place. Only a metadata log that has the topic, and
-its replica in this very log directory, shows that: a copy of some topics looks the same otherwise.
-Without one, what the checkpoints name and nobody places is for people to judge.
+its replica in this very log directory, shows that, or the manifest of a copy: a copy of some topics
+looks the same otherwise. Without one, what the checkpoints name and nobody places is for people to
+judge.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from compactor.cluster_settings import ClusterSettings, directory_id_of
 from compactor.directories_beside import settings_of_broker
-from compactor.errors import ConfigError
+from compactor.directory_state import MANIFEST, lacking_in
+from compactor.errors import ConfigError, RefusedError
 from compactor.host.printable import counted, first_few
 from compactor.missing_logs import NOT_ASKED, RecordedEnds, recorded_ends
 from storage.errors import CorruptFileError
@@ -24,8 +28,13 @@ class LogDirEntries(NamedTuple):
     """The logs that are in a log directory, and those that its checkpoints name."""
 
     path: str
-    here: frozenset[TopicPartition]  # also those that are moved here, deleted or stray
+    names: frozenset[str]  # of what is in it
     ends: RecordedEnds = NOT_ASKED
+
+    @property
+    def here(self) -> frozenset[TopicPartition]:
+        """Also those that are deleted or stray."""
+        return frozenset(_named(self.names))
 
 
 class MissingLog(NamedTuple):
@@ -38,10 +47,24 @@ class MissingLog(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """What the checkpoints of one log directory name and it does not have."""
+    """What one log directory does not have, though its checkpoints or its manifest name it."""
 
+    log_dir: str
     logs: tuple[MissingLog, ...] = ()
     unplaced: tuple[TopicPartition, ...] = ()  # no metadata log says whether they belong here
+    unsaid: str | None = None  # why nobody knows which logs a copy lacks
+
+    @property
+    def manifest(self) -> str:
+        """What does not say it."""
+        return os.path.join(self.log_dir, MANIFEST)
+
+    def of_topics(self, is_wanted: Callable[[str], bool]) -> "Gone":
+        """Leave out what filters leave out."""
+        return self._replace(
+            logs=tuple(log for log in self.logs if is_wanted(log.topic)),
+            unplaced=tuple(key for key in self.unplaced if is_wanted(key[0])),
+        )
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -59,9 +82,89 @@ class Gone(NamedTuple):
 
 def entries_of(listing: LogDirListing, ends: RecordedEnds) -> LogDirEntries:
     """Those of a log directory that was listed."""
-    here = {(log.topic, log.partition) for log in listing.partitions}
-    here |= set(_named(name for name, _ in listing.ignored))
-    return LogDirEntries(listing.path, frozenset(here), ends)
+    names = [log.name for log in listing.partitions]
+    return LogDirEntries(
+        listing.path, frozenset((*names, *(name for name, _ in listing.ignored))), ends
+    )
+
+
+def entries_in(log_dir: str, files: Files, ends: RecordedEnds | None = None) -> LogDirEntries:
+    """Look at a log directory. ends: where its checkpoints were read already."""
+    directories, others = files.list_names(log_dir)
+    known = recorded_ends(log_dir, files) if ends is None else ends
+    return LogDirEntries(log_dir, frozenset((*directories, *others)), known)
+
+
+def gone_from(
+    own: LogDirEntries,
+    others: Iterable[str],
+    files: Files,
+    cluster: ClusterSettings | None = None,
+    is_metadata_ignored: bool = False,
+) -> Gone:
+    """Look for logs without a directory in one log directory.
+
+    others: log directories that may be of the same broker. cluster: what is known of it; None: its
+    metadata log is looked for in all of these directories and in those beside them, unless it is to
+    be ignored.
+    """
+    lacking: tuple[MissingLog, ...] = ()
+    unsaid = None
+    try:
+        lacking = tuple(_lacking(own, files))
+    except (RefusedError, OSError) as error:
+        unsaid = _problem_of(error)
+    found = _unlisted(own, others, files, cluster, is_metadata_ignored)
+    known = {(log.topic, log.partition) for log in lacking}
+    return Gone(
+        own.path,
+        (*lacking, *(log for log in found.logs if (log.topic, log.partition) not in known)),
+        tuple(key for key in found.unplaced if key not in known),
+        unsaid,
+    )
+
+
+def _problem_of(error: RefusedError | OSError) -> str:
+    if isinstance(error, RefusedError):
+        return error.problem
+    return f"{error.filename}: {error.strerror}. Which logs this copy lacks is not known"
+
+
+def _lacking(own: LogDirEntries, files: Files) -> Iterator[MissingLog]:
+    """Yield the logs that a copy should have, and has not."""
+    for name, why in lacking_in(own.path, own.names, files).missing.items():
+        key = parse_partition_dir(name)
+        if key is not None and parse_future_dir(name) is None:
+            problem = (
+                f"it is not in this copy: {why} ({MANIFEST}); a broker that starts here begins it "
+                "again as an empty log"
+            )
+            yield MissingLog(own.path, *key, problem)
+
+
+def _unlisted(
+    own: LogDirEntries,
+    others: Iterable[str],
+    files: Files,
+    cluster: ClusterSettings | None,
+    is_metadata_ignored: bool,
+) -> Gone:
+    """Look for those that the checkpoints name."""
+    ends = own.ends
+    if not ends.by_log.keys() - own.here:
+        return Gone(own.path)
+    settings: ClusterSettings | None = None
+    beside: tuple[str, ...] = ()
+    if not is_metadata_ignored:
+        with suppress(ConfigError, CorruptFileError, OSError):  # who needs it reports it
+            settings, beside = settings_of_broker([own.path, *others], files)
+        if cluster is not None and cluster.metadata is not None:
+            settings = cluster
+    known = [own, *(entries_in(path, files, NOT_ASKED) for path in beside)]
+    if settings is not None and settings.metadata is not None and not settings.is_contradicted:
+        return Gone(own.path, tuple(missing_directories(known, settings, files)))
+    here = frozenset().union(*(each.here for each in known))
+    return Gone(own.path, unplaced=tuple(sorted(ends.by_log.keys() - here)))
 
 
 def missing_directories(
@@ -83,41 +186,6 @@ def missing_directories(
                 "begins it again as an empty log"
             )
             yield MissingLog(log_dir.path, topic, partition, problem)
-
-
-def gone_from(
-    log_dir: str,
-    others: Iterable[str],
-    files: Files,
-    cluster: ClusterSettings | None = None,
-    ends: RecordedEnds | None = None,
-) -> Gone:
-    """Look for logs without a directory in one log directory.
-
-    others: log directories that may be of the same broker. cluster: what is known of it; None: its
-    metadata log is looked for in all of these directories and in those beside them. ends: of the
-    directory, where they were read already.
-    """
-    ends = recorded_ends(log_dir, files) if ends is None else ends
-    own = LogDirEntries(log_dir, _here(log_dir, files), ends)
-    if not ends.by_log.keys() - own.here:
-        return Gone()
-    try:
-        settings, beside = settings_of_broker([log_dir, *others], files)
-    except (ConfigError, CorruptFileError, OSError):  # who needs it reports it
-        settings, beside = None, ()
-    if cluster is not None and cluster.metadata is not None:
-        settings = cluster
-    known = [own, *(LogDirEntries(path, _here(path, files)) for path in beside)]
-    if settings is not None and settings.metadata is not None and not settings.is_contradicted:
-        return Gone(tuple(missing_directories(known, settings, files)))
-    here = frozenset().union(*(each.here for each in known))
-    return Gone(unplaced=tuple(sorted(ends.by_log.keys() - here)))
-
-
-def _here(log_dir: str, files: Files) -> frozenset[TopicPartition]:
-    directories, others = files.list_names(log_dir)
-    return frozenset(_named([*directories, *others]))
 
 
 def _named(names: Iterable[str]) -> Iterator[TopicPartition]:

@@ -11,7 +11,12 @@ from compactor.api.starts import start_problems
 from compactor.broker_start.values import StartProblem
 from compactor.directory_state import require_may_change
 from compactor.doctor.checks import Check, Checkup, fail, warn
-from compactor.doctor.log_dirs import Foreseen, log_dir_checks, obstacle_checks
+from compactor.doctor.log_dirs import (
+    Foreseen,
+    log_dir_checks,
+    missing_log_checks,
+    obstacle_checks,
+)
 from compactor.doctor.machine import machine_checks
 from compactor.doctor.spark_parts import spark_checks
 from compactor.exit_codes import error_line
@@ -57,13 +62,15 @@ def _of_log_dir(
     path: str, run: Foreseen, starts: Sequence[StartProblem] | None
 ) -> tuple[Check, ...]:
     """starts: of a start on all that were given; None: that cannot be said."""
+    missing: list[Check] = []
     try:
         (local,) = places.log_dirs([path], to_write=False)
+        missing = missing_log_checks(local, run.log_dirs)
         require_may_change(local)
         start = _start_checks(local, start_problems([local]) if starts is None else starts)
-        return (*start, *log_dir_checks(local, now_ms(), run))
+        return (*start, *missing, *log_dir_checks(local, now_ms(), run))
     except (LogCompactionError, OSError) as error:
-        return (fail("log directory", error_line(error)),)
+        return (*missing, fail("log directory", error_line(error)))
 
 
 def _start_on_all(log_dirs: Sequence[str]) -> tuple[list[str], Sequence[StartProblem] | None]:

@@ -20,8 +20,8 @@ from compactor.api.rules import RunOptions
 from compactor.copying.checking import files_in, marks_of
 from compactor.copying.contents import Contents, contents_of
 from compactor.copying.copier import CopiedLogDir, ToCopy, copy_log_dir
-from compactor.copying.manifest import Manifest, lacking_in, write
-from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
+from compactor.copying.manifest import Manifest, write
+from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED, lacking_in
 from compactor.errors import RefusedError
 from compactor.high_watermarks import require_high_watermarks
 from compactor.host import descriptor_limit
@@ -95,9 +95,10 @@ def copies_of(
     found = []
     for log_dir in log_dirs:
         contents = contents_of(log_dir, copies.is_wanted_in(log_dir), premises.files)
-        missing, not_wanted = lacking_in(contents, premises.files)
-        copies.missing_before.append(missing)
-        found.append(contents._replace(not_wanted=(*contents.not_wanted, *not_wanted)))
+        here = {log.name for log in contents.logs} | {*contents.not_wanted}
+        lacking = lacking_in(log_dir, here, premises.files)
+        copies.missing_before.append(dict(lacking.missing))
+        found.append(contents._replace(not_wanted=(*contents.not_wanted, *lacking.not_wanted)))
     return replace(copies, contents=tuple(found))
 
 

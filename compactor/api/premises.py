@@ -56,6 +56,7 @@ class Premises(NamedTuple):
     conditions: Mapping[str, str] = {}  # of the warnings about sources: what stays while they last
     of_brokers: tuple[OfBroker, ...] = ()  # one, or several where several brokers' were given
     files: Files = LOCAL  # by which log directories are read, and changed by the driver
+    is_metadata_ignored: bool = False
 
     def config_of(self, log_dir: str) -> Config:
         """By what the logs of a log directory go."""
@@ -113,6 +114,7 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
             **{text: text for text in newer},
         },
         of_brokers=of_brokers,
+        is_metadata_ignored=rules.no_metadata,
     )
 
 
@@ -221,6 +223,7 @@ def judging_of(premises: Premises, broker: BrokerLogDirs, config: Config) -> Jud
         clock=RoundClock.of(config, premises.as_of_ms, machine_ms),
         problems={},
         files=premises.files,
+        is_metadata_ignored=premises.is_metadata_ignored,
     )
 
 

@@ -11,7 +11,7 @@ from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import ConfigError
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
 from compactor.log_dir_lock import lock_log_dirs
-from compactor.missing_directories import gone_from
+from compactor.missing_directories import entries_in, gone_from
 from compactor.recovery.log_dir_recovery import (
     LoadRules,
     LogDirRecovery,
@@ -52,11 +52,10 @@ def recover(
 def _with_gone(
     recovered: LogDirRecovery, log_dirs: Sequence[str], premises: Premises, rules: Rules
 ) -> LogDirRecovery:
-    if rules.no_metadata:
-        return recovered
-    config = premises.config_of(recovered.path)
-    gone = gone_from(recovered.path, log_dirs, premises.files, config.cluster)
-    return recovered.with_gone(gone, config.is_wanted)
+    config, files = premises.config_of(recovered.path), premises.files
+    own = entries_in(recovered.path, files)
+    gone = gone_from(own, log_dirs, files, config.cluster, rules.no_metadata)
+    return recovered.with_gone(gone.of_topics(config.is_wanted))
 
 
 def recover_log_dirs(

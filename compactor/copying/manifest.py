@@ -20,16 +20,11 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from compactor.copying.contents import Contents
-from compactor.errors import RefusedError
-from compactor.json_types import json_text
+from compactor.json_types import json_text, text_in
 from compactor.originals.kept_manifest import FileMark
-from compactor.reason_codes import ReasonCode
-from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.errors import CorruptFileError
 from storage.files.files import Files
-from storage.log.copy_marks import MANIFEST, DirectoryState, directory_state
-
-FORMAT, VERSION = "compactor-copy", 1
+from storage.log.copy_marks import FORMAT, MANIFEST, VERSION, manifest_fields
 
 
 class Manifest(NamedTuple):
@@ -69,57 +64,21 @@ def read(log_dir: str, files: Files) -> Manifest:
     """Raise FileNotFoundError where there is none, CorruptFileError for one that was not written
     here."""
     path = os.path.join(log_dir, MANIFEST)
-    try:
-        fields = json.loads(files.read_bytes(path))
-    except (ValueError, RecursionError) as error:
-        raise CorruptFileError(path, 0, f"not JSON: {error}") from error
-    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-        raise CorruptFileError(path, 0, f"not a {FORMAT} file")
-    if fields.get("schema_version") != VERSION:
-        problem = f"version {json_text(fields.get('schema_version'))}, expected {VERSION}"
-        raise UnsupportedFormatError(path, 0, problem)
+    fields = manifest_fields(log_dir, files)
     try:
         return Manifest(
-            source=_text(fields["source"]),
-            run_id=_text(fields["run_id"]),
-            version=_text(fields["version"]),
-            finished_at=_text(fields["finished_at"]),
-            why_not=None if fields["why_not"] is None else _text(fields["why_not"]),
-            missing={_text(name): _text(why) for name, why in fields["missing"].items()},
-            not_wanted=tuple(map(_text, fields["not_wanted"])),
+            source=text_in(fields["source"]),
+            run_id=text_in(fields["run_id"]),
+            version=text_in(fields["version"]),
+            finished_at=text_in(fields["finished_at"]),
+            why_not=None if fields["why_not"] is None else text_in(fields["why_not"]),
+            missing={text_in(name): text_in(why) for name, why in fields["missing"].items()},
+            not_wanted=tuple(map(text_in, fields["not_wanted"])),
             files=tuple(_marks(fields["files"])),
-            kafka=None if fields.get("kafka") is None else _text(fields["kafka"]),
+            kafka=None if fields.get("kafka") is None else text_in(fields["kafka"]),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(path, 0, f"not what was written there: {error}") from error
-
-
-def lacking_in(contents: Contents, files: Files) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What a log directory that is a copy itself lacks, by its own manifest: the missing logs, each
-    with the reason, and those that were not wanted. A log that has come since is not among them.
-
-    Raise RefusedError where a copy lacks something, or may, and its manifest cannot say what.
-    """
-    path = contents.path
-    try:
-        known = read(path, files)
-    except FileNotFoundError as error:
-        if directory_state(path, files) is not DirectoryState.COPY_TO_KEEP:
-            return {}, ()
-        raise _unknown(f"{error.filename}: is not there") from error
-    except CorruptFileError as error:
-        raise _unknown(str(error)) from error
-    here = {log.name for log in contents.logs} | {*contents.not_wanted}
-    missing = {name: why for name, why in known.missing.items() if name not in here}
-    return missing, tuple(name for name in known.not_wanted if name not in here)
-
-
-def _unknown(problem: str) -> RefusedError:
-    return RefusedError(
-        f"{problem}. Nothing else says which logs are missing from this copy. Copy the original "
-        "instead. Nothing was changed",
-        ReasonCode.COPY_TO_KEEP,
-    )
 
 
 def _marks(values: Iterable[Mapping[str, Any]]) -> Iterable[FileMark]:
@@ -127,10 +86,4 @@ def _marks(values: Iterable[Mapping[str, Any]]) -> Iterable[FileMark]:
         size_bytes = value["size_bytes"]
         if not isinstance(size_bytes, int):
             raise TypeError(f"{json_text(size_bytes)} is not a length")
-        yield FileMark(_text(value["name"]), size_bytes, _text(value["checksum"]))
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{json_text(value)} is not text")
-    return value
+        yield FileMark(text_in(value["name"]), size_bytes, text_in(value["checksum"]))

@@ -13,7 +13,7 @@ from compactor.host.printable import counted, first_few, iso_time, printable, si
 from compactor.host.shell_commands import compactor
 from compactor.host.users import user_name
 from compactor.log_dir_lock import LOCK_FILE
-from compactor.missing_directories import gone_from
+from compactor.missing_directories import entries_in, gone_from
 from compactor.missing_logs import START_NO_BROKER, recorded_ends
 from compactor.planning.remedy_commands import typed_by
 from compactor.preconditions import Obstacle
@@ -68,8 +68,7 @@ def log_dir_checks(log_dir: str, now_ms: int, run: Foreseen = NOTHING) -> list[C
     failed = obstacle_checks([o for o in run.obstacles if _is_in(o, log_dir)])
     subjects = {check.subject for check in failed}
     kept = [check for check in found if check.subject not in subjects]
-    missing = _missing_logs(listing, run.log_dirs)
-    return [*missing, *failed, *kept, *_not_cleaned(log_dir, run.not_cleaned)]
+    return [*failed, *kept, *_not_cleaned(log_dir, run.not_cleaned)]
 
 
 def obstacle_checks(obstacles: Iterable[Obstacle]) -> list[Check]:
@@ -117,16 +116,19 @@ def _identity(log_dir: str, listing: LogDirListing) -> Check:
     return ok("log directory", f"{found}; broker {known.node_id} of cluster {known.cluster_id}")
 
 
-def _missing_logs(listing: LogDirListing, others: Sequence[str]) -> list[Check]:
+def missing_log_checks(log_dir: str, others: Sequence[str]) -> list[Check]:
     """A check only where something is wrong, or may be: it stands first then."""
+    listing = list_log_dir(log_dir, LOCAL)
     ends = recorded_ends(listing.path)
-    gone = gone_from(listing.path, others, LOCAL, ends=ends)
+    gone = gone_from(entries_in(listing.path, LOCAL, ends), others, LOCAL)
     missing = [f"{printable(log.topic)}-{log.partition}: {log.problem}" for log in gone.logs]
     missing += [
         f"{printable(log.name)}: {found.text}"
         for log in listing.partitions
         if (found := ends.why_missing(log)) is not None
     ]
+    if gone.unsaid is not None:
+        missing.append(gone.unsaid)
     if not missing:
         return [warn(RECORDS, notice, _WHICH_METADATA) for notice in gone.notices]
     more = f" and {len(missing) - _SHOWN:,} more" if len(missing) > _SHOWN else ""

@@ -42,6 +42,7 @@ class Judging:
     problems: Problems
     files: Files = LOCAL
     with_files: bool = True  # as of `list_partition`
+    is_metadata_ignored: bool = False  # of any metadata log, also beside the directories
 
 
 class Judged(NamedTuple):

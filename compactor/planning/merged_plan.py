@@ -35,4 +35,5 @@ def merged(plans: Sequence[RoundPlan]) -> RoundPlan:
         brokers=tuple(name for plan in plans for name in plan.brokers),
         unknown_settings=tuple(dict.fromkeys(s for p in plans for s in p.unknown_settings)),
         kafka=tuple(use for plan in plans for use in plan.kafka),
+        absent=tuple(notice for plan in plans for notice in plan.absent),
     )

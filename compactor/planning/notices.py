@@ -30,4 +30,5 @@ def notices_of(plan: RoundPlan) -> tuple[str, ...]:
     settings: tuple[str, ...] = ()
     if plan.unknown_settings:
         settings = (f"Settings that are not known here: {', '.join(plan.unknown_settings)}",)
-    return (*brokers, *unknown, *ends, *settings, *foreign, *plan.lasting) if plan.log_dirs else ()
+    found = (*brokers, *unknown, *ends, *settings, *foreign, *plan.absent, *plan.lasting)
+    return found if plan.log_dirs else ()

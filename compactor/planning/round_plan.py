@@ -12,7 +12,7 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.staging import STAGED_MARKER
 from compactor.cluster_settings import registered_log_dirs
 from compactor.config import Config
-from compactor.missing_directories import entries_of, missing_directories
+from compactor.missing_directories import Gone, entries_of, gone_from
 from compactor.planning.candidate import Judgement, RoundClock
 from compactor.planning.inventory import LogSize, size_of, unlisted_size
 from compactor.planning.judging import Judging, judged
@@ -74,6 +74,7 @@ class RoundPlan:
     kafka: tuple[KafkaUse, ...] = ()  # whose answer is given, of each broker
     unknown_settings: tuple[str, ...] = ()  # that were set for topics, for people
     lasting: tuple[str, ...] = ()  # notes of what earlier runs have warned of
+    absent: tuple[str, ...] = ()  # of logs that checkpoints name, for people to judge
 
 
 def plan_round(
@@ -111,12 +112,18 @@ def plan_as_asked(asked: Judging) -> RoundPlan:
     """Likewise, with every log judged as it is asked for."""
     with collector_paused():
         surveys, outcomes = judged(asked)
-        missing = list(_missing(asked, surveys))
+        gone = list(_gone(asked, surveys))
+        missing = [log for each in gone for log in _missing(each)]
         plan = _round_plan(asked.clock.now_ms, surveys, outcomes, missing)
         are_known = bool(registered_log_dirs(asked.config.cluster))
         cluster, is_wanted = asked.config.cluster, asked.config.is_wanted
         unknown = () if cluster is None else tuple(cluster.unknown_settings(is_wanted))
-        return replace(plan, are_all_log_dirs_known=are_known, unknown_settings=unknown)
+        return replace(
+            plan,
+            are_all_log_dirs_known=are_known,
+            unknown_settings=unknown,
+            absent=tuple(notice for each in gone for notice in _notices_of(each)),
+        )
 
 
 def _round_plan(
@@ -148,19 +155,34 @@ def _round_plan(
     )
 
 
-def _missing(asked: Judging, surveys: Sequence[LogDirSurvey]) -> Iterator[LogReport]:
-    """Logs whose directory is gone, and that filters do not leave out."""
-    log_dirs = [entries_of(survey.listing, survey.recorded_ends) for survey in surveys]
-    for log in missing_directories(log_dirs, asked.config.cluster, asked.files):
-        if asked.config.is_wanted(log.topic):
-            yield LogReport(
-                log_dir=log.log_dir,
-                topic=log.topic,
-                partition=log.partition,
-                status=LogStatus.SET_ASIDE,
-                reason=log.problem,
-                reason_code=ReasonCode.LOG_MISSING,
-            )
+def _gone(asked: Judging, surveys: Sequence[LogDirSurvey]) -> Iterator[Gone]:
+    """What each log directory lacks, and filters do not leave out."""
+    config, is_ignored = asked.config, asked.is_metadata_ignored
+    paths = [survey.path for survey in surveys]
+    for survey in surveys:
+        own = entries_of(survey.listing, survey.recorded_ends)
+        others = [path for path in paths if path != survey.path]
+        gone = gone_from(own, others, asked.files, config.cluster, is_ignored)
+        yield gone.of_topics(config.is_wanted)
+
+
+def _missing(gone: Gone) -> Iterator[LogReport]:
+    """Logs whose directory is gone."""
+    for log in gone.logs:
+        yield LogReport(
+            log_dir=log.log_dir,
+            topic=log.topic,
+            partition=log.partition,
+            status=LogStatus.SET_ASIDE,
+            reason=log.problem,
+            reason_code=ReasonCode.LOG_MISSING,
+        )
+
+
+def _notices_of(gone: Gone) -> Iterator[str]:
+    yield from (f"{gone.log_dir}: {notice}" for notice in gone.notices)
+    if gone.unsaid is not None:
+        yield gone.unsaid
 
 
 def order_of(judgement: Judgement) -> tuple[float, str, int]:

@@ -97,17 +97,12 @@ class LogDirRecovery:
     removed: tuple[str, ...] = ()  # files of the log directory itself
     notices: tuple[str, ...] = ()  # for people to judge
 
-    def with_gone(self, gone: Gone, is_wanted: Callable[[str], bool]) -> "LogDirRecovery":
+    def with_gone(self, gone: Gone) -> "LogDirRecovery":
         """Put first what has lost its records, among it logs whose directory is gone."""
         logs = list(self.logs)
         for missing in gone.logs:
-            if is_wanted(missing.topic):
-                log = LogRecovery(
-                    log_dir=self.path, topic=missing.topic, partition=missing.partition
-                )
-                logs.append(
-                    replace(log, problem=missing.problem, reason_code=ReasonCode.LOG_MISSING)
-                )
+            log = LogRecovery(log_dir=self.path, topic=missing.topic, partition=missing.partition)
+            logs.append(replace(log, problem=missing.problem, reason_code=ReasonCode.LOG_MISSING))
         return replace(self, logs=tuple(missing_first(logs)), notices=gone.notices)
 
 

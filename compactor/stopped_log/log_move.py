@@ -25,7 +25,7 @@ from typing import NamedTuple
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
-from compactor.stopped_log.log_place import LogAt
+from compactor.stopped_log.log_place import LogAt, require_not_missing
 from storage.file_names import DELETE_DIR, MAX_DIR_NAME
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Files
@@ -83,6 +83,8 @@ def planned(source: LogAt, target_dir: str, files: Files = LOCAL) -> Move:
     if is_removed:
         is_left = any(_entry(source, name, files) is not None for name in _ALL)
         if not (is_copied and (is_left or files.exists(_aside(source)))):
+            if not is_copied:
+                require_not_missing(source, files)
             where = f"; it is in {target_dir}" if is_copied else ""
             raise UsageError(f"TOPIC-PARTITION {source.name}: there is no {source.path}{where}")
     elif is_copied and not _are_equal(source.path, target.path, files):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import near_path
+from compactor.missing_directories import entries_in, gone_from
 from compactor.missing_logs import recorded_ends
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
@@ -61,12 +62,21 @@ def find_log(log_dir: str, topic_partition: str, files: Files = LOCAL) -> LogAt:
     at = named_log(log_dir, topic_partition)
     found = files.look_up(at.path)
     if found is None:
+        require_not_missing(at, files)
         raise UsageError(
             f"TOPIC-PARTITION {topic_partition}: there is no {at.path}{near_path(at.path)}"
         )
     if not found.is_dir:
         raise CorruptFileError(at.path, 0, f"is {found.special or 'a file'}, not a directory")
     return at
+
+
+def require_not_missing(at: LogAt, files: Files) -> None:
+    """Raise RefusedError where the log should be there, and is not."""
+    for log in gone_from(entries_in(at.log_dir, files), (), files).logs:
+        if (log.topic, log.partition) == at.key:
+            text = f"{log.problem}. Bring it back from a backup first. Nothing was changed"
+            raise RefusedError(f"{at.path}: {text}", ReasonCode.LOG_MISSING)
 
 
 def named_log(log_dir: str, topic_partition: str) -> LogAt:

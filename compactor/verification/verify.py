@@ -20,7 +20,7 @@ from compactor.host.clock import now_ms
 from compactor.host.printable import counted
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
-from compactor.missing_directories import Gone, gone_from
+from compactor.missing_directories import Gone, entries_in, gone_from
 from compactor.missing_logs import RecordedEnds, recorded_ends
 from compactor.reason_codes import ReasonCode, reason_code_of
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
@@ -141,7 +141,7 @@ def _looked(log_dir: str, log_dirs: Sequence[str], only: Collection[str]) -> _Lo
     partitions = [p for p in listing.partitions if not only or p.name in only]
     ends = recorded_ends(log_dir)
     others = [path for path in log_dirs if path != log_dir]
-    gone = gone_from(log_dir, others, LOCAL, ends=ends)
+    gone = gone_from(entries_in(log_dir, LOCAL, ends), others, LOCAL)
     missing = list(_check_missing(partitions, gone, ends, only))
     where = f"{log_dir}: " if len(log_dirs) > 1 else ""
     return _Looked(listing, partitions, missing, tuple(f"{where}{text}" for text in gone.notices))
@@ -259,6 +259,8 @@ def _check_missing(
         if not only or name in only:
             path = os.path.join(log.log_dir, name)
             yield Finding(path, 0, log.problem, ReasonCode.LOG_MISSING)
+    if gone.unsaid is not None and not only:
+        yield Finding(gone.manifest, 0, gone.unsaid, ReasonCode.COPY_TO_KEEP)
     for partition in partitions:
         missing = ends.why_missing(partition)
         if missing is not None:

@@ -20,11 +20,13 @@ leave empty directories out (rclone, object stores, git) take it along.
 import enum
 import json
 import os
+from typing import Any
 
-from storage.errors import CorruptFileError, LogCompactionError
+from storage.errors import CorruptFileError, LogCompactionError, UnsupportedFormatError
 from storage.files.files import Files
 
 MANIFEST = "compactor-copy.json"
+FORMAT, VERSION = "compactor-copy", 1  # of a manifest
 UNFINISHED = "compactor-unfinished-copy"  # a directory, until the copy is whole
 NO_BROKER = "compactor-no-broker"  # a directory, in a copy that a broker must not work on
 TEXT_FILE = "README.txt"  # in each of them
@@ -127,6 +129,22 @@ def why_not_to_change(path: str, files: Files) -> CopyMarkedError | None:
         "(run --output --link), or logs are not in it; its manifest says which. Make another copy "
         "to work on",
     )
+
+
+def manifest_fields(path: str, files: Files) -> dict[str, Any]:
+    """Read what the manifest of a copy says. FileNotFoundError where there is none,
+    CorruptFileError and UnsupportedFormatError for one that was not written here."""
+    manifest = os.path.join(path, MANIFEST)
+    try:
+        fields = json.loads(files.read_bytes(manifest))
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(manifest, 0, f"not JSON: {error}") from error
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        raise CorruptFileError(manifest, 0, f"not a {FORMAT} file")
+    if fields.get("schema_version") != VERSION:
+        problem = f"version {json.dumps(fields.get('schema_version'))}, expected {VERSION}"
+        raise UnsupportedFormatError(manifest, 0, problem)
+    return fields
 
 
 def _why_not(path: str, files: Files) -> str | None:

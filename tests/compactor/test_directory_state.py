@@ -177,6 +177,8 @@ def test_what_only_reads_says_at_most_that_a_run_would_be_refused(
 def test_a_copy_is_a_finding_unless_it_is_finished_and_keeps_brokers_away(
     marked: Path, mark: str, only: tuple[str, ...]
 ) -> None:
+    if mark == NO_BROKER:  # always beside a manifest
+        write(str(marked / "copy"), LINKED, LOCAL)
     found = api.verify(marked / "copy", only)
     codes = {finding.reason_code for finding in found.findings}
     of_copies = {"copy-to-keep", "output-in-use"}

@@ -136,7 +136,7 @@ def missing(data: Path, **rules: Any) -> list[tuple[str, int]]:
 def test_a_directory_that_the_metadata_log_places_here_is_missed(
     tmp_path: Path, words: tuple[str, ...], where: str
 ) -> None:
-    """where: the metadata log is. For one beside look those who take a directory by itself."""
+    """where: the metadata log is; every command looks for one beside."""
     data = without_directory(tmp_path / "broker")
     given = [word.format(data=data) for word in words]
     if where != "here":
@@ -146,8 +146,6 @@ def test_a_directory_that_the_metadata_log_places_here_is_missed(
         (data / METADATA_DIR).rename(first / METADATA_DIR)
         checkpoint.write(str(first / checkpoint.REPLICATION), {})
         clean_shutdown.write(str(first))
-    if where == "beside" and words[0] not in ("verify", "doctor", "recover"):
-        return
     if where == "given" and words[0] != "verify":  # which takes one directory, and looks beside it
         given.insert(1, str(data.parent / "first"))
     found = run_command(*given)

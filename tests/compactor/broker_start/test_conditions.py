@@ -9,6 +9,7 @@ import pytest
 
 from compactor import api
 from compactor.api import StartOutcome
+from compactor.copying.manifest import write
 from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, meta_properties, partition_metadata
@@ -20,6 +21,7 @@ from storage.log.cluster_metadata import METADATA_DIR
 from storage.log.copy_marks import set_mark
 from tests.compactor.broker_start.test_commands import broker_dir
 from tests.compactor.test_cluster_settings import registration
+from tests.compactor.test_directory_state import LINKED
 from tests.storage.log.test_cluster_metadata import A, B, batches, log, partition, topic
 from tests.support.local_command import run_command
 
@@ -262,7 +264,7 @@ def test_a_broker_minds_the_directory_of_a_mark_and_neither_a_file_nor_the_manif
 def test_verify_of_a_copy_whose_mark_was_lost_and_brought_back(tmp_path: Path) -> None:
     log_dir = broker_dir(tmp_path)
     sound = run_command("verify", log_dir)
-    (log_dir / MANIFEST).write_text('{"why_not": "it has links"}')
+    write(str(log_dir), LINKED, LOCAL)
     lost = run_command("verify", log_dir)
     (problem,) = api.start_problems([str(log_dir)])
     assert problem.forbids_start

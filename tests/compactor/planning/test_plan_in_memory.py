@@ -132,10 +132,10 @@ def test_what_it_reads_of_a_log(tmp_path: Path, logs: int) -> None:
     log_dir = build(tmp_path / "d", *(Shape(f"t{number}") for number in range(logs)))
     files = WatchedFiles(in_memory(tmp_path / "d"))
     assert len(planned(log_dir, files).logs) == logs
-    checkpoints = 4
+    checkpoints, manifest_of_a_copy, marks_of_copies = 4, 1, 3
     assert files.counts == {
         "list_directory": 1 + logs,
-        "exists": 1,  # the file with the high watermarks
-        "read_bytes": checkpoints + logs,
+        "exists": 1 + marks_of_copies,  # the file with the high watermarks
+        "read_bytes": checkpoints + manifest_of_a_copy + logs,
         "open": (3 + 2 * 2) * logs,
     }
