@@ -92,7 +92,10 @@ def fitting(name: str, value: Any, annotation: Any) -> Any:
         if len(shown) > _SHOWN_CHARACTERS:
             shown = f"{shown[:_SHOWN_CHARACTERS]}…"
         kind = type(found).__name__
-        raise UsageError(f"{where}: expected {expected}, not {shown} ({kind})") from None
+        unfit = UsageError(f"{where}: expected {expected}, not {shown} ({kind})")
+        option = where.rpartition(".")[2].replace("_", "-")
+        unfit.as_options = f"--{option} {shown}: expected {expected}"  # of a number, by which it is
+        raise unfit from None
 
 
 def _fitting(name: str, value: Any, annotation: Any) -> Any:

@@ -31,6 +31,8 @@ def log_dirs(paths: Paths, to_write: bool) -> tuple[str, ...]:
     Each is one that this user may work in, and none holds a directory for the command's own files.
     """
     given = path_texts(paths)
+    if not given:
+        raise UsageError("LOG_DIR: none was given")
     try:
         found = other_log_dirs(given, to_write)
     except BaseException:

@@ -20,6 +20,8 @@ def start_problems(log_dirs: Paths) -> tuple[StartProblem, ...]:
     read there is a warning. Raise UsageError for what is no directory.
     """
     paths = path_texts(log_dirs)
+    if not paths:
+        raise UsageError("log_dirs: none was given")
     for path in paths:
         if not LOCAL.is_directory(path):
             raise UsageError(f"log_dirs {path}: there is no such directory")

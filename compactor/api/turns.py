@@ -88,8 +88,13 @@ def turns_of(rules: Rules, premises: Premises) -> Turns:
     """By the budget of a round, and the speed of this machine."""
     for name in ("max_logs", "max_bytes", "max_minutes"):
         most = getattr(rules, name)
+        option = f"--{name.replace('_', '-')}"
         if most is not None and most < 0:
-            raise UsageError(f"--{name.replace('_', '-')} {most}: expected 0 or more")
+            raise UsageError(f"{option} {most}: expected 0 or more")
+        if most is not None and most >= 2**63:
+            raise UsageError(
+                f"{option} {most}: expected less than 2^63; without it there is no limit"
+            )
     budget = Budget(
         max_logs=rules.max_logs,
         max_bytes=rules.max_bytes,

@@ -5,7 +5,9 @@ a run would do. Where the plan had no need to look at the log's end and its prod
 here, since it is one log. Source: spec C-4, C-5, C-18, C-23.
 """
 
+import os
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from compactor.broker_start.values import StartProblem, forbid_start
@@ -27,9 +29,14 @@ from compactor.retention.retention_round import retention_report
 from compactor.round_report import LogReport, LogStatus, RetentionReport
 from compactor.topic_config import MAX_LONG, TopicConfig
 from storage.errors import CorruptFileError
-from storage.file_names import parse_partition_dir
+from storage.file_names import is_special_dir, parse_partition_dir
 from storage.log.log_dir import log_end_offset
 
+_SET_APART = {
+    "future": "a copy of it that a broker was making to move the log here, and never finished",
+    "stray": "one that a broker has set aside, as its metadata did not have it here",
+    "delete": "one that a broker is deleting",
+}
 OVERDUE = "ms past max.compaction.lag.ms"
 
 
@@ -84,6 +91,7 @@ def explain(
         log_dirs = " or ".join(log_dir.path for log_dir in plan.log_dirs)
         known = [f"{log.topic}-{log.partition}" for log in plan.not_cleaned]
         hint = did_you_mean(topic_partition, known + [log.name for log in plan.logs])
+        hint = "".join(_only_as(key, plan)) or hint
         raise ConfigError(f"{topic_partition}: no such partition in {log_dirs}{hint}")
     facts = next((f for f in plan.facts if f.judgement.partition[:2] == key), None)
     judgement = _looked_into(facts.judgement, plan, config) if facts else None
@@ -116,6 +124,15 @@ def explain(
         marks=marks,
         start_problems=start_problems,
     )
+
+
+def _only_as(key: tuple[str, int], plan: RoundPlan) -> Iterator[str]:
+    """Say which directories there are that a broker has set apart of a log."""
+    for log_dir in plan.log_dirs:
+        for name, _ in log_dir.ignored:
+            if is_special_dir(name) and parse_partition_dir(name.rpartition(".")[0]) == key:
+                suffix = name.rpartition("-")[2]
+                yield f"; {os.path.join(log_dir.path, name)} is {_SET_APART[suffix]}"
 
 
 def _remedy(

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from compactor import api
 from compactor.api.arguments import PathArg, Paths, fitting
 from compactor.api.python_words import in_python
+from compactor.command_line.commands import app
 from compactor.exit_codes import error_line
 from storage.errors import LogCompactionError
 from tests.support.local_command import run_command
@@ -200,3 +202,69 @@ def test_a_time_may_be_a_datetime(log_dir: Path) -> None:
 def test_a_budget_below_zero_is_refused(field: str, log_dir: Path) -> None:
     with pytest.raises(api.UsageError, match=rf"^rules\.{field} -1: expected 0 or more"):
         api.plan(log_dir, api.Rules(**{field: -1}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in FUNCTIONS
+        if (given := inspect.signature(getattr(api, name)).parameters.get("log_dirs"))
+        and given.default is given.empty
+    ],
+)
+def test_no_log_directory_at_all_is_a_mistake(name: str, log_dir: Path) -> None:
+    """A list that a program has built, and left empty, must not pass for one that was looked at."""
+    function = getattr(api, name)
+    needed = {
+        each.name: sound(each.name, log_dir)
+        for each in inspect.signature(function).parameters.values()
+        if each.default is each.empty and each.name != "log_dirs"
+    }
+    with pytest.raises(api.UsageError, match=r"^log_dirs: none was given$"):
+        function([], **needed)
+
+
+NUMBERS = {
+    ("plan", "--max-logs"),
+    ("plan", "--max-minutes"),
+    ("run", "--max-logs"),
+    ("run", "--max-minutes"),
+    ("dump", "--from-offset"),
+    ("dump", "--to-offset"),
+    ("dump", "--limit"),
+    ("log read", "--limit"),
+    ("log read", "--max-bytes"),
+    ("log delete-records", "--before"),
+    ("log truncate", "--to"),
+    ("log abort", "--producer-id"),
+}
+
+
+@pytest.mark.parametrize("text", [str(2**63), "9" * 400, "inf", "1e308"])
+@pytest.mark.parametrize(("command", "option"), sorted(NUMBERS))
+def test_a_number_that_is_too_large_is_a_mistake_by_the_name_of_its_option(
+    log_dir: Path, command: str, option: str, text: str
+) -> None:
+    places: list[object] = [log_dir, "orders-0"] if command.startswith("log ") else [log_dir]
+    if command == "dump":
+        places = [log_dir / "orders-0"]
+    more = ["--assume-fully-replicated"] if command == "run" else []
+    ended = run_command(*command.split(), *places, *more, option, text)
+    assert ended.code == 2, ended
+    assert option in ended.error
+
+
+def test_every_number_of_the_command_line_is_tried() -> None:
+    found = set()
+    commands: list[tuple[tuple[str, ...], Any]] = [((), typer.main.get_command(app))]
+    for words, command in commands:
+        below: Any = getattr(command, "commands", {})
+        commands += [((*words, word), each) for word, each in below.items()]
+        for option in command.params:
+            kind = str(getattr(getattr(option, "type_descriptor", None), "annotation", ""))
+            has_limit = getattr(option, "max", None) is not None or option.callback is not None
+            if ("int" in kind or "float" in kind) and not has_limit:
+                found.add((" ".join(words), option.opts[0]))
+    rows = {("plan", "--top")}  # that are shown: there may be fewer
+    assert found == NUMBERS | rows

@@ -9,6 +9,7 @@ from compactor import api
 from compactor.api import explanations
 from compactor.api.premises import Premises, premises_of
 from compactor.api.rules import Rules
+from storage.file_names import DELETE_DIR, FUTURE_DIR, STRAY_DIR, special_dir
 from tests.compactor.plan_logs import NOW_MS, build, clean_up_to
 from tests.support.in_memory import in_memory
 
@@ -39,3 +40,21 @@ def test_a_log_is_explained_by_the_files_that_are_handed_in(
 def bound(found: api.Explanation, name: str) -> int | float | None:
     [value] = [bound.value for bound in found.bounds if bound.name == name]
     return value
+
+
+@pytest.mark.parametrize(
+    ("suffix", "said"),
+    [
+        (FUTURE_DIR, "is a copy of it that a broker was making to move the log here"),
+        (STRAY_DIR, "is one that a broker has set aside"),
+        (DELETE_DIR, "is one that a broker is deleting"),
+    ],
+)
+def test_a_log_of_which_only_another_directory_is_there_is_said_to_be_so(
+    tmp_path: Path, suffix: str, said: str
+) -> None:
+    log_dir = build(tmp_path / "d")
+    apart = special_dir("w", 0, suffix)
+    (tmp_path / "d" / apart).mkdir()
+    with pytest.raises(api.ConfigError, match=f"w-0: no such partition.*{apart} {said}"):
+        api.explain([log_dir], "w-0", api.Rules(as_of=NOW_MS, any_clock=True))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.formats import checkpoint
+from storage.formats import checkpoint, partition_metadata
 
 KAFKAS = b"0\n1\nt 0 16809\n"
 PATH = "cleaner-offset-checkpoint"
@@ -68,6 +68,16 @@ def test_what_kafka_refuses_is_corrupt(data: bytes, position: int, problem: str)
     with pytest.raises(CorruptFileError, match=problem) as raised:
         checkpoint.decode(data, PATH)
     assert (raised.value.path, raised.value.position) == (PATH, position)
+
+
+@pytest.mark.parametrize("data", [bytes(4096), b"0\n1\n" + b"t " * 4096])
+def test_a_message_shows_no_more_than_the_beginning_of_what_is_there(data: bytes) -> None:
+    with pytest.raises(CorruptFileError) as raised:
+        checkpoint.decode(data, PATH)
+    assert len(str(raised.value)) < 200
+    with pytest.raises(CorruptFileError) as raised:
+        partition_metadata.decode(b"version: 0\n" + data.replace(b"\n", b"") + b"\n", PATH)
+    assert len(str(raised.value)) < 200
 
 
 def test_another_version_is_not_supported() -> None:
