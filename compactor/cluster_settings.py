@@ -23,6 +23,7 @@ from compactor.settings_sources import (
     contradiction_of,
     findings_of,
     kafka_of,
+    torn_identity,
 )
 from compactor.topic_config import (
     DELETE,
@@ -350,6 +351,12 @@ def identity_in(log_dir: str, files: Files) -> MetaProperties | None:
         return meta_properties.read(log_dir, files)
     except (FileNotFoundError, CorruptFileError):
         return None
+
+
+def identity_findings(log_dirs: Sequence[str], files: Files) -> tuple[Finding, ...]:
+    """Say what is wrong with a meta.properties where no metadata log is read that says it, too."""
+    problem = _identity_problem(log_dirs, files)
+    return () if problem is None else (torn_identity(problem, log_dirs[0]),)
 
 
 def _identity_problem(log_dirs: Sequence[str], files: Files) -> str | None:

@@ -32,6 +32,7 @@ OF_SOURCES = (
 )
 _FIRST_MS = 1_577_836_800_000  # 2020: no metadata log has an earlier time, so it is none
 _UNCHECKED = "Not checked: whether the topic of a log was deleted or created anew"
+_WHICH_UNCHECKED = "not checked whether all of its log directories were given"
 _NOR_DIRECTORIES = ", and whether all log directories were given"
 _SET_ASIDE = "Logs whose cleanup.policy only it has are set aside"
 
@@ -309,16 +310,19 @@ def _warnings(facts: Facts) -> Iterator[Finding]:
             f"{metadata.end_offset}, and not the log behind it",
             f"{age}What was changed since is not known. Logs that contradict it are set aside",
         )
-    unchecked = "not checked whether all of its log directories were given"
     if facts.identity_problem is not None:
-        text = f"{facts.identity_problem}: {unchecked}"
-        yield Finding(State.IDENTITY_TORN, facts.path, text)
+        yield torn_identity(facts.identity_problem, facts.path)
     elif metadata.broker_log_dirs and node is None:
         unknown = f"no {META_PROPERTIES} says which broker this is"
-        yield Finding(State.IDENTITY_UNKNOWN, facts.path, f"{unknown}: {unchecked}")
+        yield Finding(State.IDENTITY_UNKNOWN, facts.path, f"{unknown}: {_WHICH_UNCHECKED}")
     elif metadata.broker_log_dirs and node not in metadata.broker_log_dirs:
         unknown = f"the metadata log, {facts.path}, does not have broker {node}"
-        yield Finding(State.OTHER_NODE, facts.path, f"{unknown}: {unchecked}")
+        yield Finding(State.OTHER_NODE, facts.path, f"{unknown}: {_WHICH_UNCHECKED}")
+
+
+def torn_identity(problem: str, path: str) -> Finding:
+    """A meta.properties that cannot be read. path: of what the check of it is for."""
+    return Finding(State.IDENTITY_TORN, path, f"{problem}: {_WHICH_UNCHECKED}")
 
 
 def _is_of_zookeeper(logs: MetaProperties) -> bool:

@@ -18,6 +18,7 @@ from compactor.brokers import BrokerLogDirs, by_broker
 from compactor.cluster_settings import (
     ClusterSettings,
     MetadataSource,
+    identity_findings,
     read_cluster_settings,
     require_all_log_dirs,
 )
@@ -31,6 +32,7 @@ from compactor.planning.merged_plan import merged
 from compactor.planning.outcomes import Problems
 from compactor.planning.round_plan import RoundPlan, plan_as_asked
 from compactor.planning.unmatched import disagreements, require_include, unmatched
+from compactor.settings_sources import Finding
 from compactor.survey import topics_in
 from compactor.topic_config import COMPACT
 from storage.files.files import Files
@@ -96,7 +98,11 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
     configs = [_with_rules(config, rules) for config in loaded]
     config = configs[0]
     time_ms = started_at_ms if rules.as_of is None else as_of_ms(str(rules.as_of))
-    findings = [finding for each in clusters if each for finding in each.findings]
+    findings = [
+        finding
+        for broker, cluster in zip(brokers, clusters, strict=True)
+        for finding in _findings_of(broker, cluster)
+    ]
     newer = _warnings_of_versions(configs)
     notices = (*(finding.notice for finding in findings), *newer)
     account.current().notices += notices
@@ -125,6 +131,13 @@ def _cluster_of(
     if found is None or rules.kafka is not None:
         return found
     return without_old_version(found, broker.log_dirs, LOCAL, started_at_ms)
+
+
+def _findings_of(broker: BrokerLogDirs, cluster: ClusterSettings | None) -> tuple[Finding, ...]:
+    """What is wrong with the sources; with its meta.properties, too, without a metadata log."""
+    if cluster is None or cluster.metadata is None:
+        return identity_findings(broker.log_dirs, LOCAL)
+    return cluster.findings
 
 
 def _kafka_of(of_broker: OfBroker) -> KafkaUse:

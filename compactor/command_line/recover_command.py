@@ -29,5 +29,7 @@ def result_of(wanted: RoundArguments) -> Result:
     code, reason_code = ExitCode.OK, ReasonCode.DONE
     if api.problems_of(recovered):
         code, reason_code = ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE
+    elif api.forbid_start(problems):
+        code, reason_code = ExitCode.PARTIAL, problems[0].reason_code
     begin = summary("recover", code, reason_code=reason_code) | {"totals": document["totals"]}
     return Result(begin | document, begin)

@@ -12,7 +12,7 @@ class Grade(StrEnum):
 
     OK = "ok"
     WARN = "warn"  # a run works, but not as well as it might, or not everywhere
-    FAIL = "fail"  # a run would not work, or would be refused
+    FAIL = "fail"  # a run would not work or be refused, or a broker's start would fail or lose data
 
 
 class Check(NamedTuple):

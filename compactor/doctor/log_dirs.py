@@ -112,7 +112,10 @@ def _identity(log_dir: str, listing: LogDirListing) -> Check:
         advice = "That is so of a copy of some topics. Otherwise look whether it is the right one."
         return warn("log directory", f"{found}; no meta.properties in it", advice)
     except CorruptFileError as error:
-        return fail("log directory", str(error), "A broker does not start with it either.")
+        advice = "A run does not need it. A broker does not start with it."
+        return warn("log directory", f"{found}; {error}", advice)
+    if known.node_id is None:
+        return ok("log directory", f"{found}; meta.properties does not say of which broker")
     return ok("log directory", f"{found}; broker {known.node_id} of cluster {known.cluster_id}")
 
 

@@ -535,6 +535,22 @@ def test_records_are_deleted_by_command_only_where_the_policy_is_proven(
         assert document["reason_code"] in ("policy-forbids", "done", "nothing-to-do")
 
 
+@pytest.mark.parametrize("content", ["version=1\nnode.id=two\ncluster.id=c\n", "version=9\n"])
+def test_a_torn_identity_is_a_warning_without_a_metadata_log_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    """No policy hangs on it: only the check for directories that were not given is not made."""
+    use_local_rounds(monkeypatch, tmp_path / "work")
+    found = torn_identity(content)(tmp_path)
+    shutil.rmtree(found.metadata)
+    assert run(found, SAYS_COMPACT, "--dry-run") == Seen("cleaned, with a warning", 0)
+    doctor = run_command("doctor", found.data, "--format", "json").summary
+    checks = {each["subject"]: each["grade"] for each in doctor["log_dirs"][0]["checks"]}
+    assert (checks["log directory"], checks["a broker's start"]) == ("warn", "fail")
+    assert doctor["run_would_end"]["exit_code"] == 0
+    assert run(found, SAYS_COMPACT) == Seen("cleaned, with a warning", 0)
+
+
 LOSING = (State.EMPTY, State.NEVER_USED, State.DAMAGED)
 
 

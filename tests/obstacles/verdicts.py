@@ -115,7 +115,8 @@ def _judged(seed: int, names: tuple[str, ...], said: _Said) -> Verdict:
     if len({*endings.values()}) > 1 and not is_found_later:
         problems.append(f"not equal: {endings}: {run.get('error') or _left(run)}")
     if endings.get("doctor") == endings["run"] and "log_dirs" in doctor:
-        is_fit = run["exit_code"] == 0
+        can_start = not any(one["forbids_start"] for one in run.get("start_problems", ()))
+        is_fit = run["exit_code"] == 0 and can_start
         failed = [check for check in _checks(doctor) if check["grade"] == "fail"]
         if is_fit is bool(failed):
             problems.append(f"doctor's checks that fail: {failed}, and a run ends with {run}")
