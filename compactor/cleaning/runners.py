@@ -9,7 +9,7 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.spark import first_use
 from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, cache_dir
 from cleaner_jobs.spark.environment import require_fit
-from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
+from cleaner_jobs.spark.own_session import HAS_SESSION, has_session, why_unusable
 from cleaner_jobs.spark.patience import ending_stopped_processes
 from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.undisturbed import undisturbed
@@ -38,7 +38,11 @@ class RunnerChoice(NamedTuple):
 
 
 def require_own_spark(session: "SparkSession | None", in_process: bool) -> None:
-    """Raise ConfigError where Spark would have to start beside a session of the caller's."""
+    """Raise ConfigError where Spark would have to start beside a session of the caller's, or the
+    one that was handed in can do no job."""
+    problem = None if session is None else why_unusable(session)
+    if problem is not None:
+        raise ConfigError(f"session: {problem}. Give one that runs, or none. Nothing was changed")
     if session is None and not in_process and has_session():
         raise ConfigError(
             f"session: {HAS_SESSION}, or in_process=True does without Spark. Nothing was changed"

@@ -73,6 +73,7 @@ class Scene:
     in_pieces: bool = False  # several tasks rewrite a group, and what they leave is joined
     keeps: bool = False  # the originals
     copies: bool = False  # works on a copy
+    links: bool = False  # to large files that nobody changes in place
 
     def words(self, place: Place) -> list[object]:
         """Of the command line."""
@@ -86,7 +87,7 @@ class Scene:
         if self.command == "run":
             words += ["--as-of", NOW_MS, "--any-clock", "--work-dir", place.work]
         if self.copies:
-            words += ["--output", place.copy]
+            words += ["--output", place.copy, *(["--link"] if self.links else [])]
         return [*words, "--keep-originals", place.kept] if self.keeps else words
 
     def play(self, place: Place, before: Before = lambda _: None) -> Ended:
@@ -191,5 +192,6 @@ SCENES = (
 )
 COPIES = (
     Scene("copied", _cleaned, "run", TOPICS, copies=True),
+    Scene("linked", _cleaned, "run", TOPICS, copies=True, links=True),
     Scene("copied-unclean", _unclean, "run", TOPICS, copies=True),
 )

@@ -10,11 +10,13 @@ import sys
 from pathlib import Path
 
 from compactor import api
+from tests.compactor.test_directory_state import CHANGING
 from tests.disturbed.copied import CopyStage, is_finished
-from tests.disturbed.scenes import COPIES
+from tests.disturbed.scenes import COPIES, Place
 from tests.support.command_process import compactor
 from tests.support.file_operations import Operation
 from tests.support.file_states import state_of
+from tests.support.local_command import run_command
 
 KILLS = 16  # of a scene
 HERE = "tests.disturbed.test_killed_copy"
@@ -41,6 +43,17 @@ def killed_at(stage: CopyStage, number: int) -> None:
         os._exit(0)
 
 
+def try_to_change(place: Place, name: str) -> None:
+    """Let a command work on a copy that was cut short: it is refused, or finds no log there."""
+    (place.root / "records").write_text('{"key": "YQ==", "value": "YQ=="}\n')
+    (place.root / "other").mkdir(exist_ok=True)
+    (place.root / "other" / "meta.properties").write_text("version=1\n")
+    places = {each: str(place.root / each) for each in ("records", "other")}
+    places |= {"copy": str(place.copy), "settings": str(place.root / "topics.json")}
+    ended = run_command(*name.split(), *(word.format_map(places) for word in CHANGING[name]))
+    assert ended.code in (2, 3), (name, ended)
+
+
 def check(root: Path) -> None:
     """All kills; an AssertionError where one does harm."""
     for scene in COPIES:
@@ -57,6 +70,9 @@ def check(root: Path) -> None:
                 assert api.verify_manifest(str(copy)) == [], operation
                 assert stage.copy() == stage.end, operation
             elif copy.exists() and [*copy.iterdir()]:
+                for name in CHANGING.keys() - {"undo"}:  # which is of another directory
+                    try_to_change(stage.place, name)
+                    assert state_of(stage.place.logs) == original, (operation, name)
                 refused = stage.scene.play(stage.place)
                 assert refused.code == 3, (operation, refused)
                 is_begun = [path.name for path in copy.iterdir()] != [".lock"]
