@@ -91,8 +91,14 @@ def entries_of(listing: LogDirListing, ends: RecordedEnds) -> LogDirEntries:
 def entries_in(log_dir: str, files: Files, ends: RecordedEnds | None = None) -> LogDirEntries:
     """Look at a log directory. ends: where its checkpoints were read already."""
     directories, others = files.list_names(log_dir)
+    directories += [name for name in others if _is_linked_log(log_dir, name, files)]
     known = recorded_ends(log_dir, files) if ends is None else ends
-    return LogDirEntries(log_dir, frozenset((*directories, *others)), known)
+    return LogDirEntries(log_dir, frozenset(directories), known)
+
+
+def _is_linked_log(log_dir: str, name: str, files: Files) -> bool:
+    """A broker follows a link; a file of a log's name, and a link to nowhere, are no log."""
+    return parse_partition_dir(name) is not None and files.is_directory(os.path.join(log_dir, name))
 
 
 def gone_from(
@@ -164,7 +170,15 @@ def _unlisted(
     if settings is not None and settings.metadata is not None and not settings.is_contradicted:
         return Gone(own.path, tuple(missing_directories(known, settings, files)))
     here = frozenset().union(*(each.here for each in known))
-    return Gone(own.path, unplaced=tuple(sorted(ends.by_log.keys() - here)))
+    absent = sorted(ends.by_log.keys() - here)
+    return Gone(
+        own.path, unplaced=tuple(key for key in absent if not _has_come(own.path, key, files))
+    )
+
+
+def _has_come(log_dir: str, key: TopicPartition, files: Files) -> bool:
+    """Say whether a broker at work has made a log since the directory was listed."""
+    return files.is_directory(os.path.join(log_dir, f"{key[0]}-{key[1]}"))
 
 
 def missing_directories(
@@ -179,6 +193,8 @@ def missing_directories(
         directory_id = directory_id_of(log_dir.path, files) if absent else None
         for (topic, partition), end in absent.items():
             if directory_id is None or not cluster.is_placed(topic, partition, directory_id):
+                continue
+            if _has_come(log_dir.path, (topic, partition), files):
                 continue
             problem = (
                 f"its directory is gone: {end.checkpoint} says that it had records up to offset "

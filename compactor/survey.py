@@ -16,6 +16,7 @@ from compactor.errors import RefusedError
 from compactor.high_watermarks import has_high_watermarks
 from compactor.missing_logs import (
     NOT_ASKED,
+    Checkpoints,
     RecordedEnds,
     ends_where_needed,
     recorded_ends,
@@ -122,20 +123,22 @@ def survey_log_dir(
     except OSError as error:
         problem = f"{error.filename}: {error.strerror}"
         return _unread(listing, problem, recorded_ends(path, files, known))
+    points = _recovery_points(path, files)
     return LogDirSurvey(
         listing=listing,
         cleaner_offsets=known[checkpoint.CLEANER_OFFSET],
         log_start_offsets=known[checkpoint.LOG_START],
         high_watermarks=known[checkpoint.REPLICATION] if is_known else None,
-        recorded_ends=ends_where_needed(listing, known, files),
-        recovery_points=_recovery_points(path, files),
+        recorded_ends=ends_where_needed(listing, {**known, **points}, files),
+        recovery_points=points.get(checkpoint.RECOVERY_POINT, {}),
     )
 
 
-def _recovery_points(log_dir: str, files: Files) -> Mapping[TopicPartition, int]:
-    """None where they cannot be read: a broker's start says that."""
+def _recovery_points(log_dir: str, files: Files) -> Checkpoints:
+    """Nothing where they cannot be read: a broker's start says that."""
     with suppress(CorruptFileError, OSError):
-        return checkpoint.read(os.path.join(log_dir, checkpoint.RECOVERY_POINT), files)
+        path = os.path.join(log_dir, checkpoint.RECOVERY_POINT)
+        return {checkpoint.RECOVERY_POINT: checkpoint.read(path, files)}
     return {}
 
 

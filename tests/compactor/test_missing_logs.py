@@ -9,6 +9,8 @@ from uuid import UUID
 import pytest
 
 from compactor import api
+from compactor.missing_directories import entries_in, gone_from
+from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import NOW_MS, Shape, build
@@ -366,3 +368,48 @@ def test_a_log_whose_files_are_empty_is_left_as_it_is(
     assert found.code == 4, shown
     assert "has 6 for it: records are gone from its end" in shown
     assert "tart the broker" not in shown
+
+
+@pytest.mark.parametrize("is_placed", [True, False])
+def test_a_log_that_a_broker_makes_meanwhile_is_not_missed(tmp_path: Path, is_placed: bool) -> None:
+    """The names are listed first, and the checkpoints of a broker at work are read behind that."""
+    data = without_directory(tmp_path)
+    own = entries_in(str(data), LOCAL)
+    found = gone_from(own, (), LOCAL, is_metadata_ignored=not is_placed)
+    assert bool(found.logs) == is_placed
+    assert bool(found.unplaced) != is_placed
+    (data / "t-1").mkdir()
+    found = gone_from(own, (), LOCAL, is_metadata_ignored=not is_placed)
+    assert not found.logs
+    assert not found.unplaced
+
+
+@pytest.mark.parametrize("what", ["a file", "a link to nowhere"])
+@pytest.mark.parametrize("words", [*COMMANDS[:6], ("explain", "{data}", "t-1")], ids=" ".join)
+def test_what_only_has_the_name_of_a_log_does_not_stand_in_for_it(
+    tmp_path: Path, words: tuple[str, ...], what: str
+) -> None:
+    data = without_directory(tmp_path)
+    if what == "a file":
+        (data / "t-1").write_bytes(b"")
+    else:
+        (data / "t-1").symlink_to("/nowhere")
+    found = run_command(*(word.format(data=data) for word in words))
+    shown = " ".join((found.out + found.error).split())
+    assert found.code == 4, shown
+    assert "its directory is gone" in shown or "symbolic link, which is not followed" in shown
+    assert "tart the broker" not in shown
+    assert "all sound" not in shown
+
+
+@pytest.mark.parametrize("words", [*COMMANDS[:6], ("explain", "{data}", "t-1")], ids=" ".join)
+@pytest.mark.parametrize("name", [checkpoint.RECOVERY_POINT, checkpoint.CLEANER_OFFSET])
+def test_each_checkpoint_says_that_a_log_was_there(
+    tmp_path: Path, words: tuple[str, ...], name: str
+) -> None:
+    data = without_directory(tmp_path)
+    checkpoint.write(str(data / checkpoint.REPLICATION), {("t", 0): 6})
+    checkpoint.write(str(data / name), {("t", 0): 6, ("t", 1): 6})
+    found = run_command(*(word.format(data=data) for word in words))
+    assert found.code == 4
+    assert f"its directory is gone: {name} says" in " ".join(found.out.split())
