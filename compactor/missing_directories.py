@@ -80,25 +80,25 @@ class Gone(NamedTuple):
         )
 
 
-def entries_of(listing: LogDirListing, ends: RecordedEnds) -> LogDirEntries:
+def entries_of(listing: LogDirListing, ends: RecordedEnds, files: Files) -> LogDirEntries:
     """Those of a log directory that was listed."""
-    names = [log.name for log in listing.partitions]
+    names = {name for name, _ in listing.ignored if _is_there(listing.path, name, files)}
     return LogDirEntries(
-        listing.path, frozenset((*names, *(name for name, _ in listing.ignored))), ends
+        listing.path, frozenset(names | {p.name for p in listing.partitions}), ends
     )
 
 
 def entries_in(log_dir: str, files: Files, ends: RecordedEnds | None = None) -> LogDirEntries:
     """Look at a log directory. ends: where its checkpoints were read already."""
     directories, others = files.list_names(log_dir)
-    directories += [name for name in others if _is_linked_log(log_dir, name, files)]
+    directories += [name for name in others if _is_there(log_dir, name, files)]
     known = recorded_ends(log_dir, files) if ends is None else ends
     return LogDirEntries(log_dir, frozenset(directories), known)
 
 
-def _is_linked_log(log_dir: str, name: str, files: Files) -> bool:
+def _is_there(log_dir: str, name: str, files: Files) -> bool:
     """A broker follows a link; a file of a log's name, and a link to nowhere, are no log."""
-    return parse_partition_dir(name) is not None and files.is_directory(os.path.join(log_dir, name))
+    return parse_partition_dir(name) is None or files.is_directory(os.path.join(log_dir, name))
 
 
 def gone_from(

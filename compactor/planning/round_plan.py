@@ -137,7 +137,16 @@ def _round_plan(
     taken.sort(key=lambda prepared: order_of(prepared.judgement))
     left = [outcome for outcome in outcomes if outcome.refusal is not None]
     reports = [_report(outcome) for outcome in left]
-    unlisted = [*missing, *(report for survey in surveys for report in _unlisted(survey))]
+    gone = {(report.log_dir, report.topic, report.partition) for report in missing}
+    unlisted = [
+        *missing,
+        *(
+            report
+            for survey in surveys
+            for report in _unlisted(survey)
+            if (report.log_dir, report.topic, report.partition) not in gone
+        ),
+    ]
     reports += unlisted
     notes = {o.partition.path: o.notes for o in outcomes}
     facts = [_facts(prepared.judgement, None, notes) for prepared in taken]
@@ -160,7 +169,7 @@ def _gone(asked: Judging, surveys: Sequence[LogDirSurvey]) -> Iterator[Gone]:
     config, is_ignored = asked.config, asked.is_metadata_ignored
     paths = [survey.path for survey in surveys]
     for survey in surveys:
-        own = entries_of(survey.listing, survey.recorded_ends)
+        own = entries_of(survey.listing, survey.recorded_ends, asked.files)
         others = [path for path in paths if path != survey.path]
         gone = gone_from(own, others, asked.files, config.cluster, is_ignored)
         yield gone.of_topics(config.is_wanted)
