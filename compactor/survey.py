@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from compactor.broker_start.log_ends import why_cut_short
+from compactor.broker_start.log_ends import why_cut_short, why_start_gone
 from compactor.errors import RefusedError
 from compactor.high_watermarks import has_high_watermarks
 from compactor.missing_logs import (
@@ -60,6 +60,10 @@ class LogDirSurvey:
             checkpoint.REPLICATION: self.high_watermarks or {},
         }
         return why_cut_short((partition.topic, partition.partition), end_offset, known)
+
+    def why_start_gone(self, partition: PartitionListing) -> str | None:
+        """Say that records are gone from its beginning; None if they are not, or may be."""
+        return why_start_gone(partition, self.log_start_offsets)
 
 
 class CheckpointOffsets(NamedTuple):

@@ -8,14 +8,16 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from compactor.broker_start.log_ends import why_cut_short
+from compactor.broker_start.log_ends import why_cut_short, why_start_gone
 from compactor.broker_start.values import DirectoryFiles, StartOutcome, StartProblem
 from compactor.host.shell_commands import compactor, in_turn, named, tool
 from storage.errors import CorruptFileError
+from storage.file_names import LOG, SWAP
 from storage.files.files import Files
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.engine.errors import KafkaStorageError, LogError
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
@@ -30,14 +32,14 @@ _OPEN_FILES = 32
 def problems_of_ends(
     directory: DirectoryFiles, is_clean: bool, files: Files
 ) -> Iterator[StartProblem]:
-    """Look at the end of each log: after an unclean shutdown only whether it is behind its start.
+    """Look at the ends of each log: after an unclean shutdown not at what is torn or cut short.
 
-    What is torn then, a broker cuts off.
+    A broker cuts that off then.
     """
     known = _checkpoints(directory)
     for path, key in _logs(directory):
-        found = _of_end(path, key, known, files)
-        if found is not None and (is_clean or found.path.endswith(checkpoint.LOG_START)):
+        found = _of_end(path, key, known, files, is_clean)
+        if found is not None:
             yield found
 
 
@@ -70,15 +72,23 @@ def _checkpoints(directory: DirectoryFiles) -> dict[str, dict[TopicPartition, in
 
 
 def _of_end(
-    path: str, key: TopicPartition, known: Mapping[str, Mapping[TopicPartition, int]], files: Files
+    path: str,
+    key: TopicPartition,
+    known: Mapping[str, Mapping[TopicPartition, int]],
+    files: Files,
+    is_clean: bool = True,
 ) -> StartProblem | None:
     log_start = known[checkpoint.LOG_START].get(key, 0)
     try:
         log = list_partition(path, *key, files, with_files=False)
         end = log_end_offset(log) if log.segments else log_start
-    except FileNotFoundError:  # gone meanwhile
+        if any(name.endswith(LOG + SWAP) for name in log.unfinished):
+            end = rehearsed(path, _options(log_start, 0, files)).end_offset  # puts them in place
+    except (FileNotFoundError, LogError):  # gone meanwhile; a loading fails, which is said of that
         return None
     except CorruptFileError as error:
+        if not is_clean:
+            return None
         log_dir = os.path.dirname(path)
         unmarked = tool("rm", "--", os.path.join(log_dir, CLEAN_SHUTDOWN))
         return StartProblem(
@@ -91,8 +101,11 @@ def _of_end(
             command=in_turn(unmarked, compactor("recover", log_dir)),
         )
     if end >= log_start:
-        cut_short = why_cut_short(key, end, known) if log.segments else None
-        return None if cut_short is None else _without_its_end(path, cut_short)
+        cut_short = why_cut_short(key, end, known) if log.segments and is_clean else None
+        if cut_short is not None:
+            return _without_its_end(path, cut_short)
+        gone = why_start_gone(log, known[checkpoint.LOG_START])
+        return None if gone is None else _without_its_start(path, gone)
     starts = os.path.join(os.path.dirname(path), checkpoint.LOG_START)
     name = os.path.basename(path)
     return StartProblem(
@@ -115,22 +128,21 @@ def _without_its_end(path: str, cut_short: str) -> StartProblem:
     )
 
 
+def _without_its_start(path: str, gone: str) -> StartProblem:
+    return StartProblem(
+        outcome=StartOutcome.LOADED_WITH_LOSS,
+        path=path,
+        problem=gone,
+        repair="Bring its first files back from a backup, or the log from another replica. If "
+        f"somebody has removed them on purpose, remove {LEADER_EPOCH_CHECKPOINT} in it: a broker "
+        "makes a new one.",
+    )
+
+
 def _rehearsed(path: str, log_start: int, now_ms: int, files: Files) -> StartProblem | None:
     """What Kafka's loader fails on."""
-
-    def clock() -> int:
-        return now_ms
-
-    options = LogOptions(
-        clock=clock,
-        scheduler=ManualScheduler(clock),
-        config=LogConfig(file_delete_delay_ms=0),
-        files=files,
-        state=LoadingState(is_clean=True, log_start=log_start),
-        max_open_files=_OPEN_FILES,
-    )
     try:
-        rehearsed(path, options)
+        rehearsed(path, _options(log_start, now_ms, files))
     except LogError as error:
         is_offline = isinstance(error, KafkaStorageError) and isinstance(error.__cause__, OSError)
         outcome = StartOutcome.DIRECTORY_OFFLINE if is_offline else StartOutcome.BROKER_ENDS
@@ -145,4 +157,20 @@ def _rehearsed(path: str, log_start: int, now_ms: int, files: Files) -> StartPro
         path=path,
         problem=problem,
         repair="Bring the file that is named back from a backup, or the log from another replica.",
+    )
+
+
+def _options(log_start: int, now_ms: int, files: Files) -> LogOptions:
+    """Of a log that is loaded after a clean shutdown."""
+
+    def clock() -> int:
+        return now_ms
+
+    return LogOptions(
+        clock=clock,
+        scheduler=ManualScheduler(clock),
+        config=LogConfig(file_delete_delay_ms=0),
+        files=files,
+        state=LoadingState(is_clean=True, log_start=log_start),
+        max_open_files=_OPEN_FILES,
     )

@@ -1,12 +1,18 @@
-"""A log that ends before what the checkpoints of its log directory say. Pure.
+"""A log that begins or ends elsewhere than the files beside it say.
 
-Source: Kafka, LogManager.shutdown, UnifiedLog.flush; spec F-13.
+Source: Kafka, LogManager.shutdown, UnifiedLog.flush, UnifiedLog.deleteSegments,
+LeaderEpochFileCache.truncateFromStart, LogManager.checkpointLogStartOffsetsInDir; spec F-13.
 """
 
+import os
 from collections.abc import Mapping
 
-from storage.formats import checkpoint
+from storage.errors import CorruptFileError
+from storage.file_names import DELETED, LOG, SWAP, offset_of
+from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.checkpoint import TopicPartition
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.log.log_dir import PartitionListing
 
 
 def why_cut_short(
@@ -26,3 +32,29 @@ def why_cut_short(
                 "gives their offsets to new records"
             )
     return None
+
+
+def why_start_gone(log: PartitionListing, log_starts: Mapping[TopicPartition, int]) -> str | None:
+    """Say that the first segments of a log are gone; None if they are not, or may not be.
+
+    Spec F-13.6. log_starts: of log-start-offset-checkpoint.
+    """
+    first = log.segments[0].base_offset if log.segments else 0
+    if first <= 0 or (log.topic, log.partition) in log_starts:
+        return None  # no segment can be missing, or it may be tiered: then it begins elsewhere
+    path = os.path.join(log.path, LEADER_EPOCH_CHECKPOINT)
+    try:
+        entries = leader_epoch_checkpoint.read(path, log.access)
+    except CorruptFileError:  # a problem of its own
+        return None
+    if not entries or not 0 <= entries[0].start_offset < first:
+        return None
+    epoch, start = entries[0]
+    moved = (name for name in log.unfinished if name.endswith((LOG + SWAP, LOG + DELETED)))
+    if any(start <= (offset_of(name) or 0) < first for name in moved):
+        return None  # a broker was removing them, or a cleaner puts them in place
+    return (
+        f"it begins at offset {first}, and {LEADER_EPOCH_CHECKPOINT} has epoch {epoch} from "
+        f"offset {start} on: records are gone from its beginning. A broker that moves the start of "
+        "a log moves that offset, too"
+    )

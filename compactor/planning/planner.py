@@ -242,7 +242,13 @@ class Planner:
 
 
 def _why_cut_short(judgement: Judgement, survey: LogDirSurvey) -> str | None:
-    """Say that records are gone from the end of a log, where that is known without reading more."""
+    """Say that records are gone from the beginning or the end of a log, where that is known.
+
+    Nothing more is read of its records for that.
+    """
+    gone = None if judgement.is_known_whole else survey.why_start_gone(judgement.partition)
+    if gone is not None:
+        return gone
     end, active = judgement.log_end_offset, judgement.partition.segments[-1]
     if end is None and active.log_bytes == 0:
         end = active.base_offset

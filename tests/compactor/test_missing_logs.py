@@ -24,7 +24,7 @@ from tests.storage.log.test_cluster_metadata import (
     removal,
     topic,
 )
-from tests.support.local_command import Ended, run_command
+from tests.support.local_command import Ended, run_command, use_local_rounds
 
 COMMANDS = (
     ("verify", "{data}"),
@@ -413,3 +413,72 @@ def test_each_checkpoint_says_that_a_log_was_there(
     found = run_command(*(word.format(data=data) for word in words))
     assert found.code == 4
     assert f"its directory is gone: {name} says" in " ".join(found.out.split())
+
+
+def beheaded(root: Path, first_kept: int, files: str) -> Path:
+    """A log directory with t-0, three segments, of which the first are gone, and u-0."""
+    data = root / "data"
+    build(data, Shape("t"), Shape("u"))
+    for of_file in (checkpoint.RECOVERY_POINT, checkpoint.REPLICATION):
+        checkpoint.write(str(data / of_file), {("t", 0): 6, ("u", 0): 6})
+    for path in (data / "t-0").glob(f"0*{files}"):
+        if int(path.stem) < first_kept:
+            path.unlink()
+    topics = {"t": {"cleanup.policy": "compact"}, "u": {"cleanup.policy": "delete"}}
+    (root / "topics.json").write_text(json.dumps(topics))
+    return data
+
+
+@pytest.mark.parametrize("files", [".log", ".*"])
+@pytest.mark.parametrize("first_kept", [2, 4])
+@pytest.mark.parametrize("words", CUT_COMMANDS, ids=" ".join)
+def test_a_log_whose_beginning_is_gone_is_left_as_it_is_by_every_command(
+    tmp_path: Path, words: tuple[str, ...], first_kept: int, files: str
+) -> None:
+    """Its leader epochs begin at offset 0, and no checkpoint says that it begins later (F-13.6)."""
+    data = beheaded(tmp_path, first_kept, files)
+    before = {path.name: path.read_bytes() for path in (data / "t-0").glob("*.log")}
+    found = ended(data, *words)
+    shown = " ".join((found.out + found.error).split())
+    assert found.code == 4, shown
+    assert f"it begins at offset {first_kept}, and leader-epoch-checkpoint has epoch 0" in shown
+    assert "tart the broker" not in shown
+    assert {path.name: path.read_bytes() for path in (data / "t-0").glob("*.log")} == before
+
+
+@pytest.mark.parametrize("epochs", [b"", b"0\n0\n", b"0\n1\n0 2\n", b"0\n1\n3 5\n", None])
+def test_a_log_whose_epochs_begin_no_earlier_may_begin_anywhere(
+    tmp_path: Path, epochs: bytes | None
+) -> None:
+    """One of old batches has none, or has them from the upgrade on."""
+    data = beheaded(tmp_path, 2, ".*")
+    path = data / "t-0" / "leader-epoch-checkpoint"
+    path.unlink() if epochs is None else path.write_bytes(epochs)
+    assert ended(data, "plan", "{data}", "--any-clock").code == 0
+
+
+def test_a_log_with_an_entry_of_its_start_may_be_tiered(tmp_path: Path) -> None:
+    """A broker writes the start of a tiered log always, and its first segments are elsewhere."""
+    data = beheaded(tmp_path, 2, ".*")
+    checkpoint.write(str(data / checkpoint.LOG_START), {("t", 0): 0})
+    assert ended(data, "plan", "{data}", "--any-clock").code == 0
+
+
+def test_a_run_that_removes_the_beginning_of_a_log_is_no_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention of a run, twice; and records deleted by command, up to the middle of a segment."""
+    use_local_rounds(monkeypatch, tmp_path / "work")
+    data = tmp_path / "data"
+    build(data, Shape("t", segments=6))
+    settings = {"cleanup.policy": "compact,delete", "retention.bytes": "79", "retention.ms": "-1"}
+    (tmp_path / "topics.json").write_text(json.dumps({"t": settings}))
+    run = ("run", "{data}", "--any-clock", "--assume-fully-replicated")
+    assert ended(data, *run).code == 0
+    first = min((data / "t-0").glob("*.log"))
+    assert int(first.stem) > 0
+    given = ("--only-replica", "--yes", "--before", str(int(first.stem) + 1))
+    assert ended(data, "log", "delete-records", "{data}", "t-0", *given).code == 0
+    for words in (run, ("plan", "{data}", "--any-clock"), ("verify", "{data}"), run):
+        found = ended(data, *words)
+        assert (found.code, "are gone from its beginning" in found.out) == (0, False), found

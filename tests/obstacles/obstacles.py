@@ -320,6 +320,12 @@ def cut_log(place: Place) -> None:
     os.truncate(path, place.chance.randrange(path.stat().st_size + 1))
 
 
+def no_beginning(place: Place) -> None:
+    first, *others = sorted(place.partition.glob("*.log"))
+    for path in place.partition.glob(f"{first.stem}.*") if others else ():
+        path.unlink()
+
+
 def bad_index(place: Place) -> None:
     path = place.file("*.*index")
     path.write_bytes(place.chance.randbytes(place.chance.choice((7, 8, 12, 24))))
@@ -411,6 +417,7 @@ OBSTACLES: tuple[Callable[[Place], None], ...] = (
     in_two_directories,
     torn_end,
     cut_log,
+    no_beginning,
     bad_index,
     no_index,
     bad_epochs,

@@ -1,0 +1,91 @@
+"""A log that lost its first segments is told from one whose start has moved (F-13.6)."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from compactor.api import start_problems
+from compactor.broker_start.log_ends import why_start_gone
+from storage.formats import checkpoint, leader_epoch_checkpoint
+from storage.log import Log
+from storage.log.engine.scheduler import ManualScheduler
+from storage.log.log_dir import list_log_dir
+from storage.log.manager.log_manager import LogManager
+from storage.log.manager.manager_options import BY_HAND, ManagerOptions
+from tests.compactor.plan_logs import Shape, build
+from tests.support.log_builder import Batch, Message, append
+
+NOW_MS = 1_000_000
+T = ("t", 0)
+
+
+def said_of(data: Path) -> str | None:
+    starts = checkpoint.read(str(data / checkpoint.LOG_START))
+    return why_start_gone(list_log_dir(str(data)).partitions[0], starts)
+
+
+def opened(data: Path) -> LogManager:
+    def clock() -> int:
+        return NOW_MS
+
+    options = ManagerOptions(clock=clock, scheduler=ManualScheduler(clock), intervals=BY_HAND)
+    return LogManager([str(data)], options)
+
+
+def do_something(manager: LogManager, log: Log, chance: random.Random, epoch: int) -> None:
+    step = chance.choice(("append", "append", "append", "roll", "delete", "expire", "refetch"))
+    if step == "append":
+        append(log, Batch([Message(b"a", b"1", NOW_MS)] * chance.randint(1, 3)), epoch)
+        log.follow_end()
+    elif step == "roll":
+        log.roll()
+    elif step == "delete":  # as DeleteRecords does
+        log.increment_log_start(
+            chance.randint(log.log_start_offset, max(log.high_watermark, log.log_start_offset))
+        )
+    elif step == "expire":
+        log.delete_old_segments()
+    elif chance.random() < 0.2:  # a follower that was away for long
+        manager.truncate_fully(T, log.log_end_offset + chance.randint(0, 5))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_however_the_start_of_a_log_moves_no_loss_is_said_of_it(tmp_path: Path, seed: int) -> None:
+    """The engine moves epochs as Kafka's does (tests/engine has the transcripts)."""
+    chance, data = random.Random(seed), tmp_path / "data"
+    data.mkdir()
+    settings = {"cleanup.policy": "delete", "retention.bytes": "200"}
+    for start in range(3):
+        with opened(data) as manager:
+            manager.configure_topic("t", settings)
+            log = manager.get(T) or manager.create(T)
+            for step in range(chance.randint(5, 20)):
+                do_something(manager, log, chance, 20 * start + step)
+            log.follow_end()
+        assert said_of(data) is None
+    bases = [segment.base_offset for segment in list_log_dir(str(data)).partitions[0].segments]
+    has_entry = bool(checkpoint.read(str(data / checkpoint.LOG_START)))
+    if len(bases) == 1:
+        return
+    for path in (data / "t-0").glob(f"{bases[0]:020}.*"):
+        path.unlink()
+    epochs = leader_epoch_checkpoint.read(str(data / "t-0" / "leader-epoch-checkpoint"))
+    is_proven = bool(epochs) and epochs[0].start_offset < bases[1] and not has_entry
+    assert (said_of(data) is not None) is is_proven
+
+
+@pytest.mark.parametrize(("recovery_point", "is_lost"), [(6, False), (7, True)])
+def test_the_end_of_a_log_is_the_one_that_a_start_puts_in_place(
+    tmp_path: Path, recovery_point: int, is_lost: bool
+) -> None:
+    """A cleaning of its last segment was cut short."""
+    build(tmp_path, Shape("t"))
+    checkpoint.write(str(tmp_path / checkpoint.RECOVERY_POINT), {T: recovery_point})
+    for kind in (".log", ".index", ".timeindex"):
+        path = tmp_path / "t-0" / f"{4:020}{kind}"
+        path.rename(f"{path}.swap")
+    assert bool(start_problems(tmp_path)) is is_lost
+    for path in (tmp_path / "t-0").glob("*.swap"):
+        path.unlink()
+    assert [problem.outcome for problem in start_problems(tmp_path)] == ["loaded-with-loss"]
