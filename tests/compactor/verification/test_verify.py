@@ -9,7 +9,13 @@ from compactor.host.progress import VERIFY_STAGE
 from compactor.verification.verify import Verification, verify
 from compactor.verification.verify_segment import check_segment
 from storage.file_names import LOG, SNAPSHOT, file_name
-from storage.formats import checkpoint, meta_properties, producer_snapshot
+from storage.formats import (
+    checkpoint,
+    leader_epoch_checkpoint,
+    meta_properties,
+    producer_snapshot,
+)
+from storage.formats.leader_epoch_checkpoint import EpochEntry
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.formats.producer_snapshot import ProducerEntry
@@ -191,6 +197,8 @@ def test_a_log_that_vanishes_meanwhile_is_no_finding(
 
     def list_then_delete(path: str) -> object:
         listing = real(path)
+        epochs = str(partition / leader_epoch_checkpoint.LEADER_EPOCH_CHECKPOINT)
+        leader_epoch_checkpoint.write(epochs, [EpochEntry(0, HALF)])  # first, as a broker does
         for file in partition.glob(f"{file_name(0, '')}.*"):
             file.unlink()
         return listing

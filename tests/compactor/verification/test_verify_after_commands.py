@@ -296,7 +296,8 @@ class TestWhatIsRemoved:
         settings = tmp_path / "retained.json"
         policy = {"cleanup.policy": "compact,delete", "retention.ms": "1000"}
         settings.write_text(json.dumps({"t": policy}))
-        [finding] = findings(place.verify("--topic-configs", settings, "--format", "json"))
+        gone, finding = findings(place.verify("--topic-configs", settings, "--format", "json"))
+        assert "records are gone from its beginning" in gone["problem"]
         assert "neither log-start-offset-checkpoint nor leader-epoch-checkpoint" in str(finding)
 
     def test_a_tombstone_that_one_run_gave_a_horizon_and_the_next_removed(
@@ -368,7 +369,8 @@ class TestWhatIsRemoved:
         require_sound(place.verify(*given))
         for path in (place.now / LOG_NAME).glob(f"{0:020d}.*"):
             path.unlink()
-        [finding] = findings(place.verify(*given, "--format", "json"))
+        gone, finding = findings(place.verify(*given, "--format", "json"))
+        assert "records are gone from its beginning" in gone["problem"]
         assert "the log begins at offset 2, before at 0" in finding["problem"]
 
     def test_a_record_that_has_changed_beside_a_log_start_in_its_segment(
