@@ -8,21 +8,13 @@ import contextlib
 import errno
 import itertools
 import os
-import resource
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 
 from storage.files.files import ChangingFile, Entry, Files, HeldFile, OpenFile
 from storage.files.known_names import KnownNames
-
-MOST_OPEN = 500
-
-
-def most_by_default() -> int:
-    """How many files a pool has open: 500, or half of what the process may where that is less."""
-    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST_OPEN if allowed == resource.RLIM_INFINITY else max(1, min(MOST_OPEN, allowed // 2))
+from storage.files.open_limit import most_by_default
 
 
 def pooled(files: Files, most: int | None = None) -> "FilePool":

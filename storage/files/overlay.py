@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, NoReturn, Self
 
 from storage.files.files import NOT_HELD, ChangingFile, Entry, Files, HeldFile, OpenFile
+from storage.files.open_below import FilesBelow
 
 
 class FileChange(NamedTuple):
@@ -26,14 +27,13 @@ class FileChange(NamedTuple):
 class _Layered:
     """The beginning of a file below, and what was written behind it."""
 
-    below: Files
+    below: FilesBelow
     path: str  # of the file below; "": there is none
     kept: int = 0  # bytes of the file below that are still seen
     behind: bytearray = field(default_factory=bytearray)
     zeros: int = 0  # bytes behind that, which no memory holds: an index is made 10 MiB long
     entry: Entry | None = None  # of the file below, as it was when it was first looked at
     mtime_ns: int = 0
-    opened: OpenFile | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -43,20 +43,14 @@ class _Layered:
         end = min(position + max(length, 0), self.size_bytes)
         found = b""
         if position < self.kept and position < end:
-            found = self._below().read(position, min(end, self.kept) - position)
+            found = self.below.read(self.path, position, min(end, self.kept) - position)
         if end > self.kept:
             found += bytes(self.behind[max(0, position - self.kept) : end - self.kept])
         return found + bytes(max(0, end - position - len(found)))
 
-    def _below(self) -> OpenFile:
-        """The file below, opened once: whatever becomes of its name, it is the same."""
-        if self.opened is None:
-            self.opened = self.below.open(self.path)
-        return self.opened
-
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
         if position < self.kept:
-            self.behind[:0] = self._below().read(0, self.kept)
+            self.behind[:0] = self.below.read(self.path, 0, self.kept)
             self.kept = 0
         at = position - self.kept
         size_bytes = max(self.size_bytes, position + len(data))
@@ -75,32 +69,26 @@ class _Layered:
         del self.behind[wanted:]
         self.zeros = wanted - len(self.behind)
 
-    def close(self) -> None:
-        if self.opened is not None:
-            self.opened.__exit__()
-            self.opened = None
-
 
 class OverlayFiles:
     """`Files` over others. One thread at a time. Close it to let go of what was read."""
 
     def __init__(self, below: Files, is_alone: bool = False) -> None:
         """is_alone: nobody else changes what is below. A file there is closed with the one that was
-        opened here, and may be opened again; else it is open until the overlay is closed, and
-        stays the same whatever becomes of its name."""
+        opened here, and may be opened again; else it stays the same whatever becomes of its
+        name, or is refused (FilesBelow)."""
         self._below, self._is_alone = below, is_alone
-        self._files: dict[str, _Layered | None] = {}  # by absolute path; None: removed
+        self._read = FilesBelow(below)
+        self._files: dict[str, dict[str, _Layered | None]] = {}  # by directory and name; None: gone
 
     def close(self) -> None:
         """Close every file below that was read."""
-        for file in self._files.values():
-            if file is not None:
-                file.close()
+        self._read.close()
 
     def cut_below(self) -> list[str]:
         """The files of which less is seen than is there, or nothing, by path."""
         found = []
-        for path, file in self._files.items():
+        for path, file in self._every_file():
             there = self._below.look_up(path)
             if there is None:
                 continue
@@ -137,35 +125,34 @@ class OverlayFiles:
         return directories, others + [name for name, file in own.items() if file is not None]
 
     def look_up(self, path: str) -> Entry | None:
-        own = os.path.abspath(path)
-        if own not in self._files:
+        if not self._has(path):
             return self._below.look_up(path)
-        file = self._files[own]
-        return None if file is None else _entry(os.path.basename(own), file)
+        directory, name = _split(path)
+        file = self._files[directory][name]
+        return None if file is None else _entry(name, file)
 
     def exists(self, path: str) -> bool:
         return self.look_up(path) is not None
 
     def is_directory(self, path: str) -> bool:
-        return os.path.abspath(path) not in self._files and self._below.is_directory(path)
+        return not self._has(path) and self._below.is_directory(path)
 
     def rename(self, source: str, target: str) -> None:
         if self._below.is_directory(source):
             _fail(errno.EROFS, source)
         moved = self._file(source)
-        self._files[os.path.abspath(source)] = None
-        self._files[os.path.abspath(target)] = moved
+        self._put(source, None)
+        self._put(target, moved)
 
     def link(self, source: str, target: str) -> None:
         if self.exists(target):
             _fail(errno.EEXIST, target)
         linked = self._file(source)  # no byte of which may change with the other name
-        own = replace(linked, behind=bytearray(linked.behind), opened=None)
-        self._files[os.path.abspath(target)] = own
+        self._put(target, replace(linked, behind=bytearray(linked.behind)))
 
     def remove(self, path: str) -> None:
         self._file(path)
-        self._files[os.path.abspath(path)] = None
+        self._put(path, None)
 
     def make_directory(self, path: str) -> None:
         _fail(errno.EROFS, path)
@@ -191,13 +178,13 @@ class OverlayFiles:
 
     def open_to_change(self, path: str, create: bool = False) -> ChangingFile:
         if create and not self.exists(path):
-            self._files[os.path.abspath(path)] = _Layered(below=self._below, path="")
+            self._put(path, _Layered(below=self._read, path=""))
         return _Changing(self._file(path), self._is_alone)
 
     def replace_file(self, path: str, data: bytes) -> None:
-        file = _Layered(below=self._below, path="")
+        file = _Layered(below=self._read, path="")
         file.write(0, data)
-        self._files[os.path.abspath(path)] = file
+        self._put(path, file)
 
     def truncate_file(self, path: str, size_bytes: int) -> None:
         self._file(path).truncate(size_bytes)
@@ -214,16 +201,28 @@ class OverlayFiles:
     # ---- what is kept -------------------------------------------------------------------------
 
     def _in_directory(self, path: str) -> dict[str, _Layered | None]:
-        wanted = os.path.abspath(path)
-        split = ((os.path.split(own), file) for own, file in self._files.items())
-        return {name: file for (directory, name), file in split if directory == wanted}
+        return self._files.get(os.path.abspath(path), {})
+
+    def _every_file(self) -> Iterator[tuple[str, _Layered | None]]:
+        for directory, files in self._files.items():
+            for name, file in files.items():
+                yield os.path.join(directory, name), file
+
+    def _has(self, path: str) -> bool:
+        """Whether something is kept of a file, if only that it is gone."""
+        directory, name = _split(path)
+        return name in self._files.get(directory, {})
+
+    def _put(self, path: str, file: _Layered | None) -> None:
+        directory, name = _split(path)
+        self._files.setdefault(directory, {})[name] = file
 
     def _own(self, path: str) -> _Layered | None:
         """What is kept of a file; None where it is as below."""
-        own = os.path.abspath(path)
-        if own not in self._files:
+        if not self._has(path):
             return None
-        return self._files[own] or _fail(errno.ENOENT, path)
+        directory, name = _split(path)
+        return self._files[directory][name] or _fail(errno.ENOENT, path)
 
     def _file(self, path: str) -> _Layered:
         """A file, kept from now on."""
@@ -235,14 +234,19 @@ class OverlayFiles:
             if found.is_dir:
                 _fail(errno.EISDIR, path)
             file = _Layered(
-                below=self._below,
+                below=self._read,
                 path=path,
                 kept=found.size_bytes,
                 entry=found,
                 mtime_ns=found.mtime_ns,
             )
-            self._files[os.path.abspath(path)] = file
+            self._put(path, file)
         return file
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Directory and name; a path that differs in how it is written comes to the same."""
+    return os.path.split(os.path.abspath(path))
 
 
 def _fail(code: int, path: str) -> NoReturn:
@@ -312,4 +316,4 @@ class _Changing:
     def close(self) -> None:
         """Else the overlay closes what is below."""
         if self._is_alone:
-            self._file.close()
+            self._file.below.close_file(self._file.path)

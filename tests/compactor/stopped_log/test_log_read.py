@@ -20,6 +20,10 @@ from storage.arrow import reading
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.formats.record import Record
+from storage.formats.record_batch import encode_batch
+from storage.log.manager.new_log_dir import new_log_dir
 from tests.compactor.stopped_log.made_logs import CLOCK_MS, SMALL, Line, files_in, make
 from tests.engine.replays import replayed
 from tests.support.local_command import run_command
@@ -357,3 +361,23 @@ class TestFollowing:
         read = api.log_follow(str(made), NAME, api.ReadOptions(isolation="committed"))
         with pytest.raises(UsageError, match="isolation log-end alone"):
             next(read)
+
+
+def test_a_log_of_more_segments_than_may_be_open_that_was_not_closed_is_read(
+    tmp_path: Path,
+) -> None:
+    with new_log_dir(str(tmp_path / "log"), "test", clock=lambda: CLOCK_MS) as made:
+        log = made.create(("orders", 0))
+        for number in range(150):
+            if number:
+                log.roll()
+            log.append_as_leader(encode_batch([Record(0, CLOCK_MS, b"k", b"%d" % number)]))
+    for name in (CLEAN_SHUTDOWN, checkpoint.RECOVERY_POINT):
+        (tmp_path / "log" / name).unlink()
+    few = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))"
+    run = f"{few}; from compactor.command_line.cli import main; raise SystemExit(main())"
+    words = ["log", "read", str(tmp_path / "log"), NAME, "--format", "json"]
+    ended = subprocess.run([sys.executable, "-c", run, *words], capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    found = [json.loads(line)["value"] for line in ended.stdout.splitlines()]
+    assert found == [str(number) for number in range(150)]
