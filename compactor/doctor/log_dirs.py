@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from compactor.doctor.checks import Check, fail, ok, warn
 from compactor.doctor.settings import settings_check
+from compactor.foreign_files import foreign_files
 from compactor.host.printable import counted, first_few, iso_time, printable, size_text, span_text
 from compactor.host.shell_commands import compactor
 from compactor.host.users import user_name
@@ -64,6 +65,7 @@ def log_dir_checks(log_dir: str, now_ms: int, run: Foreseen = NOTHING) -> list[C
         settings_check(listing, run.log_dirs or (log_dir,), now_ms),
         _room(log_dir, listing),
         _times(listing, now_ms),
+        _foreign(listing),
     ]
     failed = obstacle_checks([o for o in run.obstacles if _is_in(o, log_dir)])
     subjects = {check.subject for check in failed}
@@ -186,6 +188,15 @@ def _room(log_dir: str, listing: LogDirListing) -> Check:
 
 def _size(log: PartitionListing) -> int:
     return sum(segment.log_bytes for segment in log.segments)
+
+
+def _foreign(listing: LogDirListing) -> Check:
+    names = foreign_files(listing.partitions)
+    if not names:
+        return ok("foreign files", "none in partition directories")
+    found = f"{counted(len(names), 'file')} not of Kafka's: {first_few(names)}"
+    advice = "Look whose they are: no command changes such a file, and --output copies it."
+    return warn("foreign files", found, advice)
 
 
 def _times(listing: LogDirListing, now_ms: int) -> Check:

@@ -1,6 +1,6 @@
 """What a plan or a run says once, whichever logs there are. Pure."""
 
-from compactor.host.printable import counted, first_few
+from compactor.foreign_files import foreign_notice
 from compactor.planning.round_plan import RoundPlan
 from storage.formats.checkpoint import REPLICATION
 
@@ -18,9 +18,7 @@ def notices_of(plan: RoundPlan) -> tuple[str, ...]:
         if log_dir.partitions and not log_dir.has_high_watermarks
     )
     foreign = tuple(
-        f"{log_dir.path}: {counted(len(log_dir.foreign), 'file')} in partition directories "
-        f"{'is' if len(log_dir.foreign) == 1 else 'are'} not Kafka's "
-        f"({first_few(log_dir.foreign)}). No command changes such a file, and --output copies it"
+        foreign_notice(log_dir.path, log_dir.foreign)
         for log_dir in plan.log_dirs
         if log_dir.foreign
     )

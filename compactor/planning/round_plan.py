@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.staging import STAGED_MARKER
 from compactor.cluster_settings import registered_log_dirs
 from compactor.config import Config
+from compactor.foreign_files import foreign_files
 from compactor.missing_directories import Gone, entries_of, gone_from
 from compactor.planning.candidate import Judgement, RoundClock
 from compactor.planning.inventory import LogSize, size_of, unlisted_size
@@ -270,10 +270,5 @@ def _log_dir_facts(survey: LogDirSurvey) -> LogDirFacts:
         ignored=survey.listing.ignored,
         problem=survey.problem,
         has_high_watermarks=survey.high_watermarks is not None or survey.problem is not None,
-        foreign=tuple(
-            f"{partition.name}/{name}"
-            for partition in survey.listing.partitions
-            for name in partition.foreign
-            if STAGED_MARKER not in name
-        ),
+        foreign=foreign_files(survey.listing.partitions),
     )

@@ -16,6 +16,7 @@ from compactor.broker_start.values import StartOutcome, StartProblem
 from compactor.brokers import brokers_of
 from compactor.directory_state import NO_BROKER, UNFINISHED
 from compactor.exit_codes import UsageError
+from compactor.foreign_files import foreign_files, foreign_notice
 from compactor.host.clock import now_ms
 from compactor.host.printable import counted
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
@@ -117,6 +118,7 @@ class _Looked(NamedTuple):
     partitions: list[PartitionListing]
     missing: list[Finding]  # logs, or their segments
     notices: tuple[str, ...]
+    of_partitions: tuple[str, ...]  # notices of those that are looked at
 
 
 def verify(log_dirs: Sequence[str], only: Collection[str], progress: ProgressSink) -> Verification:
@@ -131,7 +133,7 @@ def verify(log_dirs: Sequence[str], only: Collection[str], progress: ProgressSin
     for each in looked:
         found.findings += each.missing
         _verify_log_dir(each, bool(only), found, progress)
-        found.notices += () if only else each.notices
+        found.notices += each.of_partitions if only else each.of_partitions + each.notices
     _check_start(found, log_dirs, only)
     return found
 
@@ -144,7 +146,10 @@ def _looked(log_dir: str, log_dirs: Sequence[str], only: Collection[str]) -> _Lo
     gone = gone_from(entries_in(log_dir, LOCAL, ends), others, LOCAL)
     missing = list(_check_missing(partitions, gone, ends, only))
     where = f"{log_dir}: " if len(log_dirs) > 1 else ""
-    return _Looked(listing, partitions, missing, tuple(f"{where}{text}" for text in gone.notices))
+    notices = tuple(f"{where}{text}" for text in gone.notices)
+    foreign = foreign_files(partitions)
+    of_partitions = (foreign_notice(log_dir, foreign),) if foreign else ()
+    return _Looked(listing, partitions, missing, notices, of_partitions)
 
 
 def _require_there(only: Collection[str], looked: Sequence[_Looked]) -> None:

@@ -487,3 +487,14 @@ def test_deleted_files_go_along_where_they_say_how_far_a_swap_had_come(
         (log / name).write_bytes(b"")
     [found] = contents_of(str(tmp_path), lambda _: True, LOCAL).logs
     assert {entry.name for entry in found.files} == set(names if is_cut_short else names[:1])
+
+
+def test_files_in_a_partition_that_are_not_kafkas_are_copied_and_left(tmp_path: Path) -> None:
+    logs = log_dir_in(tmp_path)
+    names = [f"{file_name(0, LOG)}.bak", f"{file_name(0, LOG)}.gz", f".{file_name(0, LOG)}.Ab12Cd"]
+    for name in names:
+        (logs / "orders-0" / name).write_bytes(name.encode())
+    run(logs, tmp_path / "copy")
+    for root in (logs, tmp_path / "copy"):
+        for name in names:
+            assert (root / "orders-0" / name).read_bytes() == name.encode()

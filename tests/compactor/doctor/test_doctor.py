@@ -268,3 +268,11 @@ def test_the_command_ends_with_4_where_a_run_would_not_work(data: Path, tmp_path
             "advice": None,
         }
     ]
+
+
+def test_files_in_a_partition_that_are_not_kafkas_are_named(data: Path) -> None:
+    assert found(data, "foreign files").grade is Grade.OK
+    (data / "t-1" / "00000000000000000000.log.gz").write_bytes(b"")
+    check = found(data, "foreign files")
+    assert check.grade is Grade.WARN
+    assert check.found == "1 file not of Kafka's: t-1/00000000000000000000.log.gz"

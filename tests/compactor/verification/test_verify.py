@@ -227,3 +227,15 @@ def test_an_unreadable_file_is_a_finding_and_the_others_are_read(
     found = verified(partition)
     assert [str(f) for f in found.findings] == [f"{log}, byte 0: cannot be read: Permission denied"]
     assert found.segments == 1
+
+
+def test_files_that_are_not_kafkas_are_named_and_are_no_finding(partition: Path) -> None:
+    for name in ("0.log.bak", f".{file_name(0, LOG)}.Ab12Cd"):
+        (partition / name).write_bytes(b"")
+    for found in (verified(partition), verified(partition, partition.name)):
+        assert found.findings == []
+        assert found.notices == (
+            f"{partition.parent}: 2 files in partition directories are not Kafka's "
+            f"({partition.name}/.{file_name(0, LOG)}.Ab12Cd, {partition.name}/0.log.bak). "
+            "No command changes such a file, and --output copies it",
+        )
