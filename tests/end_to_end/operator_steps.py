@@ -106,7 +106,7 @@ def carry_out(shell: Shell, steps: Iterable[Step | NotRun]) -> None:
         ended = shell.run(line)
         assert ended.code == step.code, f"{line}\n{ended.said}"
         missing = [text for text in step.says if text not in ended.words]
-        assert missing == [], f"{line}\n{ended.said}"
+        assert missing == [], f"{missing}\n{line}\n{ended.said}"
         assert before == (state_of(shell.path(step.keeps)) if step.keeps else {}), line
         producer = _producer_in(ended) or producer
 
