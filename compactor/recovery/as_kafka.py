@@ -15,6 +15,7 @@ from storage.file_names import CLEANED, LOG, SWAP
 from storage.files.files import Files, size_of
 from storage.log.engine.log import Log
 from storage.log.engine.log_options import LogOptions
+from storage.log.engine.opening import opened_parts
 
 
 class LoadedAsKafka(NamedTuple):
@@ -37,7 +38,7 @@ def load_as_kafka(path: str, options: LogOptions) -> LoadedAsKafka:
     """
     files = options.files
     before = _contents(files, path)
-    log = Log.open(path, options)
+    log = Log(opened_parts(path, options))  # who recovers has the lock, and has asked for marks
     try:
         log.prepare_for_close()
         log.flush(force=True)

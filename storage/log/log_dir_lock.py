@@ -25,7 +25,8 @@ from storage.log import lock_holder
 
 LOCK_FILE = ".lock"
 _held: set[tuple[int, int]] = set()  # device and inode of each lock of this process
-_one_at_a_time = threading.Lock()  # of them is taken or given back
+_one_at_a_time = threading.Lock()  # of them is taken, looked at or given back
+_ONLY_TO_LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class LogDirLockedError(LogCompactionError):
@@ -51,12 +52,7 @@ def lock_log_dir(log_dir: str) -> Iterator[Callable[[], bool]]:
     path = os.path.join(log_dir, LOCK_FILE)
     with _one_at_a_time:
         found = filesystem.look_up(path)
-        if found is not None and (found.device, found.inode) in _held:
-            raise LogDirLockedError(
-                path,
-                "locked: this process works in this log directory already",
-                "Wait until the other call has ended",
-            )
+        _require_not_ours(found, path)
         descriptor, own = _locked(log_dir, path)
         _held.add((own.device, own.inode))
     try:
@@ -81,27 +77,59 @@ def require_free(log_dir: str) -> None:
     """
     path = os.path.join(log_dir, LOCK_FILE)
     _require_locks(log_dir)
-    try:
-        found = filesystem.look_up(path)
-        if found is not None and (found.device, found.inode) in _held:
+    with _one_at_a_time:  # to close it drops a lock that another thread has taken meanwhile
+        try:
+            found = filesystem.look_up(path)
+            if found is not None and (found.device, found.inode) in _held:
+                return
+            # opened also where it was not seen: a file system may refuse this name before it looks
+            descriptor = os.open(path, _ONLY_TO_LOOK)
+        except FileNotFoundError:
             return
-        # opened also where it was not seen: a file system may refuse this name before it looks
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return
-    try:
-        with naming(path):
-            if lock_holder.is_locked(descriptor):
-                raise _in_use(path, descriptor)
-            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-            # nothing is held, so nothing is given away: it asks whether there are locks at all
-            fcntl.lockf(descriptor, fcntl.LOCK_UN)
-    finally:
-        os.close(descriptor)
+        try:
+            with naming(path):
+                if lock_holder.is_locked(descriptor):
+                    raise _in_use(path, descriptor)
+                if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+                # nothing is held, so nothing is given away: it asks whether there are locks at all
+                fcntl.lockf(descriptor, fcntl.LOCK_UN)
+        finally:
+            os.close(descriptor)
     if not os.access(path, os.W_OK) and filesystem.exists(path):  # a broker may remove it just now
         code = errno.EROFS if os.statvfs(log_dir).f_flag & os.ST_RDONLY else errno.EACCES
         raise OSError(code, os.strerror(code), path)
+
+
+def require_nobody(log_dir: str) -> None:
+    """Raise LogDirLockedError where this process or another one holds the lock. Takes none.
+
+    Where that cannot be found out, nobody is known to.
+    """
+    path = os.path.join(log_dir, LOCK_FILE)
+    with _one_at_a_time:  # as in `require_free`
+        try:
+            found = filesystem.look_up(path)
+            _require_not_ours(found, path)
+            descriptor = os.open(path, _ONLY_TO_LOOK)
+        except OSError:
+            return
+        try:
+            with contextlib.suppress(OSError):  # there are no locks
+                if lock_holder.is_locked(descriptor):
+                    raise _in_use(path, descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _require_not_ours(found: Entry | None, path: str) -> None:
+    """Raise LogDirLockedError where this process holds that lock."""
+    if found is not None and (found.device, found.inode) in _held:
+        raise LogDirLockedError(
+            path,
+            "locked: this process works in this log directory already",
+            "Wait until the other call has ended",
+        )
 
 
 def _require_locks(log_dir: str) -> None:

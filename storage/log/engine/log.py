@@ -53,7 +53,8 @@ class Log:
         """Load the log in a directory of a partition, or begin one.
 
         Of a directory that was to be deleted nothing is recovered (L-25.4). Raise CopyMarkedError
-        in a copy that nobody is to change, where `storage.arrow.read` reads.
+        in a copy that nobody is to change, where `storage.arrow.read` reads; LogDirLockedError
+        where a manager, of this process or another, or a broker works in the log directory.
         """
         return cls(opened_alone(path, options))
 

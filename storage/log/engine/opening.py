@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from storage.files.file_pool import pooled
+from storage.files.local import LOCAL
 from storage.files.overlay import FileChange, OverlayFiles
 from storage.log.copy_marks import require_may_change
 from storage.log.engine.epochs import LeaderEpochs
@@ -22,6 +23,7 @@ from storage.log.engine.segment_values import LogPlace
 from storage.log.engine.segments import LogSegments
 from storage.log.engine.snapshot_files import SnapshotFiles
 from storage.log.engine.watermarks import Watermarks
+from storage.log.log_dir_lock import require_nobody
 
 
 class LoadedLog(NamedTuple):
@@ -40,11 +42,15 @@ class Rehearsal(NamedTuple):
 
 
 def opened_alone(path: str, options: LogOptions) -> LogParts:
-    """Do what `opened_parts` does, unless the log directory is a copy that nobody is to change.
+    """Do what `opened_parts` does, unless the log directory is a copy that nobody is to change, or
+    somebody else's.
 
-    Raise CopyMarkedError there. A log manager asks once for all its logs.
+    Raise CopyMarkedError and LogDirLockedError there. A log manager asks once for all its logs.
     """
-    require_may_change(os.path.dirname(os.path.abspath(path)), options.files)
+    log_dir = os.path.dirname(os.path.abspath(path))
+    require_may_change(log_dir, options.files)
+    if options.files is LOCAL:
+        require_nobody(log_dir)
     return opened_parts(path, options)
 
 

@@ -1,0 +1,107 @@
+"""What a thread looks at gives no lock away that another thread takes; and nobody opens a log of
+a directory that another works in."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storage.log import Log, LogManager, LogOptions
+from storage.log.engine.scheduler import ManualScheduler
+from storage.log.lock_holder import is_locked
+from storage.log.log_dir_lock import LOCK_FILE, LogDirLockedError, lock_log_dir, require_free
+from tests.support.command_process import PROJECT
+
+FROM_OUTSIDE = """
+import sys
+from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
+try:
+    with lock_log_dir(sys.argv[1]):
+        print("free")
+except LogDirLockedError:
+    print("held")
+"""
+
+
+def seen_from_outside(log_dir: Path) -> str:
+    words = [sys.executable, "-c", FROM_OUTSIDE, str(log_dir)]
+    done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("look", [require_free, lambda path: open_log(Path(path)).close()])
+def test_a_look_at_the_lock_gives_none_away_that_is_taken_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: object
+) -> None:
+    """To close any descriptor of the file drops the locks of the whole process on it."""
+    (tmp_path / LOCK_FILE).touch()
+    is_held, is_over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock_log_dir(str(tmp_path)):
+            is_held.set()
+            is_over.wait(60)
+
+    thread = threading.Thread(target=hold)
+
+    def meanwhile(descriptor: int) -> bool:
+        if thread.ident is None:
+            thread.start()
+            is_held.wait(0.3)  # where nothing keeps it waiting it is there by then
+        return is_locked(descriptor)
+
+    monkeypatch.setattr("storage.log.lock_holder.is_locked", meanwhile)
+    assert callable(look)
+    try:
+        look(str(tmp_path))
+        assert is_held.wait(60)
+        assert seen_from_outside(tmp_path) == "held"
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def open_log(log_dir: Path) -> Log:
+    scheduler = ManualScheduler(lambda: 0)
+    return Log.open(str(log_dir / "t-0"), LogOptions(clock=lambda: 0, scheduler=scheduler))
+
+
+@pytest.fixture
+def other_process(tmp_path: Path) -> Iterator[None]:
+    program = (
+        "import sys; from storage.log import LogManager\n"
+        f"with LogManager([{str(tmp_path)!r}]): print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=PROJECT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None and holder.stdin is not None
+        assert holder.stdout.readline() == "held\n"
+        yield
+        holder.stdin.close()
+
+
+@pytest.mark.usefixtures("other_process")
+def test_a_log_of_another_process_is_not_opened(tmp_path: Path) -> None:
+    with pytest.raises(LogDirLockedError, match="a broker or another run works in this"):
+        open_log(tmp_path)
+    assert not (tmp_path / "t-0").exists()
+
+
+def test_a_log_of_a_manager_is_not_opened_beside_it(tmp_path: Path) -> None:
+    """Through a second one it could be truncated, and the cleaner's checkpoint would not know."""
+    with LogManager([str(tmp_path)]) as manager:
+        manager.create(("t", 0))
+        with pytest.raises(LogDirLockedError, match="this process works in this log directory"):
+            open_log(tmp_path)
+        assert seen_from_outside(tmp_path) == "held"
+    assert os.listdir(tmp_path / "t-0")
+    open_log(tmp_path).close()
