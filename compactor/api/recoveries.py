@@ -86,5 +86,6 @@ def recover_log_dirs(
         except BaseException:
             progress.recovery_broke_off = True
             raise
-        progress.recovered |= bool(recovered[-1].logs)
+        # a log that is set aside stays as it is; Kafka's loader may end in the middle
+        progress.recovered |= any(as_kafka or log.problem is None for log in recovered[-1].logs)
     return recovered

@@ -9,8 +9,7 @@ broker left the directory in good order, each log is recovered as a broker that 
 Every operation goes through the `Files` that it is given. Recovery may be killed or lose power at
 any of them and be run again with the same end; what it finds in order it leaves alone.
 
-Directories that are no partition (`-delete`, `-future`, `-stray`, any other name) are a broker's
-business, as is `__cluster_metadata-0`.
+Other directories (`-delete`, `-stray`, …), and `__cluster_metadata-0`, are a broker's business.
 """
 
 import os
@@ -26,6 +25,7 @@ from compactor.missing_logs import RecordedEnds, recorded_ends
 from compactor.reason_codes import ReasonCode, missing_first, reason_code_of, reason_code_of_os
 from compactor.recovery.settlement_checks import decided_settlement, require_no_use
 from compactor.recovery.settling import TEMPORARY, Settlement
+from compactor.recovery.whole_logs import why_not_whole
 from compactor.round_report import Reason
 from compactor.set_aside_memory import SET_ASIDE
 from storage.errors import CorruptFileError, LogCompactionError
@@ -128,7 +128,7 @@ def recover_log_dir(
     as by a broker that starts and stops, and then what dead runs have left goes. The mark of a
     clean shutdown is away meanwhile, and for good where one of them cannot be loaded.
     why_set_aside: is asked of each log that would change, as it would be then: one that is to be
-    set aside stays as it is, byte for byte.
+    set aside stays as it is, byte for byte. None: those are that are not whole.
     advance: is called with how many partitions are done. What is wrong with one log is its
     `problem`, and the others go on. OSError if the directory itself cannot be listed;
     CorruptFileError and ConfigError, before anything is changed, if a checkpoint that is needed or
@@ -138,7 +138,10 @@ def recover_log_dir(
     partitions = sorted(key for name in directories if (key := partition_of(name)) is not None)
     is_clean = clean_shutdown.CLEAN_SHUTDOWN in others
     own = _own_rules(path, rules, is_clean, {topic for topic, _ in partitions}, files)
-    own = own.unless(why_set_aside, files)
+    if why_set_aside is not None:
+        own = own.unless(why_set_aside, files)
+    elif rules is not None and not rules.as_kafka:
+        own = own.if_whole(files)
     removed = [name for name in (f"{c}{TEMPORARY}" for c in _REPLACED_FILES) if name in others]
     for name in removed:
         files.remove(os.path.join(path, name))
@@ -149,8 +152,7 @@ def recover_log_dir(
         log = LogRecovery(log_dir=path, topic=key[0], partition=key[1])
         missing = _without_records(files, log, ends)
         settled.append(missing or _settle(files, log, None if as_kafka else own.check))
-    threads = ThreadPoolExecutor(LOAD_THREADS)
-    logs, is_half_done = [], False
+    threads, logs, is_half_done = ThreadPoolExecutor(LOAD_THREADS), [], False
     epoch = _take_mark_away(path, files) if as_kafka and is_clean else None
     try:
         at_once = threads.map if rules is not None and not is_clean else map
@@ -190,15 +192,18 @@ class _OwnRules(NamedTuple):
     load: Callable[[LogRecovery], LogRecovery]  # once it is settled
     logs: "LogsToRecover | None" = None  # where it is recovered without a loss
 
-    def unless(self, why: WhySetAside | None, files: Files) -> "_OwnRules":
+    def unless(self, why: WhySetAside, files: Files) -> "_OwnRules":
         """Do nothing to a log that is to be set aside."""
-        if why is None:
-            return self
         own = self._replace(check=_both(self.check, why))
         logs = self.logs
         if logs is None:
             return own
         return own._replace(load=lambda log: log if log.problem else _load(files, log, logs, why))
+
+    def if_whole(self, files: Files) -> "_OwnRules":
+        """Do nothing to a log of which records are gone, or would go at a broker's start."""
+        own, is_whole = self.unless(why_not_whole, files), _both(_check_nothing, why_not_whole)
+        return own._replace(load=lambda log: is_whole(files, own.load(log)))
 
 
 def _own_rules(
@@ -244,7 +249,10 @@ def _both(check: Check, why_set_aside: WhySetAside) -> Check:
         log = check(seen, log)
         if log.problem is not None:
             return log
-        found = why_set_aside(seen, log.log_dir, log.topic, log.partition)
+        try:
+            found = why_set_aside(seen, log.log_dir, log.topic, log.partition)
+        except OSError as error:
+            return _unreadable(log, error)
         return log if found is None else replace(log, problem=found.text, reason_code=found.code)
 
     return checked
