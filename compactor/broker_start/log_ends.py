@@ -12,7 +12,8 @@ from storage.file_names import DELETED, LOG, SWAP, offset_of
 from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.log.log_dir import PartitionListing
+from storage.formats.segment import MAX_RELATIVE_OFFSET
+from storage.log.log_dir import PartitionListing, log_end_offset
 
 
 def why_cut_short(
@@ -53,8 +54,21 @@ def why_start_gone(log: PartitionListing, log_starts: Mapping[TopicPartition, in
     moved = (name for name in log.unfinished if name.endswith((LOG + SWAP, LOG + DELETED)))
     if any(start <= (offset_of(name) or 0) < first for name in moved):
         return None  # a broker was removing them, or a cleaner puts them in place
+    if _may_be_split(log, start):
+        return None
     return (
         f"it begins at offset {first}, and {LEADER_EPOCH_CHECKPOINT} has epoch {epoch} from "
         f"offset {start} on: records are gone from its beginning. A broker that moves the start of "
         "a log moves that offset, too"
     )
+
+
+def _may_be_split(log: PartitionListing, start: int) -> bool:
+    """Say whether the first segment may have had offsets too far apart, and was split.
+
+    What a split makes begins at the first batch that is left, not where the segment began.
+    """
+    try:
+        return log_end_offset(log) - start > MAX_RELATIVE_OFFSET
+    except (CorruptFileError, OSError):  # a problem of its own
+        return True

@@ -7,7 +7,10 @@ import pytest
 
 from compactor.api import start_problems
 from compactor.broker_start.log_ends import why_start_gone
+from storage.codecs.compression import Codec
 from storage.formats import checkpoint, leader_epoch_checkpoint
+from storage.formats.record import Record
+from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import Log
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.log_dir import list_log_dir
@@ -89,3 +92,17 @@ def test_the_end_of_a_log_is_the_one_that_a_start_puts_in_place(
     for path in (tmp_path / "t-0").glob("*.swap"):
         path.unlink()
     assert [problem.outcome for problem in start_problems(tmp_path)] == ["loaded-with-loss"]
+
+
+@pytest.mark.parametrize(("far", "is_lost"), [(2**31 - 2, True), (2**31 - 1, False)])
+def test_a_log_whose_first_segment_may_have_been_split_begins_where_it_likes(
+    tmp_path: Path, far: int, is_lost: bool
+) -> None:
+    """A split begins at the first batch that is left; only offsets too far apart are split."""
+    log = tmp_path / "t-0"
+    log.mkdir()
+    for base in (3, far):
+        records = [Record(base, NOW_MS, b"a", b"1")]
+        (log / f"{base:020}.log").write_bytes(encode_batch(records, Codec.NONE, BatchOptions()))
+    (log / "leader-epoch-checkpoint").write_bytes(b"0\n1\n0 0\n")
+    assert (said_of(tmp_path) is not None) is is_lost
