@@ -13,8 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import wraps
-from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
+from compactor.api.bounds import Bounds
 from compactor.api.python_words import python_words
 from compactor.exit_codes import UsageError
 
@@ -105,6 +106,8 @@ def _fitting(name: str, value: Any, annotation: Any) -> Any:
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
         return _fitting_one_of(name, value, annotation)
+    if origin is Annotated:
+        return _fitting_bounded(name, value, *get_args(annotation))
     if origin is Literal:
         return _required(name, value, annotation, value in get_args(annotation))
     if origin is Callable or annotation is Callable:
@@ -128,6 +131,13 @@ def _fitting_one_of(name: str, value: Any, annotation: Any) -> Any:
     if within:
         raise within[0]
     raise _UnfitError(_Unfit(name, value, _words(annotation)))
+
+
+def _fitting_bounded(name: str, value: Any, annotation: Any, bounds: Bounds) -> Any:
+    found = _fitting(name, value, annotation)
+    if not bounds.allow(found):
+        raise _UnfitError(_Unfit(name, value, f"{_words(annotation)} {bounds.words}"))
+    return found
 
 
 def _fitting_series(name: str, value: Any, annotation: Any) -> Any:
@@ -197,6 +207,8 @@ def _required(name: str, value: Any, annotation: Any, fits: bool) -> Any:
 
 def _words(annotation: Any) -> str:
     origin = get_origin(annotation)
+    if origin is Annotated:
+        return _words(get_args(annotation)[0])
     if origin in (Union, types.UnionType):
         words = list(dict.fromkeys(_words(each) for each in get_args(annotation)))
         return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

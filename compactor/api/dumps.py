@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compactor.api.arguments import PathArg
+from compactor.api.bounds import Natural
 from compactor.api.places import in_place
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import near_path
@@ -16,9 +17,9 @@ from storage.files import filesystem
 class DumpOptions:
     """Which records of a log, and which entries of an index, are shown."""
 
-    from_offset: int = 0
-    to_offset: int | None = None  # exclusive; None: to the end
-    limit: int | None = None  # of records and entries; None: all
+    from_offset: Natural = 0
+    to_offset: Natural | None = None  # exclusive; None: to the end
+    limit: Natural | None = None  # of records and entries; None: all
 
 
 ALL_OF_IT = DumpOptions()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cleaner_jobs.tasks.tasks_here import TasksHere
 from compactor.api import places
 from compactor.api.arguments import Paths
+from compactor.api.bounds import Natural, Positive
 from compactor.api.changes import OnProgress, watched
 from compactor.api.premises import Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 class InspectOptions:
     """The options of `inspect` alone, as on the command line."""
 
-    sample_bytes: int | None = None  # read at most about so much of each log; None: all
-    top: int = 10  # how many of the keys with most versions, and with most bytes
+    sample_bytes: Positive | None = None  # read at most about so much of each log; None: all
+    top: Natural = 10  # how many of the keys with most versions, and with most bytes
     work_dir: str | None = None  # None: in the system's temporary directory
     master: str | None = None  # of Spark; None: that of spark-submit, or all cores of this host
     executor_paths: tuple[tuple[str, str], ...] = ()  # a directory, and its name on executors

@@ -11,6 +11,7 @@ from functools import partial
 from compactor import account
 from compactor.api import places
 from compactor.api.arguments import PathArg
+from compactor.api.bounds import Natural
 from compactor.api.changes import note_changes
 from compactor.api.log_settings import settings_of
 from compactor.api.premises import Premises, premises_of
@@ -87,7 +88,7 @@ def log_roll(log_dir: PathArg, topic_partition: str, options: ChangeOptions = DE
 def log_delete_records(
     log_dir: PathArg,
     topic_partition: str,
-    before: int | None,
+    before: Natural | None,
     options: ChangeOptions = DEFAULTS,
 ) -> Outcome:
     """Delete all records below an offset, as `kafka-delete-records` does. before: None: all.
@@ -96,7 +97,7 @@ def log_delete_records(
 
 
 def log_truncate(
-    log_dir: PathArg, topic_partition: str, to: int, options: ChangeOptions = DEFAULTS
+    log_dir: PathArg, topic_partition: str, to: Natural, options: ChangeOptions = DEFAULTS
 ) -> Outcome:
     """Delete all records from an offset on. Raises as `change_log` does."""
     return change_log(log_dir, topic_partition, changes.truncate(to), options)
@@ -119,7 +120,7 @@ def log_append(
 
 
 def log_abort(
-    log_dir: PathArg, topic_partition: str, producer_id: int, options: ChangeOptions = DEFAULTS
+    log_dir: PathArg, topic_partition: str, producer_id: Natural, options: ChangeOptions = DEFAULTS
 ) -> Outcome:
     """Abort the open transaction of a producer in this log. Raises as `change_log` does."""
     return change_log(log_dir, topic_partition, additions.abort(producer_id), options)

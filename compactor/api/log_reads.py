@@ -11,6 +11,7 @@ from datetime import datetime
 from compactor.api import places
 from compactor.api.arguments import PathArg
 from compactor.api.as_of import as_of_ms
+from compactor.api.bounds import Natural
 from compactor.api.log_settings import settings_of
 from compactor.api.own_places import log_dir_around
 from compactor.api.premises import premises_of
@@ -41,8 +42,8 @@ class ReadOptions:
     first: str | int | datetime = "start"
     end: str | int | datetime | None = None  # None: as far as isolation lets one see
     isolation: str = "log-end"  # or high-watermark, or committed
-    max_bytes: int | None = None  # of the log's files: no batch is begun beyond
-    limit: int | None = None  # of records
+    max_bytes: Natural | None = None  # of the log's files: no batch is begun beyond
+    limit: Natural | None = None  # of records
     key: bytes | None = None  # only records with this key
     rules: Rules = KAFKAS_DEFAULTS
 
@@ -77,8 +78,11 @@ def log_follow(
 
     wait: is called each time that nothing is new.
     """
-    if options.isolation != Isolation.LOG_END or options.end is not None:
-        raise UsageError("--follow: goes with --isolation log-end alone, and without --to")
+    if options.isolation != Isolation.LOG_END:
+        problem = f"expected {Isolation.LOG_END}, as far as a log is followed"
+        raise UsageError(f"--isolation {options.isolation}: {problem}")
+    if options.end is not None:
+        raise UsageError(f"--to {options.end}: a log that is followed has no end")
     at, left = _find(log_dir, topic_partition), options.limit
     with _viewed(at, options, None) as view:
         tail = LogTail(at, view.log.log_end_offset, LOCAL)

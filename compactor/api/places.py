@@ -5,6 +5,7 @@ changed here. Every refusal is a UsageError, but for a log directory on a backen
 promise, and for one that `directory_state` forbids to change.
 """
 
+import errno
 import os
 from collections.abc import Sequence
 
@@ -68,7 +69,13 @@ def in_place(name: str, path: PathArg) -> str:
     text = os.fspath(path)
     if not text.strip():
         raise UsageError(f"{name} {text!r}: is empty; is a variable of the shell not set?")
-    return require_in_place(text)
+    local = require_in_place(text)
+    try:
+        os.lstat(local)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise UsageError(f"{name} {text}: {error.strerror}") from error
+    return local
 
 
 def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
@@ -96,7 +103,7 @@ def kept_run(path: PathArg, to_discard: bool = False) -> str:
         raise UsageError(f"RUN_DIR {path}: {error.strerror}{hint}") from error
     if RUN_FILE not in names and not (to_discard and DISCARDED_FILE in names):
         hint = below(path, _is_kept_run)
-        own = "give the run's own, DIR/RUN_ID of --keep-originals DIR"
+        own = "give the directory of one run, which has its RUN_ID for a name"
         problem = f"no {RUN_FILE} in it; {own}{hint}"
         raise UsageError(f"RUN_DIR {path}: {problem}")
     return local

@@ -9,6 +9,7 @@ from cleaner_jobs.spark.class_archive import cache_dir
 from compactor import account
 from compactor.api import outlook, places, saved_plans
 from compactor.api.arguments import Paths, path_texts
+from compactor.api.bounds import Positive
 from compactor.api.premises import plan_of, premises_of_round, without_lasting
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.api.starts import problems_by_broker
@@ -75,7 +76,7 @@ def plan(
     log_dirs: Paths,
     rules: Rules = KAFKAS_DEFAULTS,
     save: str | None = None,
-    sample_bytes: int | None = None,
+    sample_bytes: Positive | None = None,
 ) -> Plan:
     """Survey the log directories and select logs. Takes no lock and changes nothing.
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from compactor.api.bounds import Natural, Niceness, Positive
 from compactor.planning.order import Order
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class RunOptions:
 
     dry_run: bool = False
     plan: str | None = None  # a file of `plan(save=…)`: carry that out, by its own rules and clock
-    map_capacity: int | None = None  # stop where Kafka's cleaner would if its map took so many keys
+    map_capacity: Positive | None = None  # stop where Kafka's cleaner with such a map would
     recover_first: bool = False  # after an unclean shutdown, which is refused otherwise
     fail_on_corrupt: bool = False  # end the run at damaged data, instead of setting its log aside
     retry: bool = False  # also try unchanged logs that earlier runs have set aside
@@ -60,8 +61,8 @@ class RunOptions:
     drop_null_keys: bool = False  # also clean logs where most records to be removed have no key
     allowed_file_systems: tuple[str, ...] = ()  # where a lock may not exclude a broker elsewhere
     keep_originals: str | None = None  # directory for what is replaced or deleted, for `undo`
-    wait_seconds: int = 0  # for locks that another run, or a broker, holds; 0: refused at once
-    keep_for_ms: int | None = None  # first discard there what runs kept that began longer ago
+    wait_seconds: Natural = 0  # for locks that another run, or a broker, holds; 0: refused at once
+    keep_for_ms: Natural | None = None  # first discard there what runs kept that began longer ago
     work_dir: str | None = None  # None: in the system's temporary directory
     master: str | None = None  # of Spark; None: that of spark-submit, or all cores of this host
     executor_paths: tuple[tuple[str, str], ...] = ()  # a directory, and its name on executors
@@ -69,8 +70,8 @@ class RunOptions:
     output: tuple[str, ...] = ()  # for each log directory the place of a copy to be cleaned instead
     compacted_only: bool = False  # copy no other logs
     link: bool = False  # link large files instead of copying them: no broker may start there
-    io_limit: int | None = None  # bytes a second that are read and written on each host, in all
-    nice: int | None = None  # of Spark's tasks, and of this process and all that it starts
+    io_limit: Positive | None = None  # bytes a second, read and written, on each host in all
+    nice: Niceness | None = None  # of Spark's tasks, and of this process and all that it starts
     in_process: bool = False  # tasks in this process, one after another, and no Spark: small logs
     retention: bool = (
         True  # delete what the topic's retention says, and what is below the log start

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,9 @@ STRANGE: Sequence[Any] = (
     ),
     api.Rules(max_logs="3"),  # type: ignore[arg-type]
 )
-# `undo` says of which option of another command its directory comes
-OPTION = re.compile(r"(?<![\w/])--(?!keep-originals DIR)[a-z]|\bLOG_DIR\b|^TOPIC-PARTITION\b")
+OPTION = re.compile(r"(?<![\w/])--[a-z]|\bLOG_DIR\b|^TOPIC-PARTITION\b")
+OPTIONS = [getattr(api, name) for name in api.__all__ if name == "Rules" or "Options" in name]
+ASSUMED = api.Rules(assume_fully_replicated=True)
 UNRESTRICTED = {("what_was_changed", "error"), ("replay", "directory")}
 
 
@@ -91,7 +92,7 @@ def test_a_strange_argument_is_a_typed_error(
                 pass
 
 
-@pytest.mark.parametrize("kind", [api.Rules, api.ReadOptions, api.DumpOptions])
+@pytest.mark.parametrize("kind", OPTIONS)
 def test_a_strange_field_of_the_options_is_a_typed_error_that_names_it(
     kind: Any, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,11 +101,16 @@ def test_a_strange_field_of_the_options_is_a_typed_error_that_names_it(
         api.Rules: lambda rules: api.plan(log_dir, rules),
         api.ReadOptions: lambda options: [*api.log_read(log_dir, "orders-0", options)],
         api.DumpOptions: lambda options: [*api.dump(log_dir / "orders-0", options)],
+        api.RunOptions: lambda options: api.run(log_dir, ASSUMED, options),
+        api.ChangeOptions: lambda options: api.log_roll(log_dir, "orders-0", options),
+        api.InspectOptions: lambda options: api.inspect(log_dir, (), ASSUMED, options),
     }
     for field in fields(kind):
         for value in STRANGE:
+            if callable(value) and field.name.startswith("confirm"):
+                continue  # what a caller's function raises is the caller's
             try:
-                calls[kind](kind(**{field.name: value}))
+                calls[kind](kind(**(sound_fields(kind) | {field.name: value})))
             except api.ConfigError as error:
                 told = str(error)
                 assert not OPTION.search(told), (field.name, value, told)
@@ -112,6 +118,54 @@ def test_a_strange_field_of_the_options_is_a_typed_error_that_names_it(
                 assert is_of_file or field.name in told, (field.name, value, told)
             except (LogCompactionError, OSError):
                 pass
+
+
+def sound_fields(kind: Any) -> dict[str, Any]:
+    """With which a call starts no Spark, and changes nothing."""
+    possible = {"in_process": True, "dry_run": True, "session": None}
+    return {each.name: possible[each.name] for each in fields(kind) if each.name in possible}
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_a_number_of_the_options_that_is_too_small_is_refused_by_its_name(
+    kind: Any, log_dir: Path
+) -> None:
+    """A field without a least has it elsewhere (`Rules`), or may be any time."""
+    calls: dict[Any, Callable[[Any], Any]] = {
+        api.ReadOptions: lambda options: [*api.log_read(log_dir, "orders-0", options)],
+        api.DumpOptions: lambda options: [*api.dump(log_dir / "orders-0", options)],
+        api.RunOptions: lambda options: api.run(log_dir, ASSUMED, options),
+        api.InspectOptions: lambda options: api.inspect(log_dir, (), ASSUMED, options),
+    }
+    of_numbers = [each.name for each in fields(kind) if re.search(r"\bint\b", str(each.type))]
+    elsewhere = {"max_logs", "max_bytes", "max_minutes", "due", "high_watermarks", "as_of"}
+    elsewhere |= {"first", "end"}
+    if kind in calls:
+        for name in set(of_numbers) - (elsewhere if kind is api.Rules else {"first", "end"}):
+            with pytest.raises(api.UsageError, match=rf"^options\.{name}: expected .* from [01] "):
+                calls[kind](kind(**(sound_fields(kind) | {name: -1})))
+    else:
+        assert set(of_numbers) <= elsewhere
+
+
+@pytest.mark.parametrize(("name", "most"), [("nice", 19)])
+def test_a_number_that_is_too_large_too(name: str, most: int, log_dir: Path) -> None:
+    too_much: dict[str, Any] = {name: most + 1}
+    options = replace(api.RunOptions(dry_run=True, in_process=True), **too_much)
+    with pytest.raises(api.UsageError, match=rf"^options\.{name}: .* from 0 to {most}, not 20 "):
+        api.run(log_dir, ASSUMED, options)
+    with pytest.raises(api.UsageError, match=r"^options\.io_limit: .* from 1 on, not 0 \(int\)"):
+        api.run(log_dir, ASSUMED, replace(options, nice=None, io_limit=0))
+
+
+@pytest.mark.parametrize("name", ["work_dir", "keep_originals", "output"])
+def test_a_name_that_no_file_can_have_is_refused_by_its_parameter(
+    name: str, log_dir: Path, tmp_path: Path
+) -> None:
+    too_long: dict[str, Any] = {name: str(tmp_path / ("x" * 256))}
+    options = replace(api.RunOptions(dry_run=True, in_process=True), **too_long)
+    with pytest.raises(api.UsageError, match=rf"^options\.{name} .*: File name too long$"):
+        api.run(log_dir, ASSUMED, options)
 
 
 SIGNATURE = inspect.signature(api.run)
