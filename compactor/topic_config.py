@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from compactor.errors import ConfigError
 from compactor.json_types import json_text
-from storage.kafka_versions import NO_RECORD_LIMIT
+from storage.kafka_versions import NO_RECORD_LIMIT, RECORD_LIMIT
 
 Value = int | float | str | bool | tuple[str, ...]
 
@@ -52,7 +52,7 @@ CLEANING: Mapping[str, Setting] = MappingProxyType(
         "internal.segment.bytes": _int(None, 1),
         "segment.index.bytes": _int(10_485_760, 4),
         "index.interval.bytes": _int(4096, 0),
-        "max.decompressed.message.bytes": _int(NO_RECORD_LIMIT, 1, NO_RECORD_LIMIT),  # V-4
+        RECORD_LIMIT: _int(NO_RECORD_LIMIT, 1, NO_RECORD_LIMIT),  # V-4
         "retention.ms": _long(604_800_000, -1),
         "retention.bytes": _long(-1),
     }

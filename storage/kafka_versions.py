@@ -83,7 +83,8 @@ VERSIONS = (
         codecs=_ZSTD_7,
     ),
 )
-NO_RECORD_LIMIT = 2**31 - 9  # the default of max.decompressed.message.bytes
+RECORD_LIMIT = "max.decompressed.message.bytes"
+NO_RECORD_LIMIT = 2**31 - 9  # its default
 OLDEST, NEWEST = VERSIONS[0], VERSIONS[-1]
 BY_NAME: Mapping[str, KafkaVersion] = MappingProxyType({each.name: each for each in VERSIONS})
 NAMES = ", ".join(BY_NAME)
@@ -132,6 +133,11 @@ def of_broker(metadata_version: int, where: str) -> KafkaChoice:
         text = f"{says}, which is newer than {NEWEST.name}: the newest that is known"
         return KafkaChoice(chosen, text, text)
     return KafkaChoice(chosen, says)
+
+
+def has_setting(version: KafkaVersion, name: str) -> bool:
+    """Say whether a setting of topics, which some version has, means anything in this one (V-4)."""
+    return name != RECORD_LIMIT or version.limits_decompression
 
 
 def record_limit(version: KafkaVersion, configured_bytes: int) -> int | None:

@@ -30,6 +30,7 @@ from compactor.round_report import LogReport, LogStatus, RetentionReport
 from compactor.topic_config import MAX_LONG, TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import is_special_dir, parse_partition_dir
+from storage.kafka_versions import RECORD_LIMIT, record_limit
 from storage.log.log_dir import log_end_offset
 
 _SET_APART = {
@@ -256,7 +257,17 @@ def _bounds(judgement: Judgement) -> list[NamedBound]:
             f"{config.min_cleanable_dirty_ratio}",
         ),
         NamedBound(OVERDUE, delay_ms, f"max.compaction.lag.ms {_lag(config)}"),
+        *_record_limit(judgement),
     ]
+
+
+def _record_limit(judgement: Judgement) -> Iterator[NamedBound]:
+    """Nothing where records have no limit, as by default."""
+    configured = judgement.config.max_decompressed_message_bytes
+    limit = record_limit(judgement.kafka, configured)
+    if limit is not None:
+        cause = f"{RECORD_LIMIT}: a larger one in a compressed batch sets the log aside"
+        yield NamedBound("bytes of a record", limit, cause)
 
 
 def _lag(config: TopicConfig) -> str:

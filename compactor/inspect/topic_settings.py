@@ -6,6 +6,7 @@ from typing import NamedTuple
 from compactor.cluster_settings import KAFKAS_DEFAULT, TOPICS_OWN
 from compactor.config import Config
 from compactor.topic_config import KNOWN_ELSEWHERE, SETTINGS, Value
+from storage.kafka_versions import has_setting
 
 
 class ConfigEntry(NamedTuple):
@@ -15,6 +16,7 @@ class ConfigEntry(NamedTuple):
     value: Value | None  # of cleanup.policy its members; None: not shown, as of a secret
     source: str  # what set it, for people
     is_known: bool = True  # a Kafka that is known has it; else its value may be a secret
+    note: str | None = None  # why it has no effect: for people
 
 
 class TopicConfiguration(NamedTuple):
@@ -38,9 +40,11 @@ def entries_of(config: Config, topic: str, everything: bool) -> Iterator[ConfigE
     for name, text in own.items():
         is_known = name in KNOWN_ELSEWHERE
         found[name] = ConfigEntry(name, text if is_known else None, TOPICS_OWN, is_known)
+    kafka = config.kafka.version
     for name in sorted({*SETTINGS, *own}):
         default = None if name in own else SETTINGS[name].default
+        note = None if has_setting(kafka, name) else f"Kafka {kafka.release} does not have it"
         if name in found:
-            yield found[name]
+            yield found[name]._replace(note=note)
         elif everything and default is not None:
-            yield ConfigEntry(name, default, KAFKAS_DEFAULT)
+            yield ConfigEntry(name, default, KAFKAS_DEFAULT, note=note)

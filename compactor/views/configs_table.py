@@ -35,9 +35,10 @@ def _lines(topic: TopicConfiguration, names: int) -> Iterator[str]:
     for entry in topic.entries:
         value = "" if entry.value is None else printable(value_text(entry.value))
         blanks = " " * max(0, _USUAL_VALUE - cell_len(value))
-        unknown = "" if entry.is_known else " (unknown: its value is not shown)"
+        note = f" (no effect: {entry.note})" if entry.note else ""
+        note = note if entry.is_known else " (unknown: its value is not shown)"
         name = printable(entry.name)
-        yield f"  {name:{names}}  {value}{blanks}  {printable(entry.source)}{unknown}"
+        yield f"  {name:{names}}  {value}{blanks}  {printable(entry.source)}{note}"
 
 
 def configs_document(found: Sequence[TopicConfiguration]) -> JsonObject:
@@ -52,6 +53,7 @@ def configs_document(found: Sequence[TopicConfiguration]) -> JsonObject:
                         "value": None if entry.value is None else json_value(entry.value),
                         "source": entry.source,
                         "is_known": entry.is_known,
+                        "note": entry.note,
                     }
                     for entry in topic.entries
                 },

@@ -51,6 +51,7 @@ class Setting(TypedDict):
     value: Value | None  # None: of an unknown setting, which may be a secret
     source: str
     is_known: NotRequired[bool]  # of `configs`: a Kafka that is known has it
+    note: NotRequired[str | None]  # of `configs`: why it has no effect
 
 
 class Configuration(TypedDict):

@@ -258,6 +258,33 @@ def test_settings_of_a_later_kafka_are_shown_as_unknown(
         assert notice in json.loads((tmp_path / "r.json").read_text())["notices"]
 
 
+@pytest.mark.parametrize(
+    ("kafka", "note", "has_limit"),
+    [
+        ("4.1", " (no effect: Kafka 4.1.2 does not have it)", False),
+        ("4.2", "", True),
+        ("4.3", " (no effect: Kafka 4.3.1 does not have it)", False),
+        ("4.4", "", True),
+    ],
+)
+def test_the_limit_of_a_record_is_shown_with_what_it_means_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kafka: str, note: str, has_limit: bool
+) -> None:
+    """V-4: `configs` and `explain`."""
+    data = cluster(tmp_path, topic("t", A), config("cleanup.policy", "compact"), registered(1, 33))
+    limit = ("--kafka", kafka, "--set", "max.decompressed.message.bytes=1000")
+    assert main(["configs", str(data), *limit, "--report", str(tmp_path / "c.json")]) == 0
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert f"  max.decompressed.message.bytes  1000              --set{note}" in lines
+    [found] = json.loads((tmp_path / "c.json").read_text())["topics"]
+    notes = {name: each["note"] for name, each in found["settings"].items()}
+    expected = f"Kafka {BY_NAME[kafka].release} does not have it" if note else None
+    assert notes == {"cleanup.policy": None, "max.decompressed.message.bytes": expected}
+    assert main(["explain", str(data), "t-0", *limit]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("bytes of a record 1000 max.decompressed.message.bytes" in said) is has_limit
+
+
 def other_zstd(kafka: str) -> bool:
     return BY_NAME[kafka].codecs.zstd != ".".join(map(str, zstandard.ZSTD_VERSION))
 
