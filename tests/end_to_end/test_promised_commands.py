@@ -237,6 +237,7 @@ ELSEWHERE = {
     "`--exact-bytes`, where a codec is of another build": "the build is that of the environment",
     "a user without a name": "test_nameless_user.py, here",
     "no command changes a copy that was never finished": "each command, without Spark",
+    "a log that `recover` sets aside": "each command, without Spark",
     "files in a partition that are not Kafka's are named": "each command, without Spark",
     "a log whose leader epochs begin before its first segment": "each command, without Spark",
     "a log that is missing from a copy by its manifest": "each command, without Spark",
