@@ -7,16 +7,52 @@ recovery point on, too. Then all of its indexes are made anew from its log.
 import os
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from compactor.verification.verify_batches import Finding
-from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from compactor.verification.verify_segment import MISSING, check_segment
+from storage.errors import CorruptFileError, LogCompactionError
+from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name, offset_of
 from storage.files.files import Files
 from storage.files.local import LOCAL
+from storage.files.overlay import OverlayFiles
 from storage.formats import checkpoint, clean_shutdown
-from storage.log.log_dir import PartitionListing
+from storage.log import Log
+from storage.log.engine.errors import LogError
+from storage.log.engine.loading import LoadingState
+from storage.log.engine.log_config import LogConfig
+from storage.log.engine.log_options import LogOptions
+from storage.log.engine.scheduler import ManualScheduler
+from storage.log.log_dir import PartitionListing, list_partition
 
 REBUILT = "; a broker that starts here rebuilds it"
+_OPEN_FILES = 32
+
+
+class Mended(NamedTuple):
+    """What a start makes of findings of indexes."""
+
+    findings: list[Finding]  # the same, with what it does with each
+    rebuilt: frozenset[str]  # paths of indexes that it makes anew
+    to_remove: frozenset[str]  # likewise, once they are removed
+
+
+def mended_at_start(
+    log_dir: str,
+    partitions: Sequence[PartitionListing],
+    findings: Sequence[Finding],
+    files: Files = LOCAL,
+) -> Mended:
+    """Look at the findings of a log directory."""
+    rebuilt = rebuilt_at_start(log_dir, partitions, findings, files)
+    others = [each for each in findings if each.path not in rebuilt]
+    noted = [
+        each._replace(problem=each.problem + REBUILT)
+        if each.path in rebuilt and each.problem != MISSING
+        else each
+        for each in findings
+    ]
+    return Mended(noted, rebuilt, to_remove(log_dir, partitions, others, files))
 
 
 def rebuilt_at_start(
@@ -67,3 +103,81 @@ def _rebuilt(
     for number, base in enumerate(bases):
         if number >= first or not files.exists(path(base, INDEX)):
             yield from (path(base, suffix) for suffix in (INDEX, TIME_INDEX, TXN_INDEX))
+
+
+def to_remove(
+    log_dir: str,
+    partitions: Sequence[PartitionListing],
+    findings: Sequence[Finding],
+    files: Files = LOCAL,
+) -> frozenset[str]:
+    """Give the paths of indexes without which a start makes sound ones, and that are not so now.
+
+    Done really, on an overlay: they are removed, a broker's loader loads the log, and what has come
+    of it is checked. None of a log of which anything else is wrong, or stays so.
+    """
+    by_log: dict[str, set[str]] = {}
+    for finding in findings:
+        by_log.setdefault(os.path.dirname(finding.path), set()).add(finding.path)
+    found: set[str] = set()
+    for partition in partitions:
+        wrong = by_log.get(partition.path, set())
+        if wrong and all(path.endswith((INDEX, TIME_INDEX, TXN_INDEX)) for path in wrong):
+            found |= _sound_without(log_dir, partition, wrong, files)
+    return frozenset(found)
+
+
+def _sound_without(
+    log_dir: str, partition: PartitionListing, wrong: Collection[str], files: Files
+) -> set[str]:
+    bases = {offset_of(os.path.basename(path)) for path in wrong}
+    removed = {
+        path
+        for base in bases
+        for suffix in (INDEX, TIME_INDEX)  # it rebuilds both where the first is missing
+        if files.exists(path := os.path.join(partition.path, file_name(base or 0, suffix)))
+    }
+    seen = OverlayFiles(files, is_alone=True)
+    try:
+        for path in removed:
+            seen.remove(path)
+        starts = checkpoint.read(os.path.join(log_dir, checkpoint.LOG_START), files)
+        log_start = starts.get((partition.topic, partition.partition), 0)
+        _load(partition.path, log_start, clean_shutdown.exists(log_dir, files), seen)
+        name = partition.topic, partition.partition
+        after = list_partition(partition.path, *name, seen, with_files=False)
+        sizes = [(segment.base_offset, segment.log_bytes) for segment in partition.segments]
+        is_same = sizes == [(each.base_offset, each.log_bytes) for each in after.segments]
+        following = [segment.base_offset for segment in after.segments[1:]]
+        is_sound = is_same and not any(
+            check_segment(after.path, segment, next_base, seen)[0]
+            for segment, next_base in zip(after.segments, [*following, None], strict=True)
+        )
+    except (LogCompactionError, LogError, OSError):
+        return set()
+    finally:
+        seen.close()
+    return removed if is_sound else set()
+
+
+def _load(path: str, log_start: int, is_clean: bool, files: Files) -> None:
+    """As a broker that starts and stops."""
+
+    def clock() -> int:
+        return 0  # by which producers expire, of whom nothing is asked here
+
+    options = LogOptions(
+        clock=clock,
+        scheduler=ManualScheduler(clock),
+        config=LogConfig(file_delete_delay_ms=0),
+        files=files,
+        state=LoadingState(is_clean=is_clean, log_start=log_start),
+        max_open_files=_OPEN_FILES,
+    )
+    log = Log.open(path, options)
+    try:
+        log.prepare_for_close()
+        log.close()
+    except BaseException:
+        log.close_handlers()
+        raise

@@ -31,9 +31,9 @@ from compactor.verification.missing_offsets import (
     first_dirty_offsets,
     gap_behind,
 )
-from compactor.verification.rebuilt_at_start import REBUILT, rebuilt_at_start
+from compactor.verification.rebuilt_at_start import mended_at_start
 from compactor.verification.verify_batches import Finding, finding_of
-from compactor.verification.verify_segment import MISSING, check_segment
+from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, LOG, SNAPSHOT, SWAP, file_name, is_special_dir, offset_of
 from storage.files import filesystem
@@ -78,14 +78,17 @@ class Verification:
     notices: tuple[str, ...] = ()  # for people to judge
     start_problems: list[StartProblem] = field(default_factory=list)  # each is a finding, too
     rebuilt: set[str] = field(default_factory=set)  # indexes with findings that a start mends
+    to_remove: set[str] = field(default_factory=set)  # indexes without which a start mends all
 
     @property
     def has_other_findings(self) -> bool:
         """Whether something is wrong that a broker's start does not mind at first, nor mends."""
         known = {problem.path for problem in self.start_problems}
+        mended = {os.path.splitext(path)[0] for path in self.to_remove}
         return any(
             finding.path not in known
             and not (finding.path in self.rebuilt and finding.reason_code is ReasonCode.DAMAGED)
+            and os.path.splitext(finding.path)[0] not in mended
             for finding in self.findings
         )
 
@@ -178,23 +181,13 @@ def _verify_log_dir(
             first_dirty_offset = first_dirty_of(partition, offsets.end)
             if first_dirty_offset is not None and offsets.last_missing < first_dirty_offset:
                 found.findings += _check_gaps(partition, offsets.gaps, first_dirty_offset)
-    _note_rebuilt(looked, found, before)
+    own = mended_at_start(listing.path, looked.partitions, found.findings[before:])
+    found.findings[before:] = own.findings
+    found.rebuilt |= own.rebuilt
+    found.to_remove |= own.to_remove
     if not only_some:
         found.findings += _check_log_dir(listing)
     found.findings += _check_checkpoints(listing.path, end_offsets, others_too=not only_some)
-
-
-def _note_rebuilt(looked: _Looked, found: Verification, before: int) -> None:
-    """Say of each index what a start does with it. before: findings of other directories."""
-    own = found.findings[before:]
-    rebuilt = rebuilt_at_start(looked.listing.path, looked.partitions, own)
-    found.rebuilt |= rebuilt
-    found.findings[before:] = [
-        each._replace(problem=each.problem + REBUILT)
-        if each.path in rebuilt and each.problem != MISSING
-        else each
-        for each in own
-    ]
 
 
 def _first_dirty_offsets(log_dir: str) -> Callable[[PartitionListing, int], int | None]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from compactor.broker_start.values import StartProblem, forbid_start
 from compactor.host.printable import counted, first_few, one_line, printable
-from compactor.host.shell_commands import compactor, named, with_all_given
+from compactor.host.shell_commands import compactor, named, tool, with_all_given
 from compactor.missing_logs import START_NO_BROKER
 from compactor.planning.remedy_commands import all_described
 from compactor.reason_codes import ReasonCode, is_log_missing
@@ -147,13 +147,14 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
         ]
     if any(map(is_log_missing, found.findings)):
         return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
-    unfit = before_a_start(found.start_problems)
+    unfit = [*before_a_start(found.start_problems), *_of_removable(found)]
     if found.rebuilt and not found.has_other_findings:
         return [*unfit, *_of_rebuilt(found, is_start_forbidden=bool(unfit))]
     if found.findings and not found.has_other_findings:
         return unfit
     if found.findings:
-        those = "each log with another finding" if found.rebuilt else "such a log"
+        is_mended = found.rebuilt or found.to_remove
+        those = "each log with another finding" if is_mended else "such a log"
         return [
             *unfit,
             *([f"{_rebuilt_words(found)}."] if found.rebuilt else []),
@@ -166,6 +167,18 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
             "disk gets no emptier."
         ]
     return []
+
+
+def _of_removable(found: "Verification") -> list[str]:
+    """Indexes that a broker believes, though the log contradicts them."""
+    if not found.to_remove:
+        return []
+    indexes = counted(len(found.to_remove), "index", "indexes")
+    return [
+        f"Next: remove {indexes} while no broker is at work here: its start makes them anew from "
+        "the log, of which no record is damaged.",
+        f"  {tool('rm', '--', *sorted(found.to_remove))}",
+    ]
 
 
 def _of_rebuilt(found: "Verification", is_start_forbidden: bool) -> list[str]:

@@ -1,7 +1,9 @@
 """The command `verify`: its words, what it says, how it ends."""
 
 import json
+import shlex
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -68,23 +70,44 @@ class TestIndexesThatAStartRebuilds:
         checkpoint.write(str(log_dir / checkpoint.RECOVERY_POINT), {("orders", 0): 15})
         self.spoil(log_dir / "orders-0" / f"{self.FIRST}.index")
         ended = run_command("verify", log_dir)
-        assert "Next: fetch such a log again from a sound replica" in ended.out
+        assert "Next: remove 2 indexes while no broker is at work here" in ended.out
         assert "rebuild" not in ended.out
         self.spoil(log_dir / "orders-0" / f"{self.LAST}.index")
         ended = run_command("verify", log_dir)
-        assert "A start rebuilds 1 index from the log." in ended.out
-        assert "Next: fetch each log with another finding again" in ended.out
+        assert "A start rebuilds 1 index from the log" in ended.out
+        assert "Next: remove 2 indexes while no broker is at work here" in ended.out
 
     def test_after_a_clean_shutdown_a_broker_trusts_it(self, log_dir: Path) -> None:
         (log_dir / ".kafka_cleanshutdown").touch()
         self.spoil(log_dir / "orders-0" / f"{self.LAST}.index")
         ended = run_command("verify", log_dir)
-        assert "Next: fetch such a log again from a sound replica" in ended.out
+        assert "Next: remove 2 indexes while no broker is at work here" in ended.out
         (log_dir / "orders-0" / f"{self.LAST}.index").unlink()  # that makes it recover the segment
         ended = run_command("verify", log_dir)
         assert "a broker makes a new one when it starts" in ended.out
         assert "A start rebuilds 1 index from the log; no record is damaged." in ended.out
         assert "replica" not in ended.out
+
+    @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+    def test_what_a_broker_believes_is_removed_and_nothing_fetched(
+        self, log_dir: Path, suffix: str
+    ) -> None:
+        """What is said is done here, and then a broker's loader makes them anew, at its start."""
+        (log_dir / ".kafka_cleanshutdown").touch()
+        log = log_dir / "orders-0"
+        before = {path: path.read_bytes() for path in log.glob("*.log")}
+        (log / f"{self.FIRST}{suffix}").write_bytes(
+            bytes(12) if suffix == ".timeindex" else b"\0\0\0\1\0\0\0\3"
+        )
+        ended = run_command("verify", log_dir)
+        assert ended.code == 4
+        assert "replica" not in ended.out
+        assert "Next: remove 2 indexes while no broker is at work here" in ended.out
+        [command] = [line for line in ended.out.splitlines() if line.startswith("  rm ")]
+        subprocess.run(shlex.split(command), check=True)
+        assert run_command("recover", log_dir, "--as-kafka").code == 0
+        assert run_command("verify", log_dir).code == 0
+        assert {path: path.read_bytes() for path in log.glob("*.log")} == before
 
     def test_of_a_log_that_is_damaged_too_nothing_is_promised(self, log_dir: Path) -> None:
         (log_dir / ".kafka_cleanshutdown").unlink(missing_ok=True)
