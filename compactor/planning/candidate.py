@@ -121,7 +121,7 @@ def defect(partition: PartitionListing) -> Reason | None:
         return Reason(
             ReasonCode.CUT_SHORT,
             f"{count}: left by a cleaning that was cut short; the next run settles it first, "
-            f"and so does {named('recover')}",
+            f"and so does {named('recover')}, if all else of the log is sound",
         )
     return None
 

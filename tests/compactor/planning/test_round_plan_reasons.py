@@ -203,7 +203,8 @@ def test_a_log_with_what_a_cleaning_left(tmp_path: Path, base_offset: int) -> No
             assert judged(found) == (
                 SET_ASIDE,
                 f"{name}{leftover}: left by a cleaning that was cut short; "
-                "the next run settles it first, and so does compactor recover",
+                "the next run settles it first, and so does compactor recover, "
+                "if all else of the log is sound",
             )
         path.unlink()
 
