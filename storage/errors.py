@@ -1,5 +1,7 @@
 """Errors about data: every one names the file and the byte at which it was noticed."""
 
+_SHOWN_CHARACTERS = 60
+
 
 class LogCompactionError(Exception):
     """Whatever this project raises on purpose.
@@ -46,3 +48,13 @@ class UnsupportedBackendError(LogCompactionError):
     """A file system that does not promise what the operation needs."""
 
     reason_code = "file-system"
+
+
+def shown(value: object) -> str:
+    """A value that was not expected, as a message shows it: never all of a large one."""
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a value of {type(value).__name__}"
+    text = text.replace("\n", " ")
+    return f"{text[:_SHOWN_CHARACTERS]}…" if len(text) > _SHOWN_CHARACTERS else text

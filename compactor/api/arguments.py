@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 from compactor.api.bounds import Bounds
 from compactor.api.python_words import python_words
 from compactor.exit_codes import UsageError
+from storage.errors import shown
 
-_SHOWN_CHARACTERS = 60
 _WORDS = {
     str: "a string",
     int: "an integer",
@@ -89,13 +89,10 @@ def fitting(name: str, value: Any, annotation: Any) -> Any:
         return _fitting(name, value, annotation)
     except _UnfitError as error:
         where, found, expected = error.unfit
-        shown = repr(found)
-        if len(shown) > _SHOWN_CHARACTERS:
-            shown = f"{shown[:_SHOWN_CHARACTERS]}…"
         kind = type(found).__name__
-        unfit = UsageError(f"{where}: expected {expected}, not {shown} ({kind})")
+        unfit = UsageError(f"{where}: expected {expected}, not {shown(found)} ({kind})")
         option = where.rpartition(".")[2].replace("_", "-")
-        unfit.as_options = f"--{option} {shown}: expected {expected}"  # of a number, by which it is
+        unfit.as_options = f"--{option} {shown(found)}: expected {expected}"  # of a number
         raise unfit from None
 
 
@@ -152,9 +149,18 @@ def _fitting_series(name: str, value: Any, annotation: Any) -> Any:
     is_series = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
     _required(name, value, annotation, is_series)
     if not isinstance(value, Sequence | set | frozenset):
-        return value if get_origin(annotation) is Iterable else _fitting(name, [*value], annotation)
+        if get_origin(annotation) is Iterable and isinstance(value, Iterator):
+            return value  # it comes once
+        return _fitting(name, _items(name, value, annotation), annotation)
     found = [_fitting(f"{name}[{i}]", each, item) for i, each in enumerate(value)]
     return tuple(found) if get_origin(annotation) is tuple or item is str else value
+
+
+def _items(name: str, value: Any, annotation: Any) -> list[Any]:
+    try:
+        return list(value)
+    except TypeError:  # an array of no dimension says that it has items
+        raise _UnfitError(_Unfit(name, value, _words(annotation))) from None
 
 
 def _fitting_class(name: str, value: Any, annotation: Any) -> Any:
@@ -166,7 +172,7 @@ def _fitting_class(name: str, value: Any, annotation: Any) -> Any:
         raise _UnfitError(_Unfit(name, value, "text without a NUL that can be encoded"))
     if annotation is float:
         is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        return _required(name, value, annotation, is_number and not math.isnan(value))
+        return _required(name, value, annotation, is_number and _is_float(value))
     if annotation is int:
         is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
         _required(name, value, annotation, is_integer)
@@ -190,6 +196,13 @@ def _fitting_class(name: str, value: Any, annotation: Any) -> Any:
         changed = {key: each for key, each in found.items() if each is not given[key]}
         return replace(value, **changed) if changed else value
     return value
+
+
+def _is_float(value: Any) -> bool:
+    try:
+        return not math.isnan(value)
+    except OverflowError:  # of an integer
+        return False
 
 
 def _is_text(value: str) -> bool:

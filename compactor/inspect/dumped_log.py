@@ -28,6 +28,7 @@ from storage.formats.coordinator_records import (
     METADATA_TOPIC,
     TRANSACTION_STATE,
     Decoded,
+    decode_control,
     decode_key,
     decode_metadata,
     decode_value,
@@ -38,6 +39,7 @@ from storage.formats.record_batch import BatchHeader
 from storage.log.segment_reader import read_batch_headers, read_batches
 
 METADATA_SNAPSHOT = ".checkpoint"
+_OF_QUORUM = (ControlType.LEADER_CHANGE, ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS)
 _INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE, METADATA_TOPIC)
 Row = dict[str, Any]  # `kind` comes first
 
@@ -254,6 +256,9 @@ def _control(record: Record, path: str, position: int) -> Row:
             row["coordinator_epoch"] = decode_coordinator_epoch(record.value)
         elif kind is ControlType.SNAPSHOT_HEADER:
             row["last_contained_log_timestamp"] = or_none(decode_snapshot_time(record.value))
+        elif kind in _OF_QUORUM and record.value is not None:
+            told = decode_control(kind, record.value)
+            row["value"] = _coordinator_fields(told, "version", record.value)
         return row
     except MalformedRecordError as error:
         raise CorruptFileError(path, position, str(error)) from error

@@ -10,7 +10,7 @@ from storage.arrow.log_view import LogView, view_of_directory, view_of_log
 from storage.arrow.record_batches import BatchMaker
 from storage.arrow.record_kernel import Range
 from storage.arrow.selection import EVERYTHING, BadSelectionError, Selection
-from storage.errors import CorruptFileError
+from storage.errors import CorruptFileError, shown
 from storage.files.local import LOCAL
 from storage.formats.batch_header import CONTROL
 from storage.log.engine.log import Log
@@ -32,7 +32,7 @@ class RecordStream:
     def __init__(self, source: Source, selection: Selection = EVERYTHING) -> None:
         """Look at the log as it is now. Raise NotALogError, CorruptFileError or OSError."""
         if not isinstance(selection, Selection):
-            raise BadSelectionError(f"selection={selection!r}: expected an arrow.Selection")
+            raise BadSelectionError(f"selection={shown(selection)}: expected an arrow.Selection")
         self._selection, self.schema = selection, selection.schema
         self._view = _view(source, selection)
         self.stopped_at: CorruptFileError | None = None
@@ -72,7 +72,7 @@ def _view(source: Source, selection: Selection) -> LogView:
         return view_of_log(source, selection)
     if not isinstance(source, str | os.PathLike):
         expected = "expected an open Log, a LogView or the directory of a partition"
-        raise BadSelectionError(f"source={source!r}: {expected}")
+        raise BadSelectionError(f"source={shown(source)}: {expected}")
     return view_of_directory(os.fspath(source), selection, LOCAL)
 
 

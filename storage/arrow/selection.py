@@ -23,13 +23,13 @@ times in another zone than UTC has no date for some of them (Spark's `collect()`
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from storage.arrow.record_kernel import Range
-from storage.errors import LogCompactionError
+from storage.errors import LogCompactionError, shown
 
 HEADERS_TYPE = pa.list_(
     pa.field(
@@ -102,10 +102,9 @@ class Selection:
     def __post_init__(self) -> None:
         """Raise BadSelectionError, which names the parameter."""
         _check_columns(self.columns)
-        if self.isolation not in ("read_uncommitted", "read_committed"):
-            raise BadSelectionError(
-                f"isolation={self.isolation!r}: expected 'read_uncommitted' or 'read_committed'"
-            )
+        if not isinstance(self.isolation, str) or self.isolation not in get_args(Isolation):
+            expected = " or ".join(map(repr, get_args(Isolation)))
+            raise BadSelectionError(f"isolation={shown(self.isolation)}: expected {expected}")
         for name in ("start_offset", "end_offset", "max_bytes"):
             _require_integer(name, getattr(self, name))
         for name in ("start_ms", "end_ms"):
@@ -113,8 +112,9 @@ class Selection:
             if not isinstance(value, datetime):
                 _require_integer(name, value)
         for name in ("control", "until_damage"):
-            if not isinstance(getattr(self, name), bool):
-                raise BadSelectionError(f"{name}={getattr(self, name)!r}: expected True or False")
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise BadSelectionError(f"{name}={shown(value)}: expected True or False")
 
     @property
     def is_committed(self) -> bool:
@@ -138,21 +138,21 @@ class Selection:
 def _check_columns(columns: object) -> None:
     there_are = f"expected a list of some of {', '.join(COLUMNS)}"
     if not isinstance(columns, Sequence) or isinstance(columns, str | bytes) or not columns:
-        raise BadSelectionError(f"columns={columns!r}: {there_are}")
-    unknown = [name for name in columns if name not in COLUMNS]
+        raise BadSelectionError(f"columns={shown(columns)}: {there_are}")
+    unknown = [name for name in columns if not isinstance(name, str) or name not in COLUMNS]
     if unknown:
-        raise BadSelectionError(f"columns: there is no column {unknown[0]!r}; {there_are}")
+        raise BadSelectionError(f"columns: there is no column {shown(unknown[0])}; {there_are}")
     if len(set(columns)) < len(columns):
-        raise BadSelectionError(f"columns={columns!r}: one of them comes twice")
+        raise BadSelectionError(f"columns={shown(columns)}: one of them comes twice")
 
 
 def _require_integer(name: str, value: object) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise BadSelectionError(f"{name}={value!r}: expected an integer")
+        raise BadSelectionError(f"{name}={shown(value)}: expected an integer")
     if not _MIN < value <= _MAX:
-        raise BadSelectionError(f"{name}={value!r}: does not fit in 64 bits")
+        raise BadSelectionError(f"{name}={shown(value)}: does not fit in 64 bits")
 
 
 def _milliseconds(time: int | datetime) -> int:

@@ -16,7 +16,11 @@ from functools import cache
 from struct import Struct
 from typing import Any, NamedTuple
 
-from storage.formats.coordinator_schemas import GROUP_COORDINATOR, TRANSACTION_COORDINATOR
+from storage.formats.coordinator_schemas import (
+    CONTROL_OF_QUORUM,
+    GROUP_COORDINATOR,
+    TRANSACTION_COORDINATOR,
+)
 from storage.formats.message_fields import INT8, INT16, INT32, INT64, UINT16, MessageFields
 from storage.formats.metadata_records import FRAME_VERSION
 from storage.formats.metadata_schemas import METADATA
@@ -26,10 +30,12 @@ from storage.formats.varint import MalformedVarintError
 
 CONSUMER_OFFSETS, TRANSACTION_STATE = "__consumer_offsets", "__transaction_state"
 METADATA_TOPIC = "__cluster_metadata"
+_CONTROL = ""  # is in no topic of this name
 _TEXTS = {
     CONSUMER_OFFSETS: GROUP_COORDINATOR,
     TRANSACTION_STATE: TRANSACTION_COORDINATOR,
     METADATA_TOPIC: METADATA,
+    _CONTROL: CONTROL_OF_QUORUM,
 }
 _FLOAT64 = Struct(">d")
 _NUMBERS = {"int8": INT8, "int16": INT16, "int32": INT32, "int64": INT64, "uint16": UINT16}
@@ -91,6 +97,11 @@ def decode_metadata(value: bytes) -> tuple[int | None, Decoded]:
         problem = f"type {record_type} is not known"
         return record_type, Decoded(None, version, None, problem)
     return record_type, _message(message, schema, version)
+
+
+def decode_control(control_type: int, value: bytes) -> Decoded:
+    """What the value of a control record of the metadata log or a snapshot of it says."""
+    return _decoded(value, _schemas(_CONTROL)["value"], control_type)
 
 
 def _decoded(data: bytes, schemas: Mapping[int, _Schema], record_type: int | None) -> Decoded:

@@ -1,9 +1,11 @@
-"""What keys and values of Kafka's internal topics are made of, as Kafka 4.3.1 reads them.
+"""What keys and values of Kafka's internal topics, and values of the quorum's control records, are
+made of, as Kafka 4.3.1 reads them.
 
 A line with `key` or `value`, the type of the record, its name and its newest version, and from
 which version on it is flexible; then a line for each field: name, type, in which versions it stands
 if not in all, whether it may be null, and its tag. Fields of a struct stand indented below it.
-Source: Kafka, group-coordinator and transaction-coordinator, common/message/*.json.
+Source: Kafka, group-coordinator and transaction-coordinator, common/message/*.json; of control
+records clients, common/message: LeaderChangeMessage, KRaftVersionRecord and VotersRecord.
 """
 
 GROUP_COORDINATOR = """
@@ -279,4 +281,28 @@ value 0 TransactionLog 1 flexible 1
  transactionLastUpdateTimestampMs int64
  transactionStartTimestampMs int64
  clientTransactionVersion int16 1+ tag 2
+"""
+
+CONTROL_OF_QUORUM = """
+value 2 LeaderChange 1 flexible 0
+ leaderId int32
+ voters []struct
+  voterId int32
+  voterDirectoryId uuid 1+
+ grantingVoters []struct
+  voterId int32
+  voterDirectoryId uuid 1+
+value 5 KRaftVersion 0 flexible 0
+ kRaftVersion int16
+value 6 KRaftVoters 0 flexible 0
+ voters []struct
+  voterId int32
+  voterDirectoryId uuid
+  endpoints []struct
+   name string
+   host string
+   port uint16
+  kRaftVersionFeature struct
+   minSupportedVersion int16
+   maxSupportedVersion int16
 """

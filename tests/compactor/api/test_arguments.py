@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 
@@ -34,6 +35,7 @@ STRANGE: Sequence[Any] = (
         api.RunOptions(),
     ),
     api.Rules(max_logs="3"),  # type: ignore[arg-type]
+    *(10**5000, np.zeros(3), np.zeros((9, 2)), np.array(3), [np.zeros(2)]),
 )
 OPTION = re.compile(r"(?<![\w/])--[a-z]|\bLOG_DIR\b|^TOPIC-PARTITION\b")
 OPTIONS = [getattr(api, name) for name in api.__all__ if name == "Rules" or "Options" in name]

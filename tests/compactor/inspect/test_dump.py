@@ -12,7 +12,7 @@ from compactor.inspect.dumped_log import WantedOffsets
 from compactor.views.dump_lines import json_line, text_line
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats.record import Record
-from storage.formats.record_batch import encode_batch
+from storage.formats.record_batch import BatchOptions, encode_batch
 from tests.compactor import small_log
 from tests.storage.kafka_batches import (
     COMMIT_MARKER,
@@ -334,3 +334,56 @@ def test_records_of_the_coordinators_are_shown_as_what_they_say(tmp_path: Path) 
         {"version": 1, "problem": "the type of its record is not known", "hex": "0001"},
         {"version": 9, "problem": problem, "hex": "0009"},
     ]
+
+
+_VOTER = {"voterId": 3, "voterDirectoryId": "AAAAAAAAAAEAAAAAAAAAAg"}
+_OF_QUORUM = [  # hex and fields as Kafka 4.3.1 writes both
+    (
+        2,
+        "000000000003020000000300000000000000010000000000000002000200000003000000000000000100000000"
+        "000000020000",
+        {"leaderId": 3, "voters": [_VOTER], "grantingVoters": [_VOTER]},
+    ),
+    (
+        2,
+        "0000000000030200000003000100",
+        {"leaderId": 3, "voters": [{"voterId": 3}], "grantingVoters": []},
+    ),
+    (5, "0000000100", {"kRaftVersion": 1}),
+    (
+        6,
+        "0000020000000700000000000000010000000000000002020b434f4e54524f4c4c45520468c3a4fde800000000"
+        "01000000",
+        {
+            "voters": [
+                {
+                    "voterId": 7,
+                    "voterDirectoryId": "AAAAAAAAAAEAAAAAAAAAAg",
+                    "endpoints": [{"name": "CONTROLLER", "host": "hä", "port": 65000}],
+                    "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
+                }
+            ]
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "data", "fields"), _OF_QUORUM)
+def test_control_records_of_the_quorum_are_shown_as_what_they_say(
+    kind: int, data: str, fields: dict[str, Any], tmp_path: Path
+) -> None:
+    value = bytes.fromhex(data)
+    if "voterDirectoryId" in str(fields) and kind == 2:
+        value = b"\0\1" + value[2:]  # the version, which who writes it sets
+    path = put(tmp_path / f"{BASE}-0000000001.checkpoint", _control(kind, value))
+    record = rows(path)[1]
+    assert record["value"] == {"version": int(value[1]), "data": fields}
+    assert "hä" in "".join(text(path)) or kind != 6
+    for damaged in (value[:-1], b"\0\x63" + value[2:], b"\0"):
+        shown = rows(put(path, _control(kind, damaged)))[1]["value"]
+        assert shown["hex"] == damaged.hex() and shown["problem"]
+
+
+def _control(kind: int, value: bytes) -> bytes:
+    record = Record(4, 1000, b"\0\0" + kind.to_bytes(2, "big"), value)
+    return encode_batch([record], options=BatchOptions(is_control=True))

@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -128,13 +129,27 @@ def test_columns_come_as_they_are_asked_for(tmp_path: Path) -> None:
         *(("end_ms", value) for value in ("2026-01-01", -(2**63), date(2026, 1, 1))),
         *(("isolation", value) for value in ("committed", None, 1)),
         *(("max_bytes", value) for value in ("1M", 2**63, 1.5)),
+        *((name, np.zeros(3)) for name in ("columns", "start_offset", "isolation", "control")),
+        ("columns", [np.zeros(2)]),
+        ("columns", [[]]),
+        ("columns", [{}]),
+        ("columns", pa.table({"a": [1] * 5000})),
         ("control", "yes"),
         ("until_damage", 1),
     ],
 )
 def test_a_selection_that_makes_no_sense_is_refused_by_name(name: str, value: Any) -> None:
-    with pytest.raises(arrow.BadSelectionError, match=f"^{name}"):
+    with pytest.raises(arrow.BadSelectionError, match=f"^{name}") as refused:
         arrow.Selection(**{name: value})
+    assert len(str(refused.value)) < 400
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["start_offset", "end_ms", "max_bytes", "until_damage"])
+def test_an_integer_that_python_does_not_write_is_refused_by_name(name: str) -> None:
+    options: dict[str, Any] = {name: 10**5000}
+    with pytest.raises(arrow.BadSelectionError, match=f"^{name}=a value of int: "):
+        arrow.Selection(**options)
 
 
 def test_times_may_be_datetimes(tmp_path: Path) -> None:
