@@ -44,6 +44,7 @@ from compactor.exit_codes import UsageError
 from compactor.finalizer import may_have_staged
 from compactor.host import descriptor_limit
 from compactor.host.clock import now_ms
+from compactor.host.compiling import UNSET_IT, why_not_compiled
 from compactor.host.progress import START_STAGE, ChangeWatch
 from compactor.host.run_history import PastRun, remember
 from compactor.log_dir_lock import Patience, lock_log_dirs
@@ -114,6 +115,9 @@ def run(
         _locks(own, options, progress),
         limited(options.io_limit),  # of copies; a round shares one with its tasks
     ):
+        slow = why_not_compiled(os.environ)
+        if slow is not None:
+            progress.message(f"{slow}. {UNSET_IT}")
         if options.wait_seconds:  # the clock of horizons is not that of when it began to wait
             account.current().started_at_ms = now_ms()
         # before anything is changed

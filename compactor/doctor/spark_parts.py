@@ -18,6 +18,7 @@ from cleaner_jobs.spark.first_use import kernels_mark
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.doctor.checks import Check, Grade, fail, ok, warn
 from compactor.errors import CleaningFailedError
+from compactor.host.compiling import UNSET_IT, why_not_compiled
 from compactor.host.java import Java, find_java, home_to_use
 
 _PREPARE = "The first run does it, in half a minute; python -m compactor.prepare does it now."
@@ -99,6 +100,9 @@ def _archive(environ: Mapping[str, str], java: Java) -> Check:
 
 def _kernels(environ: Mapping[str, str]) -> Check:
     subject = "kernels"
+    problem = why_not_compiled(environ)
+    if problem:
+        return warn(subject, problem, UNSET_IT)
     if is_kept(kernels_mark(environ)):
         return ok(subject, f"compiled for {platform.machine()}, numba {metadata.version('numba')}")
     return warn(subject, "not compiled yet for this source and this machine", _PREPARE)

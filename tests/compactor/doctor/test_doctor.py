@@ -276,3 +276,16 @@ def test_files_in_a_partition_that_are_not_kafkas_are_named(data: Path) -> None:
     check = found(data, "foreign files")
     assert check.grade is Grade.WARN
     assert check.found == "1 file not of Kafka's: t-1/00000000000000000000.log.gz"
+
+
+@pytest.mark.parametrize(("value", "is_named"), [("1", True), ("0", False), ("", False)])
+def test_kernels_that_are_not_compiled_are_named_by_doctor_and_run(
+    value: str, is_named: bool, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", value)
+    (check,) = (c for c in api.doctor([str(data)]).machine if c.subject == "kernels")
+    assert ("NUMBA_DISABLE_JIT=1: no kernel is compiled" in check.found) is is_named
+    told: list[str] = []
+    options = api.RunOptions(in_process=True, dry_run=True)
+    api.run(str(data), api.Rules(), options, lambda event: told.append(str(event)))
+    assert any("NUMBA_DISABLE_JIT=1" in text for text in told) is is_named
