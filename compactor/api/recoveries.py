@@ -12,6 +12,7 @@ from compactor.errors import ConfigError
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.missing_directories import entries_in, gone_from
+from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import (
     LoadRules,
     LogDirRecovery,
@@ -21,6 +22,11 @@ from compactor.recovery.log_dir_recovery import (
 from compactor.survey import topics_in
 from storage.errors import CorruptFileError
 from storage.formats import clean_shutdown
+
+_FOUND_BEFORE = (  # a log is changed: it stays as it is
+    *(ReasonCode.DAMAGED, ReasonCode.FOREIGN_FILE),
+    *(ReasonCode.LOG_MISSING, ReasonCode.LOG_DIR_DAMAGED),
+)
 
 
 def recover(
@@ -86,6 +92,8 @@ def recover_log_dirs(
         except BaseException:
             progress.recovery_broke_off = True
             raise
-        # a log that is set aside stays as it is; Kafka's loader may end in the middle
-        progress.recovered |= any(as_kafka or log.problem is None for log in recovered[-1].logs)
+        # what fails in the middle, as Kafka's loader may, has changed something, for all we know
+        progress.recovered |= any(
+            as_kafka or log.reason_code not in _FOUND_BEFORE for log in recovered[-1].logs
+        )
     return recovered
