@@ -11,6 +11,7 @@ log directory, whose answer it is.
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 from cleaner_jobs.plan import LogPlan
@@ -188,7 +189,8 @@ def _marks(values: Any) -> tuple[SegmentMark, ...]:
     if not is_of_type(values, list[tuple[int, int, int, int]]):
         raise TypeError("segments")
     marks = tuple(SegmentMark(*value) for value in values)
-    if any(mark.base_offset < 0 for mark in marks):
+    offsets = [-1, *(mark.base_offset for mark in marks)]
+    if any(after <= before for before, after in pairwise(offsets)):  # none twice, all in order
         raise ValueError("segments")
     return marks
 

@@ -286,3 +286,18 @@ def test_settings_from_a_pipe_cannot_be_read_again(root: Path) -> None:
     given = "--topic-configs", root / "pipe", "--save", root / "other"
     ended = run_command("plan", root / "logs", *given)
     assert (ended.code, "is no file" in ended.summary["error"]) == (2, True)
+
+
+@pytest.mark.parametrize("change", [lambda s: s[::-1], lambda s: s + s, lambda s: [s[1], s[0]]])
+def test_segments_that_do_not_follow_one_another_make_no_plan(
+    root: Path, change: Callable[[list[object]], list[object]]
+) -> None:
+    plan = json.loads((root / "plan").read_text())
+    segments = plan["logs"][0]["segments"]
+    assert len(segments) == 2
+    plan["logs"][0]["segments"] = change(segments)
+    (root / "plan").write_text(json.dumps(plan))
+    before = state_of(root / "logs")
+    ended = carry_out(root)
+    assert (ended.code, "segments" in ended.summary["error"]) == (2, True)
+    assert state_of(root / "logs") == before
