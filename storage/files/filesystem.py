@@ -130,11 +130,16 @@ def exists(path: str) -> bool:
 
 
 def is_directory(path: str) -> bool:
-    """Say whether a path leads to a directory, be it by a link; OSError likewise."""
+    """Say whether a path leads to a directory, be it by a link; OSError likewise.
+
+    A link that leads to itself leads to none.
+    """
     try:
         return stat.S_ISDIR(os.stat(path).st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return False
+        raise
 
 
 def _entry(name: str, found: os.stat_result) -> Entry:

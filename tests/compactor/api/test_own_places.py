@@ -54,7 +54,8 @@ def test_each_of_sparks_directories_counts(log_dir: Path, name: str, separator: 
 def test_a_session_that_is_given_counts(log_dir: Path) -> None:
     """It has its directories by then: whoever gave it learns of them, and nothing else is done."""
     conf = {"spark.local.dir": f"/var/tmp,{log_dir}/blocks"}
-    context = SimpleNamespace(_conf=conf)
+    of_java = SimpleNamespace(isStopped=lambda: False)
+    context = SimpleNamespace(_conf=conf, _jsc=SimpleNamespace(sc=lambda: of_java))
     session = cast("SparkSession", SimpleNamespace(sparkContext=context))
     before = state_of(log_dir)
     told = f"^spark.local.dir {log_dir}/blocks: inside of log directory {log_dir}; a broker"
