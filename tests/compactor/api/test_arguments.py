@@ -24,12 +24,12 @@ from tests.support.made_log import keyed, make_partition
 FUNCTIONS = [name for name in api.__all__ if inspect.isfunction(getattr(api, name))]
 STRANGE: Sequence[Any] = (
     *(None, "", b"x", 0, -1, 1.5, float("nan"), True, [], [1], (), {}, {"a": 1}, set(), object()),
-    *(2**63, -(2**70), "x" * 1000, ["a", "b"], [None], [[]], Path("/nowhere/at/all"), int, type),
+    *(2**63, -(2**70), "x" * 1000, ["a", "b"], [None], [[]], Path("/proc/no/such"), int, type),
     *(ValueError("x"), "\0", "\ud800", 1j, range(3), bytearray(b"x"), memoryview(b"x"), ...),
     *(
         datetime(2026, 1, 1),
         NotImplemented,
-        "/nowhere/at/all",
+        "/proc/no/such",
         "a-0",
         api.Rules(),
         api.RunOptions(),
