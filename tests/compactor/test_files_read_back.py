@@ -46,7 +46,7 @@ _LOG: dict[str, Any] = {
     "index_interval_bytes": 4096,
     "segment_index_bytes": 1000,
     "segment_bytes": 10_000,
-    "segments": (MARK, MARK),
+    "segments": (MARK, SegmentMark(10, 100, 5, 7)),
 }
 PLAN = SavedPlan(
     made_by="0.1.0",
