@@ -244,9 +244,12 @@ class Planner:
 def _why_cut_short(judgement: Judgement, survey: LogDirSurvey) -> str | None:
     """Say that records are gone from the beginning or the end of a log, where that is known.
 
-    Nothing more is read of its records for that.
+    Nothing more is read of its records for that. A log that is known to be whole may end before its
+    checkpoints: its manager has cut it off inside of a batch, and goes on behind that.
     """
-    gone = None if judgement.is_known_whole else survey.why_start_gone(judgement.partition)
+    if judgement.is_known_whole:
+        return None
+    gone = survey.why_start_gone(judgement.partition)
     if gone is not None:
         return gone
     end, active = judgement.log_end_offset, judgement.partition.segments[-1]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -482,3 +483,15 @@ def test_a_run_that_removes_the_beginning_of_a_log_is_no_loss(
     for words in (run, ("plan", "{data}", "--any-clock"), ("verify", "{data}"), run):
         found = ended(data, *words)
         assert (found.code, "are gone from its beginning" in found.out) == (0, False), found
+
+
+def test_a_log_that_is_known_to_be_whole_may_end_before_its_checkpoints(tmp_path: Path) -> None:
+    """A log manager says so of its own: it has cut one off inside of a batch (a script of 400)."""
+    data = tmp_path / "data"
+    build(data, Shape("t"))
+    for of_file in (checkpoint.RECOVERY_POINT, checkpoint.REPLICATION):
+        checkpoint.write(str(data / of_file), {("t", 0): 7})
+    rules = api.Rules(topic_configs={"t": {"cleanup.policy": "compact"}}, any_clock=True)
+    (log,) = api.plan([str(data)], rules).round_plan.not_cleaned
+    assert log.status is api.LogStatus.SET_ASIDE
+    assert not api.plan([str(data)], replace(rules, known_whole=True)).round_plan.not_cleaned
