@@ -32,12 +32,6 @@ class UnsupportedFormatError(CorruptFileError):
     reason_code = "unsupported-format"
 
 
-def quoted(text: str, longest: int = 60) -> str:
-    """Put a text of a file in quotes, for a message. longest: how many characters are shown."""
-    shown = repr(text)
-    return shown if len(shown) <= longest else f"{shown[:longest]}…"
-
-
 class UnfitProcessorError(LogCompactionError):
     """The processor lacks what kernels are compiled for. Nothing was done."""
 

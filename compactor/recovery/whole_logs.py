@@ -17,8 +17,6 @@ from storage.formats.segment import Segment
 from storage.log import segment_reader
 from storage.log.log_dir import PartitionListing, list_partition
 
-_TWO = 2
-
 
 def why_not_whole(files: Files, log_dir: str, topic: str, partition: int) -> Reason | None:
     """Say why records of a log are gone, or would go at a broker's start; None if nothing says so.
@@ -27,7 +25,7 @@ def why_not_whole(files: Files, log_dir: str, topic: str, partition: int) -> Rea
     """
     path = os.path.join(log_dir, f"{topic}-{partition}")
     log = list_partition(path, topic, partition, files)
-    if len(log.segments) < _TWO:  # nothing can be missing between, and no index is final
+    if len(log.segments) <= 1:  # nothing can be missing between, and no index is final
         return None
     try:
         for segment in log.segments[:-1]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from storage.errors import CorruptFileError, UnsupportedFormatError, quoted
+from storage.errors import CorruptFileError, UnsupportedFormatError, shown
 from storage.files.files import Files
 from storage.files.local import LOCAL
 
@@ -89,7 +89,7 @@ def decode_lines(data: bytes, path: str, field_count: int) -> Iterator[Checkpoin
     for position, line in lines[2:]:
         fields = tuple(_WHITE_SPACE.split(line.rstrip(" \t\x0b\f")))
         if len(fields) != field_count:
-            problem = f"line {quoted(line)}: {field_count} fields expected, found {len(fields)}"
+            problem = f"line {shown(line)}: {field_count} fields expected, found {len(fields)}"
             raise CorruptFileError(path, position, problem)
         yield CheckpointLine(position, fields)
     if len(lines) - 2 != count:
@@ -106,7 +106,7 @@ def integer(text: str, bits: int, path: str, position: int) -> int:
     """Read a signed integer of so many bits as Kafka does; CorruptFileError where it would not."""
     value = int(text) if _INTEGER.fullmatch(text) else None
     if value is None or not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-        raise CorruptFileError(path, position, f"{quoted(text)} is not a {bits}-bit integer")
+        raise CorruptFileError(path, position, f"{shown(text)} is not a {bits}-bit integer")
     return value
 
 

@@ -14,7 +14,7 @@ import re
 from typing import NamedTuple
 from uuid import UUID
 
-from storage.errors import CorruptFileError, quoted
+from storage.errors import CorruptFileError, shown
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import integer
@@ -50,7 +50,7 @@ def decode(data: bytes, path: str) -> PartitionMetadata:
         raise CorruptFileError(path, 0, f"version {version} is negative")
     topic_id = decode_uuid(_value(lines[1], path, topic_id_position))
     if topic_id is None or topic_id == _ZERO:
-        raise CorruptFileError(path, topic_id_position, f"{quoted(lines[1])} names no topic id")
+        raise CorruptFileError(path, topic_id_position, f"{shown(lines[1])} names no topic id")
     return PartitionMetadata(version, topic_id)
 
 
@@ -96,5 +96,5 @@ def write(path: str, metadata: PartitionMetadata, files: Files = LOCAL) -> None:
 def _value(line: str, path: str, position: int) -> str:
     parts = _SEPARATOR.split(line)
     if len(parts) != 2:
-        raise CorruptFileError(path, position, f"{quoted(line)} is not `name: value`")
+        raise CorruptFileError(path, position, f"{shown(line)} is not `name: value`")
     return parts[1]

@@ -140,8 +140,8 @@ def _why_cut_short(path: str, names: list[str], end: int) -> str | None:
 
     A snapshot of producers is named by the offset at which a segment began, or the broker stopped.
     """
-    snapshots = [name for name in names if is_offset(name.removesuffix(PRODUCERS))]
-    last = max(filter(lambda name: name.endswith(PRODUCERS), snapshots), default=None)
+    snapshots = (name for name in names if name.endswith(PRODUCERS))
+    last = max((s for s in snapshots if is_offset(s.removesuffix(PRODUCERS))), default=None)
     if last is None or int(last.removesuffix(PRODUCERS)) <= end:
         return None
     return f"{os.path.join(path, last)} shows that it went further"
