@@ -83,7 +83,8 @@ def _of_end(
         log = list_partition(path, *key, files, with_files=False)
         end = log_end_offset(log) if log.segments else log_start
         if any(name.endswith(LOG + SWAP) for name in log.unfinished):
-            end = rehearsed(path, _options(log_start, 0, files)).end_offset  # puts them in place
+            options = options_at_start(log_start, 0, files)
+            end = rehearsed(path, options).end_offset  # puts them in place
     except (FileNotFoundError, LogError):  # gone meanwhile; a loading fails, which is said of that
         return None
     except CorruptFileError as error:
@@ -142,7 +143,7 @@ def _without_its_start(path: str, gone: str) -> StartProblem:
 def _rehearsed(path: str, log_start: int, now_ms: int, files: Files) -> StartProblem | None:
     """What Kafka's loader fails on."""
     try:
-        rehearsed(path, _options(log_start, now_ms, files))
+        rehearsed(path, options_at_start(log_start, now_ms, files))
     except LogError as error:
         is_offline = isinstance(error, KafkaStorageError) and isinstance(error.__cause__, OSError)
         outcome = StartOutcome.DIRECTORY_OFFLINE if is_offline else StartOutcome.BROKER_ENDS
@@ -160,8 +161,10 @@ def _rehearsed(path: str, log_start: int, now_ms: int, files: Files) -> StartPro
     )
 
 
-def _options(log_start: int, now_ms: int, files: Files) -> LogOptions:
-    """Of a log that is loaded after a clean shutdown."""
+def options_at_start(
+    log_start: int, now_ms: int, files: Files, is_clean: bool = True
+) -> LogOptions:
+    """Of a log as a broker that starts loads it, with Kafka's defaults."""
 
     def clock() -> int:
         return now_ms
@@ -171,6 +174,6 @@ def _options(log_start: int, now_ms: int, files: Files) -> LogOptions:
         scheduler=ManualScheduler(clock),
         config=LogConfig(file_delete_delay_ms=0),
         files=files,
-        state=LoadingState(is_clean=True, log_start=log_start),
+        state=LoadingState(is_clean=is_clean, log_start=log_start),
         max_open_files=_OPEN_FILES,
     )

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from compactor.broker_start.loading import options_at_start
 from compactor.verification.verify_batches import Finding
 from compactor.verification.verify_segment import MISSING, check_segment
 from storage.errors import CorruptFileError, LogCompactionError
@@ -19,14 +20,9 @@ from storage.files.overlay import OverlayFiles
 from storage.formats import checkpoint, clean_shutdown
 from storage.log import Log
 from storage.log.engine.errors import LogError
-from storage.log.engine.loading import LoadingState
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.log_options import LogOptions
-from storage.log.engine.scheduler import ManualScheduler
 from storage.log.log_dir import PartitionListing, list_partition
 
 REBUILT = "; a broker that starts here rebuilds it"
-_OPEN_FILES = 32
 
 
 class Mended(NamedTuple):
@@ -161,20 +157,8 @@ def _sound_without(
 
 
 def _load(path: str, log_start: int, is_clean: bool, files: Files) -> None:
-    """As a broker that starts and stops."""
-
-    def clock() -> int:
-        return 0  # by which producers expire, of whom nothing is asked here
-
-    options = LogOptions(
-        clock=clock,
-        scheduler=ManualScheduler(clock),
-        config=LogConfig(file_delete_delay_ms=0),
-        files=files,
-        state=LoadingState(is_clean=is_clean, log_start=log_start),
-        max_open_files=_OPEN_FILES,
-    )
-    log = Log.open(path, options)
+    """As a broker that starts and stops. By the time producers expire, of whom nothing is asked."""
+    log = Log.open(path, options_at_start(log_start, 0, files, is_clean))
     try:
         log.prepare_for_close()
         log.close()
