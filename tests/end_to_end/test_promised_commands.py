@@ -6,10 +6,7 @@ or among those that are held elsewhere, with the reason. A new row fails until i
 
 import os
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,8 +24,8 @@ from tests.end_to_end.operator_steps import (
     write_topics,
 )
 from tests.golden import broker_dirs
-from tests.support.command_process import PROJECT
 from tests.support.file_states import state_of
+from tests.support.lock_holding import held_by_another
 
 PAGE = Path(__file__).parents[2] / "docs" / "promises.md"
 NAMES = "run|plan|verify|explain|undo|recover|doctor|dump|inspect|configs|report|tables"
@@ -248,25 +245,9 @@ ELSEWHERE = {
 }
 
 
-@contextmanager
-def held_lock(log_dir: Path) -> Iterator[None]:
+def held_lock(log_dir: Path) -> AbstractContextManager[None]:
     """As of a broker: in a process of its own, or who reads `.lock` here would give it away."""
-    program = (
-        "import sys; from compactor.log_dir_lock import lock_log_dirs\n"
-        f"with lock_log_dirs([{str(log_dir)!r}]): print('held', flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=PROJECT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as holder:
-        assert holder.stdout is not None and holder.stdin is not None
-        assert holder.stdout.readline() == "held\n"
-        yield
-        holder.stdin.close()
-        assert holder.wait() == 0
+    return held_by_another("compactor.log_dir_lock", f"lock_log_dirs([{str(log_dir)!r}])")
 
 
 def rows_that_name_a_command() -> list[str]:

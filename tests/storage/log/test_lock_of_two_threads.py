@@ -15,6 +15,7 @@ from storage.log.engine.scheduler import ManualScheduler
 from storage.log.lock_holder import is_locked
 from storage.log.log_dir_lock import LOCK_FILE, LogDirLockedError, lock_log_dir, require_free
 from tests.support.command_process import PROJECT
+from tests.support.lock_holding import held_by_another
 
 FROM_OUTSIDE = """
 import sys
@@ -72,21 +73,8 @@ def open_log(log_dir: Path) -> Log:
 
 @pytest.fixture
 def other_process(tmp_path: Path) -> Iterator[None]:
-    program = (
-        "import sys; from storage.log import LogManager\n"
-        f"with LogManager([{str(tmp_path)!r}]): print('held', flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=PROJECT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as holder:
-        assert holder.stdout is not None and holder.stdin is not None
-        assert holder.stdout.readline() == "held\n"
+    with held_by_another("storage.log", f"LogManager([{str(tmp_path)!r}])"):
         yield
-        holder.stdin.close()
 
 
 @pytest.mark.usefixtures("other_process")
