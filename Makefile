@@ -28,7 +28,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-storage check conformance test-large test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-stages test-airflow test-alerts test-read-back test-tables test-scheduled test-week test-cluster broker-test test-starts bench bench-tables scaling dist lock clean
+.PHONY: help setup demo test test-spark test-storage check conformance test-large test-crash test-damage test-bounds test-kill test-undo test-engine test-engine-crash test-engine-errors test-engine-damage test-engine-threads test-engine-pairs test-histories test-sequences test-lies test-errors test-writer test-browser test-sampling test-obstacles test-stages test-airflow test-alerts test-read-back test-tables test-scheduled test-week test-cluster broker-test test-starts bench bench-tables pictures scaling dist lock clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
@@ -151,6 +151,10 @@ test-cluster: dist ## run the archive of `make dist` on a standalone cluster and
 test-browser: $(STAMP) ## open the HTML report in a headless Chromium: load, click, sort, search (gets Debian's package where there is none)
 	.ci/get-browser .venv/browser
 	$(PYTHON_OF_VENV) -m pytest -q -m browser tests/browser
+
+pictures: $(STAMP) ## draw docs/pictures anew, as the program and the page look now (needs Chromium, as test-browser)
+	.ci/get-browser .venv/browser
+	$(PYTHON_OF_VENV) -m tests.pictures
 
 test-sampling: $(STAMP) ## write 200 random logs, or LOGS=N, and hold what plan --sample says of each against a dry run
 	$(PYTHON_OF_VENV) -m tests.sampling $(if $(LOGS),--logs $(LOGS))

@@ -95,6 +95,8 @@ class LogSections:
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
+    """What a round did with one log, or would do, and why not more."""
+
     log_dir: str
     topic: str
     partition: int
@@ -160,6 +162,8 @@ class CopyReport:
 
 @dataclass(frozen=True, slots=True)
 class CleaningReport:
+    """What became of each log in one round, and how long the round took."""
+
     version: str  # of this project
     run_id: str
     dry_run: bool

@@ -199,7 +199,9 @@ def kafka_of(
         return nobody_knows("no meta.properties says which broker this is")
     version = metadata.broker_versions.get(node_id)
     if version is None:
-        return nobody_knows(f"{metadata.path} has no registration of broker {node_id} with one")
+        return nobody_knows(
+            f"no registration of broker {node_id} in {metadata.path} says its version"
+        )
     return of_broker(version, f"broker {node_id}, by its last registration in {metadata.path},")
 
 

@@ -112,7 +112,9 @@ class KafkaUse(NamedTuple):
 
 def nobody_knows(why: str) -> KafkaChoice:
     """Choose where nothing says which version the broker has; why: for people."""
-    return KafkaChoice(NEWEST, f"{why}, so the version of the broker is unknown: the newest")
+    return KafkaChoice(
+        NEWEST, f"{why}, so the version of the broker is unknown, and the newest counts"
+    )
 
 
 NOBODY_SAYS = nobody_knows("no metadata log was read")
@@ -126,11 +128,11 @@ def of_broker(metadata_version: int, where: str) -> KafkaChoice:
     says = f"{where} supports metadata.version {metadata_version}"
     known = [each for each in VERSIONS if each.metadata_version <= metadata_version]
     if not known:
-        text = f"{says}, which is older than {OLDEST.name}: the oldest that is known"
+        text = f"{says}, which is older than {OLDEST.name}; the oldest that is known counts"
         return KafkaChoice(OLDEST, text)
     chosen = known[-1]
     if chosen is NEWEST and metadata_version > chosen.metadata_version:
-        text = f"{says}, which is newer than {NEWEST.name}: the newest that is known"
+        text = f"{says}, which is newer than {NEWEST.name}; the newest that is known counts"
         return KafkaChoice(chosen, text, text)
     return KafkaChoice(chosen, says)
 

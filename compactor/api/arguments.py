@@ -107,7 +107,7 @@ def _fitting(name: str, value: Any, annotation: Any) -> Any:
         return _fitting_bounded(name, value, *get_args(annotation))
     if origin is Literal:
         return _required(name, value, annotation, value in get_args(annotation))
-    if origin is Callable or annotation is Callable:
+    if _is_function(annotation):
         return _required(name, value, annotation, callable(value))
     if origin in _SERIES:
         return _fitting_series(name, value, annotation)
@@ -198,6 +198,12 @@ def _fitting_class(name: str, value: Any, annotation: Any) -> Any:
     return value
 
 
+def _is_function(annotation: Any) -> bool:
+    """Say whether a function is wanted: any, or one that a protocol describes (`OnProgress`)."""
+    is_protocol = getattr(annotation, "_is_protocol", False)
+    return is_protocol or Callable in (annotation, get_origin(annotation))
+
+
 def _is_float(value: Any) -> bool:
     try:
         return not math.isnan(value)
@@ -227,7 +233,7 @@ def _words(annotation: Any) -> str:
         return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
     if origin is Literal:
         return " or ".join(repr(each) for each in get_args(annotation))
-    if origin is Callable or annotation is Callable:
+    if _is_function(annotation):
         return "a function"
     if origin in _SERIES:
         items = get_args(annotation)

@@ -1,10 +1,10 @@
 """Progress of a call, and what it had changed if it ends with an error."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from compactor import account
 from compactor.host.progress import ChangeWatch
@@ -31,8 +31,13 @@ class Progress(NamedTuple):
     log: str | None = None  # TOPIC-PARTITION that the message is a warning about, if it is
 
 
-OnProgress = Callable[[Progress], object]
-"""A function that a call tells how far it is, from any of its threads. Its result is ignored."""
+class OnProgress(Protocol):
+    """A function that a call tells how far it is, from any of its threads. Its result is ignored.
+
+    What it raises ends the call and comes out of it; `what_was_changed` says what was done before.
+    """
+
+    def __call__(self, progress: Progress, /) -> object: ...
 
 
 class Listener:

@@ -48,6 +48,8 @@ class NamedBound(NamedTuple):
 
 
 class Explanation(NamedTuple):
+    """Why a log is cleaned or not, and what sets each of its bounds."""
+
     log_dir: str
     topic: str
     partition: int

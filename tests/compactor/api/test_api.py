@@ -6,10 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_origin
 
 import pytest
 
+import storage.arrow
+import storage.log
 from compactor import api
 from compactor.exit_codes import UsageError
 from tests.support.file_states import state_of
@@ -40,6 +42,17 @@ def test_every_name_is_there_and_on_the_page_or_a_value_of_one_that_is() -> None
     assert [n for n in (*commands, *errors) if not re.search(rf"\b{n}\b", told)] == []
     with pytest.raises(AttributeError, match="no attribute 'clean'"):
         api.clean  # noqa: B018
+
+
+def test_every_name_says_what_it_is() -> None:
+    """A dataclass without a docstring has its list of fields for one."""
+    modules: tuple[Any, ...] = (api, storage.arrow, storage.log)
+    values = [(name, getattr(module, name)) for module in modules for name in module.__all__]
+    assert len(values) > 100
+    for name, value in values:
+        if isinstance(value, type) or (callable(value) and get_origin(value) is not Literal):
+            own = vars(value)["__doc__"] if isinstance(value, type) else value.__doc__
+            assert own and not own.startswith(f"{name}("), name
 
 
 def test_what_type_checkers_see_is_what_there_is() -> None:
