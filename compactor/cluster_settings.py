@@ -36,6 +36,7 @@ from compactor.topic_config import (
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 from storage.formats import clean_shutdown, java_properties, meta_properties
+from storage.formats.checkpoint import TopicPartition
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, decode_uuid, encode_uuid
 from storage.formats.partition_metadata import read as read_partition_metadata
@@ -151,22 +152,29 @@ class ClusterSettings:
             return False
         return topic not in self.metadata.topics
 
-    def is_placed(self, topic: str, partition: int, directory_id: UUID) -> bool:
-        """Say whether the metadata log has this broker's replica in this log directory."""
+    def may_be_in(self, topic: str, partition: int, directory_id: UUID | None) -> bool:
+        """Say whether the metadata log has this broker's replica in this log directory, or does
+        not say where it has it.
+        """
         image = self.metadata.topics.get(topic) if self.metadata else None
-        if image is None or self.node_id is None:
+        if image is None or self.node_id not in image.replicas.get(partition, ()):
             return False
-        return image.directory_on(self.node_id, partition) == directory_id
+        told = image.directory_on(self.node_id, partition)
+        return told == directory_id or told is None or not _is_real(told)
+
+    def placed_in(self, directory_id: UUID) -> frozenset[TopicPartition]:
+        """Give the logs of this broker that the metadata log has in this log directory."""
+        return frozenset(
+            (topic, partition)
+            for topic, image in (self.metadata.topics if self.metadata else {}).items()
+            for partition in image.directories
+            if self.node_id is not None
+            and image.directory_on(self.node_id, partition) == directory_id
+        )
 
     def directory_text(self, directory_id: UUID) -> str:
         """Return the id of a log directory, and the logs that the metadata log places in it."""
-        topics = self.metadata.topics if self.metadata else {}
-        logs = sorted(
-            (topic, partition)
-            for topic, image in topics.items()
-            for partition in image.directories
-            if self.is_placed(topic, partition, directory_id)
-        )
+        logs = sorted(self.placed_in(directory_id))
         names = first_few([f"{topic}-{partition}" for topic, partition in logs])
         has = f" with {counted(len(logs), 'log')}: {names}" if logs else " without any log"
         return f"directory.id {encode_uuid(directory_id)}{has}"

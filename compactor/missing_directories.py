@@ -1,26 +1,29 @@
-"""Logs whose whole directory is gone, though checkpoints and the metadata log place them here.
+"""Logs whose whole directory is gone, though the metadata log places them here.
 
 A broker that starts makes an empty log in its place. Only a metadata log that has the topic, and
 its replica in this very log directory, shows that, or the manifest of a copy: a copy of some topics
 looks the same otherwise. Without one, what the checkpoints name and nobody places is for people to
-judge.
+judge. Where a checkpoint lists the logs of the directory, and not this one, a broker had no time to
+make it; where there is none, as on a disk that was emptied, nothing says so.
 """
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
+from uuid import UUID
 
-from compactor.cluster_settings import ClusterSettings, directory_id_of
+from compactor.cluster_settings import ClusterSettings, directory_id_of, registered_log_dirs
 from compactor.directories_beside import settings_of_broker
 from compactor.directory_state import MANIFEST, lacking_in
 from compactor.errors import ConfigError, RefusedError
 from compactor.host.printable import counted, first_few
-from compactor.missing_logs import NOT_ASKED, RecordedEnds, recorded_ends
+from compactor.missing_logs import NOT_ASKED, RecordedEnd, RecordedEnds, recorded_ends
 from storage.errors import CorruptFileError
 from storage.file_names import is_special_dir, parse_future_dir, parse_partition_dir
 from storage.files.files import Files
 from storage.formats.checkpoint import TopicPartition
+from storage.formats.partition_metadata import encode_uuid
 from storage.log.log_dir import LogDirListing
 
 
@@ -58,6 +61,10 @@ class Gone(NamedTuple):
     def manifest(self) -> str:
         """What does not say it."""
         return os.path.join(self.log_dir, MANIFEST)
+
+    def with_logs(self, logs: Iterable[MissingLog]) -> "Gone":
+        """Add logs."""
+        return self._replace(logs=(*self.logs, *logs))
 
     def of_topics(self, is_wanted: Callable[[str], bool]) -> "Gone":
         """Leave out what filters leave out."""
@@ -157,7 +164,7 @@ def _unlisted(
 ) -> Gone:
     """Look for those that the checkpoints name."""
     ends = own.ends
-    if not ends.by_log.keys() - own.here:
+    if not ends.is_silent and not ends.by_log.keys() - own.here:
         return Gone(own.path)
     settings: ClusterSettings | None = None
     beside: tuple[str, ...] = ()
@@ -189,19 +196,68 @@ def missing_directories(
         return
     here = frozenset().union(*(log_dir.here for log_dir in log_dirs))
     for log_dir in log_dirs:
-        absent = {key: end for key, end in log_dir.ends.by_log.items() if key not in here}
-        directory_id = directory_id_of(log_dir.path, files) if absent else None
-        for (topic, partition), end in absent.items():
-            if directory_id is None or not cluster.is_placed(topic, partition, directory_id):
-                continue
-            if _has_come(log_dir.path, (topic, partition), files):
-                continue
-            problem = (
-                f"its directory is gone: {end.checkpoint} says that it had records up to offset "
-                f"{end.offset}, and the metadata log places it here; a broker that starts here "
-                "begins it again as an empty log"
-            )
-            yield MissingLog(log_dir.path, topic, partition, problem)
+        ends = log_dir.ends
+        if not ends.is_silent and not ends.by_log.keys() - here:
+            continue
+        id_ = directory_id_of(log_dir.path, files)
+        absent = {key for key in ends.by_log if key not in here and cluster.may_be_in(*key, id_)}
+        if ends.is_silent and id_ is not None:
+            absent |= cluster.placed_in(id_) - here
+        for key in sorted(absent):
+            if not _has_come(log_dir.path, key, files):
+                yield MissingLog(log_dir.path, *key, _gone_text(ends.by_log.get(key)))
+
+
+def _gone_text(end: RecordedEnd | None) -> str:
+    begins = "a broker that starts here begins it again as an empty log"
+    if end is None:
+        return (
+            "its directory is gone: the metadata log places it here, and no checkpoint says "
+            f"whether it had records; {begins}"
+        )
+    return (
+        f"its directory is gone: {end.checkpoint} says that it had records up to offset "
+        f"{end.offset}, and the metadata log places it here; {begins}"
+    )
+
+
+def logs_of_replaced(
+    own: LogDirEntries, others: Sequence[str], files: Files
+) -> tuple[MissingLog, ...]:
+    """Give the logs that were on a disk whose place an empty log directory has taken.
+
+    It is of the same broker, which is not registered with it, and is with another one that none of
+    these is: a run is refused for that. others: log directories that are given with it.
+    """
+    if own.here or not own.ends.is_silent:
+        return ()
+    for path in others:
+        cluster = None
+        with suppress(ConfigError, CorruptFileError, OSError):  # who needs it reports it
+            cluster, beside = settings_of_broker([path, own.path, *others], files)
+        registered = registered_log_dirs(cluster)
+        if cluster is None or not registered or own.path not in beside:
+            continue
+        known = (path, *beside)
+        ids = {directory_id_of(each, files) for each in known}
+        if directory_id_of(own.path, files) in registered:
+            return ()
+        here = frozenset().union(*(entries_in(each, files, NOT_ASKED).here for each in known))
+        return tuple(
+            MissingLog(own.path, *key, _replaced_text(id_))
+            for id_ in registered
+            if id_ not in ids
+            for key in sorted(cluster.placed_in(id_) - here)
+        )
+    return ()
+
+
+def _replaced_text(directory_id: UUID) -> str:
+    return (
+        f"the metadata log places it in directory.id {encode_uuid(directory_id)}, which is none of "
+        "these directories, and this one, which is empty, is not registered; a broker that starts "
+        "here begins it again as an empty log"
+    )
 
 
 def _named(names: Iterable[str]) -> Iterator[TopicPartition]:

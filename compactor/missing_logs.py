@@ -19,7 +19,8 @@ from storage.formats.checkpoint import TopicPartition
 from storage.log.log_dir import LogDirListing, PartitionListing
 
 START_NO_BROKER = "Start no broker here: it begins a log without .log files again as an empty one."
-_SAYING_AN_END = (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT, checkpoint.CLEANER_OFFSET)
+_OF_EVERY_LOG = (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT)  # as a broker writes them
+_SAYING_AN_END = (*_OF_EVERY_LOG, checkpoint.CLEANER_OFFSET)
 
 
 Checkpoints = Mapping[str, Mapping[TopicPartition, int]]  # entries by the name of the file
@@ -37,6 +38,7 @@ class RecordedEnds(NamedTuple):
 
     by_log: Mapping[TopicPartition, RecordedEnd] = {}
     unread: str | None = None  # why a checkpoint could not be read: of other logs nothing is known
+    is_silent: bool = False  # no checkpoint that can be read would name each log
 
     def why_missing(self, partition: PartitionListing) -> Reason | None:
         """Say that the records of a log are gone, or may be; None if they are not."""
@@ -73,16 +75,16 @@ def recorded_ends(
     log_dir: str, files: Files = LOCAL, known: Checkpoints | None = None
 ) -> RecordedEnds:
     """Read them. known: checkpoints that were read already."""
-    entries, unread = dict(known or {}), None
+    entries, problems = dict(known or {}), dict[str, str]()
     for name in (checkpoint.LOG_START, *_SAYING_AN_END):
         if name in entries:
             continue
         try:
             entries[name] = checkpoint.read(os.path.join(log_dir, name), files)
         except CorruptFileError as error:
-            entries[name], unread = {}, unread or str(error)
+            entries[name], problems[name] = {}, str(error)
         except OSError as error:
-            entries[name], unread = {}, unread or f"{error.filename}: {error.strerror}"
+            entries[name], problems[name] = {}, f"{error.filename}: {error.strerror}"
     starts = entries[checkpoint.LOG_START]
     ends: dict[TopicPartition, RecordedEnd] = {}
     for name in _SAYING_AN_END:
@@ -90,15 +92,28 @@ def recorded_ends(
             below = ends[key].offset if key in ends else max(starts.get(key, 0), 0)
             if offset > below:
                 ends[key] = RecordedEnd(offset, name)
-    return RecordedEnds(ends, unread)
+    is_silent = all(
+        name in problems or not (entries[name] or _has_bytes(os.path.join(log_dir, name), files))
+        for name in _OF_EVERY_LOG
+    )
+    return RecordedEnds(ends, next(iter(problems.values()), None), is_silent)
+
+
+def _has_bytes(path: str, files: Files) -> bool:
+    found = files.look_up(path)
+    return found is not None and found.size_bytes > 0
 
 
 def ends_where_needed(
     listing: LogDirListing, known: Checkpoints, files: Files = LOCAL
 ) -> RecordedEnds:
-    """Give them where some log has no segment, or a checkpoint names one without a directory."""
+    """Give them where some log has no segment, or a checkpoint names one without a directory, or
+    none names any.
+    """
     here = {(log.topic, log.partition) for log in listing.partitions}
     is_any_gone = any(key not in here for entries in known.values() for key in entries)
-    if not is_any_gone and all(partition.segments for partition in listing.partitions):
+    may_be_silent = not any(known.get(name) for name in _OF_EVERY_LOG)
+    is_each_whole = all(partition.segments for partition in listing.partitions)
+    if is_each_whole and not is_any_gone and not may_be_silent:
         return NOT_ASKED
     return recorded_ends(listing.path, files, known)

@@ -11,7 +11,7 @@ from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import ConfigError
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
 from compactor.log_dir_lock import lock_log_dirs
-from compactor.missing_directories import entries_in, gone_from
+from compactor.missing_directories import entries_in, gone_from, logs_of_replaced
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import (
     LoadRules,
@@ -60,7 +60,10 @@ def _with_gone(
 ) -> LogDirRecovery:
     config, files = premises.config_of(recovered.path), premises.files
     own = entries_in(recovered.path, files)
-    gone = gone_from(own, log_dirs, files, config.cluster, rules.no_metadata)
+    others = [path for path in log_dirs if path != own.path]
+    gone = gone_from(own, others, files, config.cluster, rules.no_metadata)
+    if not rules.no_metadata:
+        gone = gone.with_logs(logs_of_replaced(own, others, files))
     return recovered.with_gone(gone.of_topics(config.is_wanted))
 
 

@@ -21,7 +21,7 @@ from compactor.host.clock import now_ms
 from compactor.host.printable import counted
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
-from compactor.missing_directories import Gone, entries_in, gone_from
+from compactor.missing_directories import Gone, entries_in, gone_from, logs_of_replaced
 from compactor.missing_logs import RecordedEnds, recorded_ends
 from compactor.reason_codes import ReasonCode, reason_code_of
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
@@ -146,7 +146,8 @@ def _looked(log_dir: str, log_dirs: Sequence[str], only: Collection[str]) -> _Lo
     partitions = [p for p in listing.partitions if not only or p.name in only]
     ends = recorded_ends(log_dir)
     others = [path for path in log_dirs if path != log_dir]
-    gone = gone_from(entries_in(log_dir, LOCAL, ends), others, LOCAL)
+    own = entries_in(log_dir, LOCAL, ends)
+    gone = gone_from(own, others, LOCAL).with_logs(logs_of_replaced(own, others, LOCAL))
     missing = list(_check_missing(partitions, gone, ends, only))
     where = f"{log_dir}: " if len(log_dirs) > 1 else ""
     notices = tuple(f"{where}{text}" for text in gone.notices)

@@ -12,7 +12,9 @@ import pytest
 from compactor import api
 from compactor.missing_directories import entries_in, gone_from
 from storage.files.local import LOCAL
-from storage.formats import checkpoint, clean_shutdown
+from storage.formats import checkpoint, clean_shutdown, meta_properties, partition_metadata
+from storage.formats.meta_properties import MetaProperties
+from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import NOW_MS, Shape, build
 from tests.compactor.test_cluster_settings import POLICY, cluster, identify, registration
@@ -162,6 +164,93 @@ def test_a_directory_that_the_metadata_log_places_here_is_missed(
     assert not (data / "t-1").exists()
 
 
+OF_T_1 = [*COMMANDS[:6], ("explain", "{data}", "t-1")]
+NAMING = (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT, checkpoint.CLEANER_OFFSET)
+
+
+def silence(data: Path, how: str) -> None:
+    """Leave no checkpoint that would name each log."""
+    for name in NAMING:
+        (data / name).unlink(missing_ok=True)
+    if how == "empty":
+        (data / checkpoint.REPLICATION).write_bytes(b"")
+    if how == "all is gone":  # a new disk, for which the old meta.properties was written again
+        shutil.rmtree(data / "t-0")
+        (data / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+
+
+@pytest.mark.parametrize("how", ["none", "empty", "all is gone"])
+@pytest.mark.parametrize("words", OF_T_1, ids=" ".join)
+def test_without_checkpoints_the_metadata_log_alone_says_that_a_log_is_gone(
+    tmp_path: Path, words: tuple[str, ...], how: str
+) -> None:
+    data = without_directory(tmp_path / "broker")
+    first = data.parent / "first"
+    first.mkdir()
+    identify(first, 1, A)
+    (data / METADATA_DIR).rename(first / METADATA_DIR)
+    checkpoint.write(str(first / checkpoint.REPLICATION), {})
+    clean_shutdown.write(str(first))
+    silence(data, how)
+    given = [word.format(data=data) for word in words]
+    if words[0] != "verify":
+        given.insert(1, str(first))
+    if words[0] in ("plan", "run"):
+        given.append("--assume-fully-replicated")
+    if words[0] == "run":
+        given.append("--recover-first")
+    found = run_command(*given)
+    shown = " ".join((found.out + found.error).split())
+    assert found.code == 4, shown
+    assert "its directory is gone: the metadata log places it here, and no checkpoint" in shown
+    assert "tart the broker" not in shown
+    assert "all sound" not in shown
+    assert not (data / "t-1").exists()
+
+
+@pytest.mark.parametrize("option", [(), ("--as-kafka",)], ids=("", "as-kafka"))
+def test_recovery_leaves_the_proof_that_a_log_is_gone(
+    tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    data = without_directory(tmp_path)
+    silence(data, "all is gone")
+    for _ in range(2):
+        assert run_command("recover", data, *option).code == 4
+        assert run_command("verify", data).code == 4
+
+
+def test_a_checkpoint_that_lists_logs_says_that_another_was_not_made_yet(tmp_path: Path) -> None:
+    data = without_directory(tmp_path)
+    silence(data, "none")
+    for entries in ({("t", 0): 6}, {}):
+        checkpoint.write(str(data / checkpoint.REPLICATION), entries)
+        assert not missing(data)
+    silence(data, "none")
+    assert missing(data, assume_fully_replicated=True) == [("t", 1)]
+    checkpoint.write(str(data / checkpoint.RECOVERY_POINT), {("t", 0): 6})
+    assert not missing(data, assume_fully_replicated=True)
+
+
+@pytest.mark.parametrize("own_id", [B, None])
+def test_a_metadata_log_that_tells_no_directory_places_what_the_checkpoints_name(
+    tmp_path: Path, own_id: UUID | None
+) -> None:
+    """Brokers before 3.7 tell none, and later ones for as long as the old format is in use."""
+    untold = partition(1, A).replace(B.bytes, bytes(16))
+    data = cluster(tmp_path, topic("t", A), partition(0, A), untold, POLICY)
+    text = None if own_id is None else encode_uuid(own_id)
+    meta_properties.write(str(data), MetaProperties(1, "cluster", 1, text))
+    checkpoint.write(str(data / checkpoint.REPLICATION), {("t", 0): 6, ("t", 1): 6})
+    assert missing(data) == [("t", 1)]
+    meta_properties.write(str(data), MetaProperties(1, "cluster", 2, text))
+    assert not missing(data)  # the replica is broker 1's
+    meta_properties.write(str(data), MetaProperties(1, "cluster", 1, text))
+    checkpoint.write(str(data / checkpoint.REPLICATION), {("t", 0): 6})
+    assert not missing(data)
+    silence(data, "none")
+    assert not missing(data, assume_fully_replicated=True)  # nobody says where it was
+
+
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_a_report_begins_with_it(tmp_path: Path, command: str) -> None:
     data = without_directory(tmp_path)
@@ -214,7 +303,7 @@ C, D = UUID(int=7 << 64), UUID(int=8 << 64)
 def first_beside(data: Path, name: str, own_id: UUID, *registered: UUID) -> Path:
     """A directory of the same broker with a metadata log, by which t-1 is in directory B."""
     first = data.parent / name
-    first.mkdir()
+    first.mkdir(parents=True)
     identify(first, 1, own_id)
     (first / METADATA_DIR).mkdir()
     values = topic("t", A), partition(0, A), partition(1, A), POLICY, registration(1, *registered)
@@ -257,6 +346,35 @@ def test_a_directory_of_another_time_beside_does_not_stand_in_for_what_is_gone(
     identify(before, 1, D)
     found = api.verify([str(data)])
     assert [Path(f.path).name for f in found.findings if f.reason_code == "log-missing"] == ["t-1"]
+
+
+@pytest.mark.parametrize("command", ["verify", "recover"])
+@pytest.mark.parametrize(
+    ("id_", "has_log"), [(C, False), (None, False), (D, False), (C, True)], ids=str
+)
+def test_a_new_disk_in_the_place_of_one_that_had_logs_is_no_sound_one(
+    tmp_path: Path, command: str, id_: UUID | None, has_log: bool
+) -> None:
+    """The broker is registered with A, B and D; has_log: another of its directories has it now.
+
+    A run is refused: it was not given all log directories.
+    """
+    first = first_beside(tmp_path / "first", "data", A, A, B, D)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    text = None if id_ is None else encode_uuid(id_)
+    meta_properties.write(str(disk), MetaProperties(1, "cluster", 1, text))
+    build(first, *((Shape("t", 0), Shape("t", 1)) if has_log else (Shape("u"),)))
+    identify(first, 1, A)
+    for path in first.glob("t-*"):
+        partition_metadata.write(str(path / "partition.metadata"), PartitionMetadata(0, A))
+    found = run_command(command, first, disk)
+    shown = " ".join((found.out + found.error).split())
+    is_missed = id_ != D and not has_log
+    assert found.code == (4 if is_missed else 0), shown
+    assert ("a broker that starts here begins it again" in shown) == is_missed
+    assert ("all sound" in shown or "ext: start the broker" in shown) != is_missed
+    assert not any(disk.glob("t-*"))
 
 
 @pytest.mark.parametrize(
