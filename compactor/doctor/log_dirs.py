@@ -5,6 +5,7 @@ Takes no lock, and writes nothing.
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from compactor.doctor.checks import Check, fail, ok, warn
@@ -19,11 +20,13 @@ from compactor.missing_logs import START_NO_BROKER, recorded_ends
 from compactor.planning.remedy_commands import typed_by
 from compactor.preconditions import Obstacle
 from compactor.reason_codes import ReasonCode, is_log_missing
+from compactor.recovery.whole_logs import why_not_whole
 from compactor.round_report import LogReport
 from storage.errors import CorruptFileError
 from storage.files import backends
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, meta_properties
+from storage.log.cluster_metadata import METADATA_DIR
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
 
 CLOCKS_DIFFER_MS = 5 * 60_000
@@ -70,7 +73,8 @@ def log_dir_checks(log_dir: str, now_ms: int, run: Foreseen = NOTHING) -> list[C
     failed = obstacle_checks([o for o in run.obstacles if _is_in(o, log_dir)])
     subjects = {check.subject for check in failed}
     kept = [check for check in found if check.subject not in subjects]
-    return [*failed, *kept, *_not_cleaned(log_dir, run.not_cleaned)]
+    own = [report for report in run.not_cleaned if report.log_dir == log_dir]
+    return [*failed, *kept, *_not_cleaned(log_dir, own), *_not_whole(listing, own)]
 
 
 def obstacle_checks(obstacles: Iterable[Obstacle]) -> list[Check]:
@@ -92,16 +96,34 @@ def _is_in(obstacle: Obstacle, log_dir: str) -> bool:
     return path is not None and (path == log_dir or path.startswith(log_dir.rstrip("/") + "/"))
 
 
-def _not_cleaned(log_dir: str, reports: Iterable[LogReport]) -> list[Check]:
-    own = [report for report in reports if report.log_dir == log_dir and not is_log_missing(report)]
+def _not_cleaned(log_dir: str, reports: Sequence[LogReport]) -> list[Check]:
+    own = [report for report in reports if not is_log_missing(report)]
     if not own:
         return []
-    shown = "; ".join(
-        f"{printable(f'{log.topic}-{log.partition}')}: {log.reason}" for log in own[:_SHOWN]
-    )
-    more = f" and {len(own) - _SHOWN:,} more" if len(own) > _SHOWN else ""
-    found = f"a run would not clean {counted(len(own), 'log')}: {shown}{more}"
+    shown = _few([f"{printable(f'{log.topic}-{log.partition}')}: {log.reason}" for log in own])
+    found = f"a run would not clean {counted(len(own), 'log')}: {shown}"
     return [fail("logs", found, f"What helps: {compactor('plan', log_dir)}")]
+
+
+def _not_whole(listing: LogDirListing, reports: Iterable[LogReport]) -> list[Check]:
+    """A check of the logs that a run has nothing to say of, as where no source has a policy."""
+    reported = {(report.topic, report.partition) for report in reports}
+    found = []
+    for log in listing.partitions:
+        if (log.topic, log.partition) in reported or log.name == METADATA_DIR:
+            continue
+        with suppress(OSError):  # what may not be read is said with the permissions
+            why = why_not_whole(LOCAL, listing.path, log.topic, log.partition)
+            found += [] if why is None else [f"{printable(log.name)}: {why.text}"]
+    if not found:
+        return []
+    advice = f"What helps: {compactor('verify', listing.path)}"
+    return [fail("logs", _few(found), advice)]
+
+
+def _few(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _SHOWN:,} more" if len(texts) > _SHOWN else ""
+    return "; ".join(texts[:_SHOWN]) + more
 
 
 def _identity(log_dir: str, listing: LogDirListing) -> Check:
@@ -136,9 +158,8 @@ def missing_log_checks(log_dir: str, others: Sequence[str]) -> list[Check]:
         missing.append(gone.unsaid)
     if not missing:
         return [warn(RECORDS, notice, _WHICH_METADATA) for notice in gone.notices]
-    more = f" and {len(missing) - _SHOWN:,} more" if len(missing) > _SHOWN else ""
     advice = f"{START_NO_BROKER} Bring the files back from a backup that has them."
-    return [fail(RECORDS, "; ".join(missing[:_SHOWN]) + more, advice)]
+    return [fail(RECORDS, _few(missing), advice)]
 
 
 def _permissions(log_dir: str, listing: LogDirListing) -> Check:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from compactor.doctor.checks import Check, Checkup, Grade, count
 from compactor.doctor.log_dirs import RECORDS
+from compactor.exit_codes import ExitCode
 from compactor.host.printable import counted, one_line, printable
 from compactor.views.report_json import JsonObject
 from compactor.views.run_ending import run_ending_document
@@ -67,7 +68,11 @@ def _sum(found: Checkup) -> str:
     counts = count(found.checks)
     problems, warnings = counts[Grade.FAIL], counts[Grade.WARN]
     if problems:
-        return f"A run would not work as it is: see the {counted(problems, 'line')} with fail."
+        lines = f"see the {counted(problems, 'line')} with fail"
+        is_machine_well = not count(found.machine)[Grade.FAIL]
+        if is_machine_well and found.ending and found.ending.exit_code == ExitCode.OK:
+            return f"Something is wrong here, though a run would not end at it: {lines}."
+        return f"A run would not work as it is: {lines}."
     if warnings:
         return f"A run can be done; {counted(warnings, 'warning')} to look at."
     return "A run can be done."

@@ -1,13 +1,18 @@
-"""`recover` leaves a log alone that a broker's start would lose records of, and recommends none."""
+"""A log that a broker's start would lose records of: `recover` leaves it alone, and recommends no
+start; `doctor` names it.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from storage.formats import checkpoint
+from storage.formats import checkpoint, partition_metadata
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
+from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import Shape, build
+from tests.storage.log.test_cluster_metadata import A, batches, config, log, topic
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command
 
@@ -55,6 +60,32 @@ def test_a_log_that_a_start_would_lose_records_of_is_left_as_it_is(
     assert said in shown
     assert "tart the broker" not in shown
     assert state_of(tmp_path / "t-0") == before
+
+
+@pytest.mark.parametrize("policy", [None, "delete"])
+@pytest.mark.parametrize(("harm", "said"), HARM)
+def test_doctor_names_such_a_log_whatever_is_known_of_its_policy(
+    tmp_path: Path, harm: Callable[[Path], None], said: str, policy: str | None
+) -> None:
+    data = tmp_path / "data"
+    build(data, Shape(segments=6), Shape("u"))
+    for name in (checkpoint.RECOVERY_POINT, checkpoint.REPLICATION):
+        checkpoint.write(str(data / name), {("t", 0): 12, ("u", 0): 6})
+    if policy is not None:
+        values = topic("t", A), topic("u", A), config("cleanup.policy", policy)
+        (data / METADATA_DIR).mkdir()
+        log(data / METADATA_DIR, 0, batches(0, *values))
+        for path in (data / "t-0", data / "u-0"):
+            partition_metadata.write(str(path / PARTITION_METADATA), PartitionMetadata(0, A))
+    assert run_command("doctor", data).code == 0
+    harm(data / "t-0")
+    ended = run_command("doctor", data)
+    shown = " ".join((ended.out + ended.error).split())
+    assert ended.code == 4
+    assert f"fail logs t-0: {data}/t-0/" in shown
+    assert said in shown
+    assert "Something is wrong here, though a run would not end at it: see the 1 line" in shown
+    assert ended.summary["run_would_end"]["exit_code"] == 0
 
 
 def test_a_log_without_an_index_of_times_is_not_such_a_log(tmp_path: Path) -> None:
