@@ -91,7 +91,7 @@ def _ask(
     group = JobGroup(f"{work_dir}: {what}", f"compactor: {what}")
     try:
         with running_job(spark, group, lambda: _answers(spark, asked)) as outcome:
-            executors = ExecutorWatch(spark, say)
+            executors = ExecutorWatch(spark, say, work_dir, stage=None)
             while not wait([outcome], LOOK_SECONDS).done:
                 executors.look()
             answers = outcome.result()

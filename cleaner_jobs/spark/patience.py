@@ -33,7 +33,7 @@ def bound_seconds(environ: Mapping[str, str]) -> float:
 
 
 class Wait:
-    """Counts how long the same cause has kept a run waiting."""
+    """Counts how long a run has been kept waiting without a break."""
 
     def __init__(self, say: Callable[[str], None], bound: float | None = None) -> None:
         self._say = say

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -52,10 +52,14 @@ class SparkTasks:
         description: RunDescription,
         asked: Asked | None,
         say: Callable[[str], None] = lambda _: None,
+        is_own: bool = True,
     ) -> None:
-        """asked: what each process of an executor makes sure of; None: tasks are the driver's."""
+        """asked: what each process of an executor makes sure of; None: tasks are the driver's.
+
+        say: what a stage waits for. is_own: whether Java is this run's to end.
+        """
         self._spark, self._description, self._asked = spark, description, asked
-        self._say = say
+        self._say, self._is_watched = say, asked is not None or not is_own
 
     def core_count(self) -> int:
         return core_count(self._spark)
@@ -67,7 +71,8 @@ class SparkTasks:
         tasks: list[dict[str, Any]],
         take: Callable[[Sequence[Row]], None],
     ) -> list[Row]:
-        job = StageJob(work_dir, stage, self._description.of_stage(stage, tasks), self._say)
+        description = self._description.of_stage(stage, tasks)
+        job = StageJob(work_dir, stage, description, self._say, self._is_watched)
         return run_stage(self._spark, job, tasks, take, self._asked)
 
 
@@ -78,6 +83,7 @@ class StageJob(NamedTuple):
     stage: str
     description: str
     say: Callable[[str], None] = lambda _: None  # what it waits for
+    is_watched: bool = False  # whether its executors are looked after here
 
 
 def run_stage(
@@ -95,7 +101,7 @@ def run_stage(
     Raise StageFailedError where Spark gives up. An interrupt cancels the job, but tasks that run
     may go on for a while.
     """
-    work_dir, stage, description, say = job
+    work_dir, stage, description, say, is_watched = job
     for number, task in enumerate(tasks):
         save_task(task_file(work_dir, stage, number), task)
     try:
@@ -104,11 +110,11 @@ def run_stage(
             spark, group, lambda: _rows(spark, (work_dir, stage), len(tasks), asked)
         ) as outcome:
             early_rows = EarlyRows(work_dir, stage)
-            executors = None if asked is None else ExecutorWatch(spark, say)
+            watch = ExecutorWatch(spark, say, work_dir, stage) if is_watched else None
             while not wait([outcome], LOOK_SECONDS).done:
                 take(list(early_rows.new()) if stage == REWRITE else [])
-                if executors is not None:
-                    executors.look()
+                if watch is not None:
+                    watch.look()
             return outcome.result()
     except NoExecutorError as error:
         raise StageFailedError(f"{stage}: {error}") from error
@@ -142,10 +148,23 @@ def running_job(
     try:
         yield outcome
     finally:
-        deadline = time.monotonic() + GIVE_UP_SECONDS
-        while not outcome.done() and time.monotonic() < deadline:
+        _cancel(spark, group, thread)
+
+
+def _cancel(spark: SparkContext, group: JobGroup, job: threading.Thread) -> None:
+    """Until the thread of the job has ended. On another one: Java may be stopped."""
+
+    def cancel() -> None:
+        with suppress(*SPARK_ERRORS):  # it has gone, and the job with it
             spark.cancelJobGroup(group.name)
-            thread.join(CANCEL_SECONDS)
+
+    deadline = time.monotonic() + GIVE_UP_SECONDS
+    canceling = None
+    while job.is_alive() and time.monotonic() < deadline:
+        if canceling is None or not canceling.is_alive():
+            canceling = threading.Thread(target=cancel, name="cancel", daemon=True)
+            canceling.start()
+        job.join(CANCEL_SECONDS)
 
 
 def _rows(spark: SparkContext, of: tuple[str, str], tasks: int, asked: Asked | None) -> list[Row]:

@@ -1,5 +1,8 @@
 """How far a running task has come: a number in a file of its own that the driver looks at.
 
+While the task lives the file's time changes every few seconds, even if the number does not: a task
+whose process is stopped, or whose host is cut off, gives no such sign.
+
 The task holds a lock on the file, which ends with its process at the latest: so the driver of a
 round that failed can wait until nobody writes any more.
 """
@@ -7,11 +10,16 @@ round that failed can wait until nobody writes any more.
 import contextlib
 import fcntl
 import os
+import socket
 import struct
+import threading
 import time
+from typing import NamedTuple
 
 _COUNT = struct.Struct("<q")
 _LOOK_SECONDS = 0.05
+BEAT_SECONDS = 5.0
+_MOST_BYTES = 400
 
 
 def _directory(work_dir: str) -> str:
@@ -30,9 +38,26 @@ class Heartbeat:
         self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
         with contextlib.suppress(OSError):  # a file system without locks: nothing to wait for
             fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with contextlib.suppress(OSError):  # no room, which the task's own files will meet, too
+            who = f"process {os.getpid()} on {socket.gethostname()}"
+            os.pwrite(self._descriptor, who.encode(), _COUNT.size)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        with contextlib.suppress(RuntimeError):  # no thread can be had: advance() is a sign, too
+            self._thread.start()
         return self
 
+    def _beat(self) -> None:
+        while not self._over.wait(BEAT_SECONDS):
+            with contextlib.suppress(OSError):  # no sign is given then
+                os.utime(self._descriptor)
+
     def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        with contextlib.suppress(OSError):  # likewise: who has ended is waited for by nobody
+            os.ftruncate(self._descriptor, _COUNT.size)
         with contextlib.suppress(OSError):  # a full disk, say, is reported by what matters more
             os.close(self._descriptor)
 
@@ -42,17 +67,36 @@ class Heartbeat:
             os.pwrite(self._descriptor, _COUNT.pack(self._done_bytes), 0)
 
 
-def done_bytes(work_dir: str, stage: str) -> int:
-    """The bytes that the tasks of a stage have worked through; of several attempts the furthest."""
-    done: dict[str, int] = {}
-    directory = _directory(work_dir)
-    for name in os.listdir(directory):
+class Sign(NamedTuple):
+    """What the file of an attempt at a task shows."""
+
+    number: str  # of the task
+    done_bytes: int
+    changed_ns: int
+    who: str  # works at it; empty where nobody does any more
+
+
+def signs_of_life(work_dir: str, stage: str) -> list[Sign]:
+    """What every attempt at a task of a stage shows."""
+    found, directory = [], _directory(work_dir)
+    for name in sorted(os.listdir(directory)):
         its_stage, number, _ = name.split("-", 2)
         if its_stage == stage:
             with open(os.path.join(directory, name), "rb") as source:
-                data = source.read(_COUNT.size)
-            if len(data) == _COUNT.size:
-                done[number] = max(done.get(number, 0), _COUNT.unpack(data)[0])
+                data = source.read(_MOST_BYTES)
+                changed_ns = os.fstat(source.fileno()).st_mtime_ns
+            done = _COUNT.unpack(data[: _COUNT.size])[0] if len(data) >= _COUNT.size else 0
+            found.append(
+                Sign(number, done, changed_ns, data[_COUNT.size :].decode(errors="replace"))
+            )
+    return found
+
+
+def done_bytes(work_dir: str, stage: str) -> int:
+    """The bytes that the tasks of a stage have worked through; of several attempts the furthest."""
+    done: dict[str, int] = {}
+    for sign in signs_of_life(work_dir, stage):
+        done[sign.number] = max(done.get(sign.number, 0), sign.done_bytes)
     return sum(done.values())
 
 

@@ -74,7 +74,8 @@ def open_runner(
     with given or _spark(choice.master, facts, progress, timed) as spark:
         asked = require_able_executors(spark, logs, facts, choice.executor_paths, progress.message)
         names = {log.log_id: f"{log.topic}-{log.partition}" for log in logs}
-        yield SparkTasks(spark, RunDescription(facts.run_id, names), asked, progress.message)
+        description, is_own = RunDescription(facts.run_id, names), session is None
+        yield SparkTasks(spark, description, asked, progress.message, is_own)
 
 
 @contextmanager

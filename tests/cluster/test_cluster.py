@@ -11,12 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from cleaner_jobs.spark.patience import VARIABLE
 from cleaner_jobs.staging import STAGED_MARKER
 from storage.file_names import UNFINISHED_SUFFIXES
 from tests.cluster.standalone import HOSTS, PROJECT, Cluster, environment
@@ -195,6 +196,29 @@ def test_killed_workers_and_executors_are_made_up_for(
     assert contents(running.log_dir) == contents(local)
     assert left_over(running.log_dir) == []
     assert os.listdir(running.work_dir) == []
+
+
+@pytest.mark.parametrize("is_java", [False, True])
+def test_a_stopped_worker_or_executor_ends_the_run_after_the_bound(
+    is_java: bool, cluster: Cluster, start: Callable[..., Round], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "60")
+    with slowed(cluster, cluster.brakes):
+        running = start({})
+        wait_for(lambda: traced(cluster), running, "a slow task")
+        _, worker, _ = traced(cluster)[0]
+        pid = executor_of(worker, cluster) if is_java else worker
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        code = running.process.wait(SECONDS)
+        assert code == 1, running.said()
+        who = "" if is_java else f" (process {worker} on {socket.gethostname()})"
+        assert f"no task gives a sign of life{who}, and the run has waited for 60 s. " in (
+            running.said()
+        )
+    finally:
+        with suppress(ProcessLookupError):  # Spark ends it where it can
+            os.kill(pid, signal.SIGKILL)
 
 
 def attempts_like(staged: str, cluster: Cluster) -> set[int]:

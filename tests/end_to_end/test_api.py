@@ -2,11 +2,14 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
 from cleaner_jobs.spark import own_session
+from cleaner_jobs.spark.patience import VARIABLE
 from cleaner_jobs.spark.spark_trial import seconds_to_start
 from compactor import api
 from compactor.cleaning import runners
@@ -52,6 +55,33 @@ def test_a_listener_ends_a_round_and_the_session_does_the_next(
     [log] = api.run([log_dir], RULES, options).logs
     assert (log.status, log.counts.records_kept) == (api.LogStatus.CLEANED, 4)
     assert len(batches_of(partition, 0)) == 1  # of the other one nothing is left
+
+
+def test_stopped_workers_of_a_session_end_a_round_after_the_bound(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "2")
+    partition = make_partition(tmp_path / "logs", {0: [keyed(0, "abab")], 4: [keyed(4, "a")]})
+    options, before = api.RunOptions(session=spark), state_of(partition)
+    assert spark.sparkContext.parallelize([1]).map(str).count() == 1  # so that there are workers
+    java: Any = spark.sparkContext._gateway
+    below = psutil.Process(java.proc.pid).children(recursive=True)
+    workers = [process for process in below if process.name().startswith("python")]
+    assert len(workers) > 1  # the daemon, too
+
+    def stop(progress: api.Progress) -> None:
+        if (progress.event, progress.stage) == (api.Event.STAGE, "scan"):
+            for worker in workers:
+                worker.suspend()
+
+    try:
+        with pytest.raises(api.LogCompactionError, match="scan: no task gives a sign of life"):
+            api.run([str(partition.parent)], RULES, options, stop)
+    finally:
+        for worker in filter(psutil.Process.is_running, workers):
+            worker.resume()
+    assert state_of(partition) == before
+    assert api.run([str(partition.parent)], RULES, options).logs[0].counts.records_kept == 2
 
 
 def test_a_session_that_was_not_handed_in_is_left_alone(

@@ -105,28 +105,71 @@ class Context:
         self._jsc = SimpleNamespace(sc=lambda: SimpleNamespace(statusTracker=lambda: tracker))
 
 
-@pytest.mark.parametrize("executors", [0, 1])
+class Now:
+    """A thread that does its work at once."""
+
+    def __init__(self, target: Any, **_: object) -> None:
+        self.start, self.is_alive = target, lambda: False
+
+
+def ended(watch: ExecutorWatch, clock: list[float], seconds: int = 1300) -> str:
+    """What it ends with, if it does, looking each second."""
+    for second in range(1, seconds):
+        clock[0] = float(second)
+        try:
+            watch.look()
+        except NoExecutorError as error:
+            return f"{second}: {error}"
+    return ""
+
+
 def test_a_job_without_executors_ends_after_the_bound(
-    executors: int, clock: list[float], monkeypatch: pytest.MonkeyPatch
+    clock: list[float], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    class Now:
-        """A thread that does its work at once."""
-
-        def __init__(self, target: Any, **_: object) -> None:
-            self.start, self.is_alive = target, lambda: False
-
     monkeypatch.setattr(threading, "Thread", Now)
     said: list[str] = []
-    watch = ExecutorWatch(cast("SparkContext", Context(executors)), said.append)
-    with pytest.raises(NoExecutorError) if executors == 0 else pytest.raises(StopIteration) as end:
-        for second in range(1, 700):
-            clock[0] = float(second)
-            watch.look()
-        raise StopIteration
-    if executors == 0:
-        assert str(end.value).startswith(
-            "spark://there:7077 has no executor for this run, and gave none for 600 s"
-        )
-        assert len(said) == 1
+    watch = ExecutorWatch(cast("SparkContext", Context(0)), said.append, str(tmp_path), "scan")
+    assert ended(watch, clock).startswith(
+        "600: spark://there:7077 has no executor for this run, and the run has waited for 600 s. "
+    )
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("beats", [True, False])
+def test_tasks_that_give_no_sign_of_life_end_it_too(
+    beats: bool, clock: list[float], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(threading, "Thread", Now)
+    file = tmp_path / "progress" / "scan-0-a"
+    file.parent.mkdir()
+    file.write_bytes(bytes(8) + b"process 7 on there")
+
+    def say(_: object = None) -> None:
+        said.append("said")
+
+    said: list[str] = []
+    watch = ExecutorWatch(cast("SparkContext", Context(1)), say, str(tmp_path), "scan")
+    look = watch._cause
+
+    def cause() -> tuple[str | None, str]:
+        if beats and clock[0] % 5 == 0:
+            os.utime(file, ns=(0, int(clock[0])))
+        return look()
+
+    monkeypatch.setattr(watch, "_cause", cause)
+    end = ended(watch, clock)
+    assert said == ([] if beats else ["said"])
+    if beats:
+        assert end == ""
     else:
-        assert said == []
+        assert "no task gives a sign of life (process 7 on there), and the run has waited" in end
+
+
+def test_executors_that_do_not_answer_end_the_first_job(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(threading, "Thread", Now)
+    watch = ExecutorWatch(
+        cast("SparkContext", Context(1)), lambda _: None, str(tmp_path), stage=None
+    )
+    assert "no executor has answered, and the run has waited for 600 s" in ended(watch, clock)
