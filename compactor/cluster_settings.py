@@ -93,6 +93,11 @@ class ClusterSettings:
         """What is wrong with the metadata log, and which checks were not made, for people."""
         return tuple(finding.notice for finding in self.findings)
 
+    @property
+    def metadata_problems(self) -> tuple[str, ...]:
+        """What is wrong with the metadata log or its snapshot, without what follows from it."""
+        return tuple(each.text for each in self.findings if each.state.value.section in (2, 3))
+
     def topic_layer(self, topic: str) -> Layer:
         """What was set for a topic by itself."""
         raw = self.metadata.topic_configs.get(topic, {}) if self.metadata else {}

@@ -9,12 +9,15 @@ finding as well, and says so.
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor.broker_start.reading import Depth, Look, problems_at_start
 from compactor.broker_start.values import StartOutcome, StartProblem
 from compactor.brokers import brokers_of
+from compactor.cluster_settings import MetadataSource, read_cluster_settings
 from compactor.directory_state import NO_BROKER, UNFINISHED
+from compactor.errors import ConfigError
 from compactor.exit_codes import UsageError
 from compactor.foreign_files import foreign_files, foreign_notice
 from compactor.host.clock import now_ms
@@ -47,6 +50,7 @@ from storage.formats import (
 )
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.log.cluster_metadata import METADATA_DIR
 from storage.log.copy_marks import why_not_to_change
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir, why_unloadable
 
@@ -138,6 +142,9 @@ def verify(log_dirs: Sequence[str], only: Collection[str], progress: ProgressSin
         _verify_log_dir(each, bool(only), found, progress)
         found.notices += each.of_partitions if only else each.of_partitions + each.notices
     _check_start(found, log_dirs, only)
+    for text in () if only else chain.from_iterable(map(_of_metadata_log, log_dirs)):
+        if not any(text in finding.problem for finding in found.findings):
+            found.notices += (text,)
     return found
 
 
@@ -154,6 +161,18 @@ def _looked(log_dir: str, log_dirs: Sequence[str], only: Collection[str]) -> _Lo
     foreign = foreign_files(partitions)
     of_partitions = (foreign_notice(log_dir, foreign),) if foreign else ()
     return _Looked(listing, partitions, missing, notices, of_partitions)
+
+
+def _of_metadata_log(log_dir: str) -> tuple[str, ...]:
+    """Say what is wrong with the metadata log in a log directory, and how far it can be read."""
+    path = os.path.join(log_dir, METADATA_DIR)
+    if not LOCAL.exists(path):
+        return ()
+    try:
+        cluster = read_cluster_settings([log_dir], MetadataSource(path), LOCAL, now_ms())
+    except (ConfigError, CorruptFileError) as error:
+        return (str(error),)
+    return () if cluster is None else cluster.metadata_problems
 
 
 def _require_there(only: Collection[str], looked: Sequence[_Looked]) -> None:

@@ -520,6 +520,20 @@ def test_every_command_says_how_far_the_metadata_log_is_read(
         assert shown.lower().count(said) == 1, words
 
 
+@pytest.mark.parametrize(("is_clean", "code"), [(True, 4), (False, 0)])
+def test_verify_says_it_in_a_finding_or_a_notice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_clean: bool, code: int
+) -> None:
+    """A finding where a broker's start would make logs stray ones."""
+    data = damaged_cluster(tmp_path, TO_DELETE[:-1], is_clean)
+    assert main(["verify", str(data)]) == code
+    table = capsys.readouterr().out.partition('{"schema_version"')[0].partition("Next:")[0]
+    shown = " ".join(table.split()).lower()
+    assert shown.count(READ_TO_2) == 1
+    assert main(["verify", str(cluster(tmp_path / "whole", topic("t", A)))]) == 0
+    assert "the metadata log" not in capsys.readouterr().out.lower()
+
+
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_an_empty_metadata_log_proves_nothing(tmp_path: Path, is_clean: bool) -> None:
     data = damaged_cluster(tmp_path, b"", is_clean)
