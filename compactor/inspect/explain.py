@@ -20,7 +20,7 @@ from compactor.inspect.open_transactions import open_transactions
 from compactor.planning.candidate import Judgement, RoundClock, prepare
 from compactor.planning.notices import notices_of
 from compactor.planning.reasons import CODE_OF_BOUND, tightest_bound, waiting
-from compactor.planning.remedies import Remedy, remedy_of
+from compactor.planning.remedies import Remedy, brief_of, remedy_of
 from compactor.planning.remedy_commands import LogPlace, OpenSince
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.selection import Bound, BoundName
@@ -122,7 +122,7 @@ def explain(
         as_of_ms=plan.as_of_ms,
         reason_code=code,
         verdict=_verdict(topic_partition, report, judgement, held),
-        remedy=_remedy(to_help, place, start_problems),
+        remedy=_remedy_at_start(report, start_problems) or _remedy(to_help, place, start_problems),
         sections=sections,
         marks=marks,
         start_problems=start_problems,
@@ -136,6 +136,23 @@ def _only_as(key: tuple[str, int], plan: RoundPlan) -> Iterator[str]:
             if is_special_dir(name) and parse_partition_dir(name.rpartition(".")[0]) == key:
                 suffix = name.rpartition("-")[2]
                 yield f"; {os.path.join(log_dir.path, name)} is {_SET_APART[suffix]}"
+
+
+def _remedy_at_start(report: LogReport | None, problems: tuple[StartProblem, ...]) -> Remedy | None:
+    """Give the smallest repair, where what sets a log aside is what a start does not do well with.
+
+    None: it is something else.
+    """
+    if report is None or report.reason_code is not ReasonCode.DAMAGED or report.reason is None:
+        return None
+    own = (
+        each for each in problems if report.reason.startswith((f"{each.path},", f"{each.path}:"))
+    )
+    found = next(own, None)
+    if found is None:
+        return None
+    commands = () if found.command is None else (found.command,)
+    return Remedy(found.repair, commands, brief_of(ReasonCode.DAMAGED, may_start=False))
 
 
 def _remedy(

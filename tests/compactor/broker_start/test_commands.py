@@ -187,3 +187,20 @@ def test_one_directory_may_be_given_by_itself(tmp_path: Path) -> None:
     assert api.start_problems(data) == (problem,)
     with pytest.raises(api.UsageError, match="there is no such directory"):
         api.start_problems(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("damage", [b"", b"version: 0", b"version: 0\ntopic_id: "])
+def test_explain_advises_the_smallest_repair_of_what_sets_a_log_aside(
+    tmp_path: Path, damage: bytes
+) -> None:
+    """It said to remove the directory of the log."""
+    data = broker_dir(tmp_path)
+    (data / METADATA).write_bytes(damage)
+    found = api.explain([str(data)], "t-0", api.Rules(any_clock=True))
+    assert found.reason_code == "damaged"
+    assert found.remedy is not None
+    assert found.remedy.words.startswith("Write two lines into it")
+    (command,) = found.remedy.commands
+    subprocess.run(["sh", "-c", command], check=True)
+    assert partition_metadata.read(str(data / METADATA)).topic_id == A
+    assert api.explain([str(data)], "t-0", api.Rules(any_clock=True)).reason_code != "damaged"
