@@ -245,6 +245,9 @@ def run(  # one parameter an option: this is how typer learns of them
 ) -> Request:
     """Compact every eligible log in one round. Stop the broker of these directories first.
 
+    A wait for executors, or for a stopped process of the run, ends after COMPACTOR_WAIT_SECONDS
+    (an environment variable; 600).
+
     [dim]compactor run /data/kafka --dry-run[/]
     """
     if not log_dir and plan is None:
