@@ -144,7 +144,7 @@ def require_replaceable_checkpoints(log_dir: str) -> None:
                 reason_code_of_os(error),
                 path=path,
                 errno=error.errno,
-                remedy=f"{how_to_own(path, log_dir)}. Nothing was changed",
+                remedy=f"{_what_helps(error, path, log_dir)}. Nothing was changed",
             ) from error
 
 
@@ -166,7 +166,7 @@ def _refusing(log_dir: str) -> Iterator[None]:
         code = ReasonCode.FILE_SYSTEM if error.errno in _NO_LOCKS else reason_code_of_os(error)
         remedy = NO_LOCKS_REMEDY
         if code is not ReasonCode.FILE_SYSTEM:
-            remedy = how_to_own(path, log_dir)
+            remedy = _what_helps(error, path, log_dir)
         raise RefusedError(
             f"{path}: cannot be locked, and nothing else keeps a broker out: {error.strerror}",
             code,
@@ -176,8 +176,20 @@ def _refusing(log_dir: str) -> Iterator[None]:
         ) from error
 
 
-def how_to_own(path: str, log_dir: str) -> str:
-    """What to do about a file that this user may not write or replace."""
+def _what_helps(error: OSError, path: str, log_dir: str) -> str:
+    """Say what to do about a file that cannot be written or replaced."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"Make room at {log_dir}, or for inodes there (df, df -i, quota)"
+    if error.errno == errno.EROFS:
+        copied = f"{named('run')} --output DIR"
+        return f"Mount {log_dir} so that it can be written, or work on a copy: {copied}"
+    if error.errno == errno.EIO:
+        return f"Look at the disk of {log_dir} (dmesg)"
+    return _how_to_own(path, log_dir)
+
+
+def _how_to_own(path: str, log_dir: str) -> str:
+    """Say what to do about a file that this user may not write or replace."""
     try:
         owner, own = os.stat(log_dir).st_uid, os.lstat(path).st_uid
     except OSError:

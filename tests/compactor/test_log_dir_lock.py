@@ -1,5 +1,6 @@
 """Kafka's lock against another process, a stopping broker, and an unclean shutdown."""
 
+import errno
 import fcntl
 import os
 import signal
@@ -103,6 +104,34 @@ def test_a_lock_file_of_root_does_not_keep_the_broker_out(tmp_path: Path) -> Non
     os.chown(path, 77, 88)
     with lock_log_dirs([str(path.parent)]):
         assert (path.stat().st_uid, path.stat().st_gid) == (77, 88)
+
+
+@pytest.mark.parametrize(
+    ("code", "helps"),
+    [
+        (errno.ENOSPC, "Make room at "),
+        (errno.EDQUOT, "Make room at "),
+        (errno.EROFS, "so that it can be written"),
+        (errno.EIO, "Look at the disk of "),
+        (errno.EACCES, "Look at "),
+    ],
+)
+def test_what_helps_is_by_the_error_and_not_always_the_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, helps: str
+) -> None:
+    path = log_dir(tmp_path)
+    before = os.open
+
+    def full(name: str, flags: int, *more: int, **options: int) -> int:
+        if str(name).endswith(".lock") and flags & os.O_CREAT:
+            raise OSError(code, os.strerror(code), name)
+        return before(name, flags, *more, **options)
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(RefusedError) as refused, lock_log_dirs([str(path)]):
+        pass
+    assert helps in str(refused.value.remedy)
+    assert ("owner" in str(refused.value.remedy)) is (code == errno.EACCES)
 
 
 def test_a_lock_that_a_dead_process_left_does_not_block(tmp_path: Path) -> None:
