@@ -2,6 +2,7 @@
 
 import time
 
+from cleaner_jobs.spark.patience import ending_stopped_processes, why_ended
 from cleaner_jobs.spark.spark_session import (
     SPARK_ERRORS,
     cause_of_failure,
@@ -18,11 +19,12 @@ def seconds_to_start(work_dir: str) -> float | str:
     """How long it took, or in a line why it did not work."""
     began = time.monotonic()
     try:
-        spark = start_spark(MASTER, "compactor doctor", work_dir)
-        one_a_task(spark, 2, lambda number: iter([("number", str(number))]))
-        end_spark(spark)
+        with ending_stopped_processes(lambda _: None):
+            spark = start_spark(MASTER, "compactor doctor", work_dir)
+            one_a_task(spark, 2, lambda number: iter([("number", str(number))]))
+            end_spark(spark)
     except LogCompactionError as error:
         return str(error)
     except SPARK_ERRORS as error:
-        return cause_of_failure(error)
+        return f"{cause_of_failure(error)}{why_ended()}"
     return time.monotonic() - began
