@@ -6,6 +6,7 @@ Source: Kafka, MetaPropertiesEnsemble, KafkaRaftServer.initializeLogDirs; spec F
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from compactor.broker_start.topics import topic_id_in
 from compactor.broker_start.values import (
     ClusterFacts,
     DirectoryFiles,
@@ -18,6 +19,36 @@ from compactor.broker_start.values import (
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import encode_uuid
 from storage.log.cluster_metadata import METADATA_DIR
+
+
+def is_of_broker(
+    other: DirectoryFiles, own: Sequence[DirectoryFiles], cluster: ClusterFacts
+) -> bool:
+    """Say whether a directory that names another broker is one of this broker's all the same.
+
+    The metadata log has it for this broker; or no broker that it has can be meant, and a log is
+    there, of a topic of the cluster, that it has in a directory of this broker that is gone.
+    """
+    found = identity_of(other)
+    if not isinstance(found, MetaProperties):
+        return False
+    id_ = decoded_id(found.directory_id or "")
+    if id_ is not None:
+        return id_ in cluster.log_dir_ids
+    known = [each for each in map(identity_of, own) if isinstance(each, MetaProperties)]
+    if found.cluster_id in {each.cluster_id for each in known} and (
+        found.node_id in cluster.node_ids
+    ):
+        return False
+    gone = set(cluster.log_dir_ids) - {decoded_id(each.directory_id or "") for each in known}
+    for log in other.logs:
+        key = partition_in(log.dir_name)
+        image = cluster.topics.get(key[0]) if key else None
+        if key is None or image is None or log.metadata is None:
+            continue
+        if cluster.placed_in(key) in gone and topic_id_in(log.metadata) == image.topic_id:
+            return True
+    return False
 
 
 def problems_of_identities(

@@ -6,13 +6,13 @@ from enum import Enum
 from typing import NamedTuple
 
 from compactor.broker_start.conditions import QUORUM_STATE, start_problems
+from compactor.broker_start.identities import is_of_broker
 from compactor.broker_start.metadata import MetadataLeft, has_other_voters, problems_of_metadata
 from compactor.broker_start.values import (
     ClusterFacts,
     DirectoryFiles,
     LogFiles,
     StartProblem,
-    decoded_id,
     identity_of,
     partition_in,
 )
@@ -57,18 +57,15 @@ def problems_at_start(
     """Say what a broker comes to that starts on these directories, all of which are one broker's.
 
     others: directories that name another broker. One of them that the metadata log has for this
-    broker is one of its directories all the same. OSError where something cannot be read.
+    broker, or that has its logs, is one of its directories all the same. OSError where something
+    cannot be read.
     """
     files = look.files
     directories = [_directory(path, files) for path in log_dirs]
     cluster = _cluster(directories, files)
-    registered = cluster.log_dir_ids if cluster is not None else ()
-    for path in others if registered else ():
-        other = _directory(path, files)
-        known = identity_of(other)
-        id_ = known.directory_id if isinstance(known, MetaProperties) else None
-        if id_ is not None and decoded_id(id_) in registered:
-            directories.append(other)
+    if cluster is not None and cluster.log_dir_ids:
+        named_others = [_directory(path, files) for path in others]
+        directories += [each for each in named_others if is_of_broker(each, directories, cluster)]
     found = start_problems(directories, cluster)
     for directory in directories:
         below = os.path.join(directory.path, "")
@@ -172,4 +169,4 @@ def _cluster(directories: Sequence[DirectoryFiles], files: Files) -> ClusterFact
         if has_other_voters(quorum, node_id):
             return None
     ids = read.broker_log_dirs.get(node_id, ()) if node_id is not None else ()
-    return ClusterFacts(node_id, read.topics, ids)
+    return ClusterFacts(node_id, read.topics, ids, frozenset(read.broker_log_dirs))

@@ -117,6 +117,7 @@ class ClusterFacts(NamedTuple):
     node_id: int | None
     topics: Mapping[str, TopicImage]
     log_dir_ids: Sequence[UUID] = ()  # of this node
+    node_ids: frozenset[int] = frozenset()  # of all brokers
 
     def placed_in(self, partition: TopicPartition) -> UUID | None:
         """Give the id of the log directory of this node that a log is in; None: not told."""

@@ -16,11 +16,11 @@ from storage.formats import checkpoint, meta_properties, partition_metadata
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
-from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from storage.log.cluster_metadata import METADATA_DIR
 from storage.log.copy_marks import set_mark
 from tests.compactor.broker_start.test_commands import broker_dir
-from tests.compactor.test_cluster_settings import registration
+from tests.compactor.test_cluster_settings import identify, registration
 from tests.compactor.test_directory_state import LINKED
 from tests.storage.log.test_cluster_metadata import A, B, batches, log, partition, topic
 from tests.support.local_command import run_command
@@ -290,3 +290,29 @@ def test_a_directory_that_lost_the_id_by_which_the_cluster_knows_it(tmp_path: Pa
     (problem,) = api.start_problems([str(log_dir)])
     assert problem.outcome is StartOutcome.LOGS_NOT_SERVED
     assert f"directory.id={partition_metadata.encode_uuid(B)}" in problem.repair
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "topic_id", "expected"),
+    [
+        ("cluster", 5, A, [ENDS, StartOutcome.LOGS_NOT_SERVED]),  # no broker 5 is registered
+        ("clust", 1, A, [ENDS, StartOutcome.LOGS_NOT_SERVED]),  # cut short
+        ("cluster", 2, A, []),  # of another broker on the same host
+        ("clust", 1, OTHER, []),  # of another cluster, with a topic of the same name
+    ],
+)
+def test_a_directory_that_names_a_broker_that_there_is_not_and_has_no_id(
+    tmp_path: Path, cluster_id: str, node_id: int, topic_id: UUID, expected: list[StartOutcome]
+) -> None:
+    """A broker that is given both does not start. The metadata log has t-0 in directory B."""
+    log_dir, first = broker_dir(tmp_path), tmp_path / "first"
+    first.mkdir()
+    identify(first, 1, A)
+    (log_dir / METADATA_DIR).rename(first / METADATA_DIR)
+    values = topic("t", A), partition(0, A), registration(1, A, B), registration(2, OTHER)
+    log(first / METADATA_DIR, 0, batches(0, *values))
+    assert outcomes(first, log_dir) == []
+    meta_properties.write(str(log_dir), MetaProperties(1, cluster_id, node_id, None))
+    note = log_dir / "t-0" / PARTITION_METADATA
+    partition_metadata.write(str(note), PartitionMetadata(0, topic_id))
+    assert outcomes(first, log_dir) == expected
