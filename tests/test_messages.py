@@ -23,7 +23,7 @@ NOT_WITH_AN_S = re.compile(r"([^aeiou]y|s|x|ch|sh)$")
 WRONG_PLURAL = re.compile(r"\b\w*(directory|entry|copy|category|batch|index|boundary)s\b", re.I)
 # not of bytes, and not of `3 of 5 topics`
 OF_MANY = re.compile(
-    "(?<!of )" + re.escape(NUMBER) + r" (?!bytes|times)(?:more )?(?:[a-z]+s|were|are|have|do|go)\b"
+    "(?<!of )" + re.escape(NUMBER) + r" (?!bytes)(?:more )?(?:[a-z]+s|were|are|have|do|go)\b"
 )
 RANGE = re.compile(r"\boffsets \{n?\} to \{n?\}")
 # where the number is never 1, or no number of things
@@ -37,6 +37,7 @@ NEVER_ONE = frozenset(
         "  {}: {n} becomes {n}",  # an offset
         "{n} batches",
         "{n} logs",
+        "{n} lines",
         "offsets {} to {}",
     }
 )

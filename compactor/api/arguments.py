@@ -11,13 +11,15 @@ import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from datetime import datetime
 from enum import Enum
-from functools import wraps
+from functools import cache, wraps
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from compactor.api.bounds import Bounds
 from compactor.api.python_words import python_words
 from compactor.exit_codes import UsageError
+from compactor.stopped_log.additions import NewRecord
 from storage.errors import shown
 
 _WORDS = {
@@ -27,7 +29,10 @@ _WORDS = {
     bool: "True or False",
     bytes: "bytes",
     types.NoneType: "None",
+    datetime: "a datetime",
 }
+_AS_THEY_ARE = (bytes, types.NoneType)
+_NO_SERIES = (str, bytes, bytearray, memoryview, Mapping)
 _SERIES = (Sequence, Collection, Iterable, list, tuple)
 
 PathArg = str | os.PathLike[str]
@@ -59,7 +64,8 @@ def checked(function: F) -> F:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise UsageError(f"{function.__name__}(): {error}") from None
+            name = function.__qualname__.removesuffix(".__init__")
+            raise UsageError(f"{name}(): {error}") from None
         for name, value in bound.arguments.items():
             bound.arguments[name] = fitting(name, value, signature.parameters[name].annotation)
         with python_words(signature):
@@ -118,6 +124,8 @@ def _fitting(name: str, value: Any, annotation: Any) -> Any:
 
 def _fitting_one_of(name: str, value: Any, annotation: Any) -> Any:
     several = get_args(annotation)
+    if type(value) in several and type(value) in _AS_THEY_ARE:
+        return value
     within = []  # of the right kind of thing, with something wrong in it
     for each in several:
         try:
@@ -146,7 +154,7 @@ def _fitting_series(name: str, value: Any, annotation: Any) -> Any:
     item = items[0] if items else Any
     if item is str and isinstance(value, str | os.PathLike):
         return (_fitting(f"{name}[0]", value, str),)
-    is_series = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    is_series = isinstance(value, Iterable) and not isinstance(value, _NO_SERIES)
     _required(name, value, annotation, is_series)
     if not isinstance(value, Sequence | set | frozenset):
         if get_origin(annotation) is Iterable and isinstance(value, Iterator):
@@ -168,7 +176,7 @@ def _fitting_class(name: str, value: Any, annotation: Any) -> Any:
         return _required(name, value, types.NoneType, value is None)
     if annotation is str and isinstance(value, os.PathLike):
         value = os.fspath(value)
-    if isinstance(value, str) and not _is_text(value):
+    if annotation is str and isinstance(value, str) and not _is_text(value):
         raise _UnfitError(_Unfit(name, value, "text without a NUL that can be encoded"))
     if annotation is float:
         is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -185,17 +193,27 @@ def _fitting_class(name: str, value: Any, annotation: Any) -> Any:
         _required(name, value, annotation, value in [each.value for each in annotation])
         return annotation(value)
     _required(name, value, annotation, isinstance(value, annotation))
-    if (
-        is_dataclass(value)
-        and not isinstance(value, type)
-        and annotation.__module__.startswith("compactor.api.")
-    ):
-        given = {each.name: getattr(value, each.name) for each in fields(value)}
-        kinds = {each.name: each.type for each in fields(value)}
-        found = {key: _fitting(f"{name}.{key}", each, kinds[key]) for key, each in given.items()}
-        changed = {key: each for key, each in found.items() if each is not given[key]}
-        return replace(value, **changed) if changed else value
-    return value
+    changed = {}
+    for field, kind in _fields_of(annotation).items():
+        given = getattr(value, field)
+        found = _fitting(f"{name}.{field}", given, kind)
+        if found is not given:
+            changed[field] = found
+    if not changed:
+        return value
+    return replace(value, **changed) if _is_dataclass(value) else value._replace(**changed)
+
+
+def _is_dataclass(value: Any) -> bool:
+    return is_dataclass(value)
+
+
+@cache
+def _fields_of(kind: type) -> dict[str, Any]:
+    """Fields of a value that callers build themselves, with their annotations."""
+    if is_dataclass(kind) and kind.__module__.startswith("compactor.api."):
+        return {each.name: each.type for each in fields(kind)}
+    return typing.get_type_hints(kind) if kind is NewRecord else {}
 
 
 def _is_function(annotation: Any) -> bool:
@@ -238,8 +256,8 @@ def _words(annotation: Any) -> str:
     if origin in _SERIES:
         items = get_args(annotation)
         if origin is tuple and len(items) == 2 and items[1] is not ...:
-            return f"a pair of {_words(items[0])} and {_words(items[1])}"
-        return f"a list of {_plural(items[0])}" if items else "a list"
+            return f"a {_pair(items)}"
+        return f"a list of {_plural(items[0])}" if items and items[0] is not Any else "a list"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a dictionary"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
@@ -247,5 +265,12 @@ def _words(annotation: Any) -> str:
     return _WORDS.get(annotation, getattr(annotation, "__name__", str(annotation)))
 
 
+def _pair(items: Sequence[Any], noun: str = "pair") -> str:
+    return f"{noun} of {_words(items[0])} and {_words(items[1])}"
+
+
 def _plural(annotation: Any) -> str:
+    items = get_args(annotation)
+    if get_origin(annotation) is tuple and len(items) == 2 and items[1] is not ...:
+        return _pair(items, "pairs")
     return {str: "strings", int: "integers"}.get(annotation, _words(annotation))

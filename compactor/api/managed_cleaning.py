@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from compactor.api.arguments import PathArg, checked
 from compactor.api.rules import ONE_ROUND, Rules, RunOptions
 from compactor.api.runs import run
 from compactor.errors import ConfigError
@@ -45,9 +46,10 @@ COPIED_BYTES = 1024 * 1024  # at a time, of an active segment
 class Cleaner:
     """Cleans the logs that a manager gives it, by rounds on Spark. One round at a time."""
 
+    @checked
     def __init__(
         self,
-        work_dir: str,
+        work_dir: PathArg,
         options: RunOptions = ONE_ROUND,
         on_report: Callable[[CleaningReport], object] = lambda _: None,
         makes_all_anew: bool = False,
@@ -62,7 +64,8 @@ class Cleaner:
         """
         if options.dry_run or options.keep_originals is not None:
             raise ConfigError("a log manager's cleaner neither runs dry nor keeps originals")
-        self._work_dir, self._options, self._on_report = work_dir, options, on_report
+        self._work_dir = os.fspath(work_dir)
+        self._options, self._on_report = options, on_report
         self._makes_all_anew, self._kafka = makes_all_anew, kafka
 
     @contextmanager

@@ -43,7 +43,8 @@ def output_dirs(paths: Sequence[str], log_dirs: Sequence[str]) -> tuple[str, ...
     if paths and len(paths) != len(log_dirs):
         count = counted(len(log_dirs), "log directory", "log directories")
         raise UsageError(
-            f"{OUTPUT}: given {len(paths)} times for {count}: give it once for each, in their order"
+            f"{OUTPUT}: given {counted(len(paths), 'time')} for {count}: give it once for each, in "
+            "their order"
         )
     found = tuple(in_place(OUTPUT, path) for path in paths)
     for number, path in enumerate(found):

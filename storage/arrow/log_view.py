@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from storage.arguments import PathArg, path_of
 from storage.arrow.batch_runs import Stretch
 from storage.arrow.selection import Selection
 from storage.errors import CorruptFileError, LogCompactionError
@@ -135,12 +136,12 @@ def list_closed(path: str, files: Files = LOCAL) -> PartitionListing:
     return listing
 
 
-def is_log_dir(path: str, files: Files = LOCAL) -> bool:
+def is_log_dir(path: PathArg, files: Files = LOCAL) -> bool:
     """Say whether what is inside is a log directory's: its name may be `/data/disk-1`.
 
-    Raise OSError.
+    Raise BadArgumentError or OSError.
     """
-    entries = list(files.list_directory(path))
+    entries = list(files.list_directory(path_of("path", path)))
     if any(entry.name.endswith(LOG) and not entry.is_dir for entry in entries):
         return False
     return any(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from storage.arguments import path_of
 from storage.arrow.batch_runs import RunReader, Wanted
 from storage.arrow.log_view import LogView, view_of_directory, view_of_log
 from storage.arrow.record_batches import BatchMaker
@@ -73,7 +74,7 @@ def _view(source: Source, selection: Selection) -> LogView:
     if not isinstance(source, str | os.PathLike):
         expected = "expected an open Log, a LogView or the directory of a partition"
         raise BadSelectionError(f"source={shown(source)}: {expected}")
-    return view_of_directory(os.fspath(source), selection, LOCAL)
+    return view_of_directory(path_of("source", source), selection, LOCAL)
 
 
 def _batches(view: LogView, selection: Selection) -> Iterator[pa.RecordBatch]:

@@ -28,8 +28,9 @@ from typing import Literal, get_args
 import numpy as np
 import pyarrow as pa
 
+from storage.arguments import BadArgumentError
 from storage.arrow.record_kernel import Range
-from storage.errors import LogCompactionError, shown
+from storage.errors import shown
 
 HEADERS_TYPE = pa.list_(
     pa.field(
@@ -67,10 +68,8 @@ _MIN, _MAX = -(2**63), 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class BadSelectionError(LogCompactionError):
+class BadSelectionError(BadArgumentError):
     """What was asked for makes no sense: a column that there is not, an unknown isolation."""
-
-    reason_code = "wrong-usage"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +109,7 @@ class Selection:
         for name in ("start_ms", "end_ms"):
             value = getattr(self, name)
             if not isinstance(value, datetime):
-                _require_integer(name, value)
+                _require_integer(name, value, "an integer or a datetime")
         for name in ("control", "until_damage"):
             value = getattr(self, name)
             if not isinstance(value, bool):
@@ -146,11 +145,11 @@ def _check_columns(columns: object) -> None:
         raise BadSelectionError(f"columns={shown(columns)}: one of them comes twice")
 
 
-def _require_integer(name: str, value: object) -> None:
+def _require_integer(name: str, value: object, expected: str = "an integer") -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise BadSelectionError(f"{name}={shown(value)}: expected an integer")
+        raise BadSelectionError(f"{name}={shown(value)}: expected {expected}")
     if not _MIN < value <= _MAX:
         raise BadSelectionError(f"{name}={shown(value)}: does not fit in 64 bits")
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from storage.arguments import PathArg, count_of, path_of, require_a
 from storage.arrow.batch_runs import Stretch
 from storage.arrow.log_view import LogView, entries_of, indexed_position, view_of_directory
 from storage.arrow.selection import Selection
@@ -25,14 +26,16 @@ _NO_END = 2**63 - 1
 
 
 def splits_of(
-    path: str, selection: Selection, split_bytes: int, files: Files = LOCAL
+    path: PathArg, selection: Selection, split_bytes: int, files: Files = LOCAL
 ) -> list[LogView]:
     """Give the parts of the directory of a partition, by rising offset; what is to be read of them
     is looked at once. Raise what a read raises before its first record.
 
     max_bytes and until_damage of a selection are of a log, not of parts of it: without effect here.
     """
-    view = view_of_directory(path, selection, files)
+    require_a(Selection, "selection", selection, "an arrow.Selection")
+    split_bytes = count_of("split_bytes", split_bytes, 1, _NO_END)
+    view = view_of_directory(path_of("path", path), selection, files)
     wanted = selection.range
     first = max(view.first_offset, wanted.first_offset)
     end = min(view.end_offset, wanted.end_offset)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from storage.arguments import count_of, require_a
 from storage.arrow.batch_kernel import (
     COMPRESSED,
     END,
@@ -25,7 +26,7 @@ from storage.codecs.compression import Codec, compress
 from storage.codecs.payload_kernels import max_payload_bytes, tools_of_thread
 from storage.errors import LogCompactionError
 from storage.formats.batch_columns import ByteArray, Int64Array
-from storage.formats.batch_header import BATCH_HEADER_BYTES, NO_TIMESTAMP
+from storage.formats.batch_header import BATCH_HEADER_BYTES, NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.formats.record_batch import HEADER, BatchHeader, seal
 from storage.log.engine.appending import AppendRequest, LogAppendInfo
 from storage.log.engine.batch_appends import BatchAppendError
@@ -43,6 +44,7 @@ from storage.log.engine.log_config import LogConfig
 ROOM_BYTES = 4 << 20  # for batches that are made at once, unless one needs more
 _MADE_AT_ONCE = 4096
 _MAX_VARINT_BYTES = 10
+_MAX_INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,12 @@ class Batching:
     codec: Codec = Codec.NONE
     batch_bytes: int = 64 << 10
     leader_epoch: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise BadArgumentError, which names the field."""
+        require_a(Codec, "codec", self.codec, "a Codec")
+        count_of("batch_bytes", self.batch_bytes, 1, _MAX_INT32)
+        count_of("leader_epoch", self.leader_epoch, NO_LEADER_EPOCH, _MAX_INT32)
 
 
 class Appended(NamedTuple):
@@ -100,6 +108,8 @@ def append(
     chunk was appended, and what Log.append_as_leader raises. Where records of the table were
     appended before, raise AppendStoppedError, which counts them.
     """
+    require_a(Log, "log", log, "an open Log")
+    require_a(Batching, "batching", batching, "an arrow.Batching")
     check_table(table)
     how = _compression(log.config, batching.codec)
     request = AppendRequest(leader_epoch=batching.leader_epoch, is_made_for_log=True)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import Self
 
+from storage.arguments import PathArg, path_of, require_a
 from storage.files.file_pool import FilePool
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine import appending, partition_dir, parts, retention, segment_swap, truncation
@@ -49,14 +50,16 @@ class Log:
         self._plain_appends = PlainAppends(made)
 
     @classmethod
-    def open(cls, path: str, options: LogOptions) -> Self:
+    def open(cls, path: PathArg, options: LogOptions) -> Self:
         """Load the log in a directory of a partition, or begin one.
 
-        Of a directory that was to be deleted nothing is recovered (L-25.4). Raise CopyMarkedError
-        in a copy that nobody is to change, where `storage.arrow.read` reads; LogDirLockedError
-        where a manager, of this process or another, or a broker works in the log directory.
+        Of a directory that was to be deleted nothing is recovered (L-25.4). Raise BadArgumentError
+        for what is no path or no options; CopyMarkedError in a copy that nobody is to change, where
+        `storage.arrow.read` reads; LogDirLockedError where a manager, of this process or another,
+        or a broker works in the log directory.
         """
-        return cls(opened_alone(path, options))
+        require_a(LogOptions, "options", options, "LogOptions")
+        return cls(opened_alone(path_of("path", path), options))
 
     def __enter__(self) -> Self:
         return self

@@ -9,12 +9,13 @@ Source: Kafka, kafka.log.LogManager; spec L-26 to L-28.
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple, Self
 
+from storage.arguments import Paths, paths_of, require_a
 from storage.collector import collector_paused
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
@@ -52,7 +53,7 @@ class LogManager:
 
     def __init__(
         self,
-        log_dirs: Sequence[str],
+        log_dirs: Paths,
         options: ManagerOptions | None = None,
         cleaner: LogCleaner | None = None,
     ) -> None:
@@ -61,8 +62,13 @@ class LogManager:
         cleaner: cleans the compacted logs; without one they stay as they are.
         """
         self._cleaner = cleaner
-        self._options = ManagerOptions() if options is None else options
-        self._paths = [os.path.abspath(path) for path in log_dirs]
+        self._options = require_a(
+            ManagerOptions,
+            "options",
+            ManagerOptions() if options is None else options,
+            "ManagerOptions",
+        )
+        self._paths = [os.path.abspath(path) for path in paths_of("log_dirs", log_dirs)]
         self._lock = threading.RLock()  # of creation, deletion, moves, and the end
         self._managed = ManagedLogs(self._options)
         self._locks: dict[str, ExitStack] = {}  # of the directories

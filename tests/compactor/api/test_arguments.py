@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from compactor.api.arguments import PathArg, Paths, fitting
 from compactor.api.python_words import in_python
 from compactor.command_line.commands import app
 from compactor.exit_codes import error_line
-from storage.errors import LogCompactionError
+from storage.errors import LogCompactionError, shown
 from tests.support.local_command import run_command
 from tests.support.made_log import keyed, make_partition
 
@@ -212,11 +212,14 @@ def test_the_command_line_tells_the_same_error_with_its_options(log_dir: Path) -
         ("a\0b", PathArg, r"text without a NUL that can be encoded, not 'a\x00b' (str)"),
         ("a\0b", str | None, r"text without a NUL that can be encoded, not 'a\x00b' (str)"),
         (3, Paths, "a list of strings, not 3 (int)"),
+        (bytearray(b"/"), Paths, "a list of strings, not bytearray(b'/') (bytearray)"),
+        ({}, Iterable[Any], "a list, not {} (dict)"),
+        ([], datetime | None, "a datetime or None, not [] (list)"),
         ("size", api.Order, " or ".join(repr(o.value) for o in api.Order) + ", not 'size' (str)"),
         (
             "a",
             tuple[tuple[str, str], ...],
-            "a list of a pair of a string and a string, not 'a' (str)",
+            "a list of pairs of a string and a string, not 'a' (str)",
         ),
     ],
 )
@@ -233,6 +236,40 @@ def test_what_is_wrong_within_an_argument_is_named() -> None:
         api.plan("/data", api.Rules(max_logs="3"))  # type: ignore[arg-type]
     with pytest.raises(api.UsageError, match=r"^plan\(\): missing a required argument: 'log_dirs'"):
         api.plan()  # type: ignore[call-arg]
+
+
+FITTING = {
+    "key": ["None", "b'x'"],
+    "value": ["None", "b'x'"],
+    "timestamp_ms": ["None", "0", "-1"],
+    "headers": ["[]", "()", "set()"],
+}
+
+
+@pytest.mark.parametrize("field", api.NewRecord._fields)
+def test_what_is_strange_in_a_new_record_is_named(field: str, log_dir: Path) -> None:
+    options = api.ChangeOptions(dry_run=True, only_replica=True, rules=ASSUMED)
+    record = api.NewRecord(b"a", b"b")
+    for value in STRANGE:
+        if shown(value) in FITTING[field]:
+            continue
+        records = [record, record._replace(**{field: value})]
+        with pytest.raises(api.UsageError, match=rf"^records\[1\]\.{field}\b.*: expected"):
+            api.log_append(log_dir, "orders-0", records, "none", options)
+            pytest.fail(shown(value))
+
+
+def test_a_cleaner_says_what_it_does_not_take(tmp_path: Path) -> None:
+    assert api.Cleaner(tmp_path)
+    with pytest.raises(api.UsageError, match=r"^Cleaner\(\): missing a required argument"):
+        api.Cleaner()  # type: ignore[call-arg]
+    for value in STRANGE:
+        if not isinstance(value, str | Path):
+            with pytest.raises(api.UsageError, match=r"^work_dir: expected a string"):
+                api.Cleaner(value)
+        if not isinstance(value, api.RunOptions):
+            with pytest.raises(api.UsageError, match=r"^options: expected RunOptions"):
+                api.Cleaner(tmp_path, value)
 
 
 def test_a_path_may_be_one_or_several_and_of_any_kind(log_dir: Path) -> None:
