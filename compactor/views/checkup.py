@@ -68,7 +68,9 @@ def _sum(found: Checkup) -> str:
     counts = count(found.checks)
     problems, warnings = counts[Grade.FAIL], counts[Grade.WARN]
     if problems:
-        lines = f"see the {counted(problems, 'line')} with fail"
+        lines = (
+            "see the line with fail" if problems == 1 else f"see the {problems:,} lines with fail"
+        )
         is_machine_well = not count(found.machine)[Grade.FAIL]
         if is_machine_well and found.ending and found.ending.exit_code == ExitCode.OK:
             return f"Something is wrong here, though a run would not end at it: {lines}."
