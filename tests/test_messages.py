@@ -37,7 +37,7 @@ NEVER_ONE = frozenset(
         "  {}: {n} becomes {n}",  # an offset
         "{n} batches",
         "{n} logs",
-        "{n} lines",
+        "see the {n} lines with fail",
         "offsets {} to {}",
     }
 )

@@ -7,9 +7,10 @@ escapes.
 
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from shlex import quote
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = (
     ("day", 86_400_000, "h", 3_600_000),
     ("h", 3_600_000, "min", 60_000),
@@ -95,8 +96,8 @@ def duration_text(ms: int) -> str:
 def iso_time(ms: int) -> str:
     """Epoch milliseconds as UTC; a time that no calendar holds, as the number."""
     try:
-        time = datetime.fromtimestamp(ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
+        time = _EPOCH + timedelta(milliseconds=ms)  # exact, as no float would be
+    except OverflowError:
         return str(ms)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

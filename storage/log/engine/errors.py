@@ -9,6 +9,8 @@ from typing import ClassVar
 
 from storage.errors import LogCompactionError
 
+_SHOWN_POSITIONS = 3  # of records, in a message
+
 
 class LogError(LogCompactionError):
     """An operation of a log that was refused, or failed."""
@@ -114,7 +116,10 @@ class RecordValidationError(LogError):
         self.cause, self.positions = cause, tuple(positions)
 
     def __str__(self) -> str:
-        return f"records {', '.join(map(str, self.positions))} of the batch: {self.cause}"
+        first, more = self.positions[:_SHOWN_POSITIONS], self.positions[_SHOWN_POSITIONS:]
+        which = ", ".join(map(str, first)) + (f" and {len(more)} more" if more else "")
+        noun = "record" if len(self.positions) == 1 else "records"
+        return f"{noun} {which} of the batch: {self.cause}"
 
 
 class RecordTooLargeError(LogError):

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.host.printable import duration_text, one_line, printable, size_text, span_text
+from compactor.host.printable import (
+    duration_text,
+    iso_time,
+    one_line,
+    printable,
+    size_text,
+    span_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -88,3 +95,28 @@ def test_a_length_of_time_has_two_figures_at_least(ms: int, shown: str) -> None:
 )
 def test_a_duration_is_exact_to_its_second_unit(ms: int, shown: str) -> None:
     assert duration_text(ms) == shown
+
+
+@pytest.mark.parametrize(
+    ("ms", "shown"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (-1, "1969-12-31T23:59:59.999Z"),
+        (-62_135_596_800_000, "0001-01-01T00:00:00.000Z"),
+        (-62_135_596_800_001, "-62135596800001"),
+        (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+        (253_402_300_800_000, "253402300800000"),
+        (2**63 - 1, "9223372036854775807"),
+        (-(2**63), "-9223372036854775808"),
+    ],
+)
+def test_a_time_is_that_of_a_calendar_or_the_number(ms: int, shown: str) -> None:
+    assert iso_time(ms) == shown
+
+
+@given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
+def test_a_time_is_exact_to_the_millisecond(ms: int) -> None:
+    shown = iso_time(ms)
+    seconds = ms % 86_400_000 // 1000
+    of_day = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{ms % 1000:03}Z"
+    assert shown.partition("T")[2] == of_day

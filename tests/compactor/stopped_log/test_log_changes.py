@@ -272,7 +272,7 @@ class TestAppend:
     @pytest.mark.parametrize(
         ("line", "setting", "problem"),
         [
-            ('{"value": "no key"}', "cleanup.policy=compact", "records 0 of the batch"),
+            ('{"value": "no key"}', "cleanup.policy=compact", "record 0 of the batch"),
             ('{"key": "k", "value": "v"}', "max.message.bytes=69", "max.message.bytes is 69"),
             ('{"value": "v", "timestamp": 9999999999999}', "segment.ms=5", "records 0 of"),
         ],

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from storage.log.engine import parts
 from storage.log.engine.appending import AppendRequest
 from storage.log.engine.errors import (
     IllegalArgumentError,
+    InvalidRecordError,
     KafkaError,
     KafkaStorageError,
     LogError,
@@ -244,3 +246,17 @@ def test_a_log_needs_neither_spark_nor_arrow_nor_a_kernel() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("positions", "shown"),
+    [
+        ([7], "record 7 of the batch: no"),
+        ([7, 9], "records 7, 9 of the batch: no"),
+        (range(3, 300), "records 3, 4, 5 and 294 more of the batch: no"),
+    ],
+)
+def test_an_error_names_the_first_records_that_were_refused(
+    positions: Sequence[int], shown: str
+) -> None:
+    assert str(RecordValidationError(InvalidRecordError("no"), positions)) == shown
