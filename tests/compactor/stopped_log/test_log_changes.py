@@ -274,7 +274,7 @@ class TestAppend:
         [
             ('{"value": "no key"}', "cleanup.policy=compact", "record 0 of the batch"),
             ('{"key": "k", "value": "v"}', "max.message.bytes=69", "max.message.bytes is 69"),
-            ('{"value": "v", "timestamp": 9999999999999}', "segment.ms=5", "records 0 of"),
+            ('{"value": "v", "timestamp": 9999999999999}', "segment.ms=5", "record 0 of"),
         ],
     )
     def test_what_a_leader_refuses(
