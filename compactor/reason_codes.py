@@ -90,7 +90,7 @@ class ReasonCode(StrEnum):
     UNSUPPORTED_FORMAT = "unsupported-format", "A file is of a version, codec or kind not handled."
     FOREIGN_FILE = (
         "foreign-file",
-        "A link or another file that no log has lies in the log's directory.",
+        "The log's directory holds a link or a file that no log has, or has a name that no log has.",
     )
     IN_TWO_LOG_DIRS = "in-two-log-dirs", "The same log is in two of the log directories."
     LOG_MISSING = (

@@ -30,6 +30,7 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
 from storage.kafka_versions import KafkaUse
+from storage.log.log_dir import is_topic_name
 
 
 class LogDirFacts(NamedTuple):
@@ -226,9 +227,11 @@ def _unlisted(survey: LogDirSurvey) -> Iterable[LogReport]:
     for name, reason in survey.listing.ignored:
         key: TopicPartition | None = parse_partition_dir(name)
         if key is not None:
-            is_metadata = key[0] == CLUSTER_METADATA
-            status = LogStatus.PASSED_OVER if is_metadata else LogStatus.SET_ASIDE
-            kind = ReasonCode.METADATA_LOG if is_metadata else ReasonCode.UNREADABLE
+            status, kind = LogStatus.SET_ASIDE, ReasonCode.UNREADABLE
+            if key[0] == CLUSTER_METADATA:
+                status, kind = LogStatus.PASSED_OVER, ReasonCode.METADATA_LOG
+            elif not is_topic_name(key[0]):
+                kind = ReasonCode.FOREIGN_FILE
             topic, partition = key
             yield LogReport(
                 log_dir=survey.path,

@@ -124,7 +124,7 @@ def list_log_dir(
         if topic_partition is None:
             ignored.append((entry.name, _why_ignored(entry.name)))
             continue
-        if not _TOPIC.fullmatch(topic_partition[0]):
+        if not is_topic_name(topic_partition[0]):
             ignored.append((entry.name, "its topic has a name that Kafka does not accept"))
             continue
         try:
@@ -144,6 +144,11 @@ def list_log_dir(
         has_meta_properties=META_PROPERTIES in files,
         moving_here=tuple(sorted(moving_here)),
     )
+
+
+def is_topic_name(name: str) -> bool:
+    """Say whether Kafka accepts a name for a topic."""
+    return _TOPIC.fullmatch(name) is not None
 
 
 def list_partition(

@@ -11,6 +11,7 @@ from compactor.config import load_config, with_filters
 from compactor.errors import ConfigError
 from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogReport, LogStatus
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.formats import checkpoint
@@ -96,6 +97,15 @@ def test_the_metadata_log_is_never_taken(tmp_path: Path) -> None:
     assert not found.logs
     assert [report.status for report in found.not_cleaned] == [PASSED_OVER] * 2
     assert all("metadata log of KRaft" in (log.reason or "") for log in found.not_cleaned)
+
+
+def test_a_name_that_no_topic_has_is_nothing_to_look_at_the_disk_for(tmp_path: Path) -> None:
+    (tmp_path / "d" / "it's-0").mkdir(parents=True)
+    (tmp_path / "d" / "linked-0").symlink_to(tmp_path)
+    found = plan_round([build(tmp_path / "d", Shape("t"))], COMPACT, NOW_MS)
+    codes = {report.topic: report.reason_code for report in found.not_cleaned}
+    assert codes == {"it's": ReasonCode.FOREIGN_FILE, "linked": ReasonCode.UNREADABLE}
+    assert {report.status for report in found.not_cleaned} == {SET_ASIDE}
 
 
 def test_filters_match_whole_names_and_exclude_wins(tmp_path: Path) -> None:
