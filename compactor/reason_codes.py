@@ -90,7 +90,7 @@ class ReasonCode(StrEnum):
     UNSUPPORTED_FORMAT = "unsupported-format", "A file is of a version, codec or kind not handled."
     FOREIGN_FILE = (
         "foreign-file",
-        "The log's directory holds a link or a file that no log has, or has a name that no log has.",
+        "The log's directory has a link or a file in it that no log has, or a name that none has.",
     )
     IN_TWO_LOG_DIRS = "in-two-log-dirs", "The same log is in two of the log directories."
     LOG_MISSING = (
