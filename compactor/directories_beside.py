@@ -40,7 +40,7 @@ def settings_of_broker(
     metadata = os.path.join(log_dirs[0], METADATA_DIR)
     source = MetadataSource(metadata if files.exists(metadata) else None)
     found = {os.path.realpath(log_dirs[0]): log_dirs[0]}
-    for path in (*log_dirs[1:], *_beside(log_dirs, files)):
+    for path in (*log_dirs[1:], *beside(log_dirs, files)):
         try:
             other = identity_in(path, files)
         except (CorruptFileError, OSError):  # it does not say whose it is
@@ -94,7 +94,8 @@ def _has_directory(metadata_dir: str, own: MetaProperties, files: Files) -> bool
     return own.node_id is not None and own_id in registered.get(own.node_id, ())
 
 
-def _beside(log_dirs: Sequence[str], files: Files) -> Iterator[str]:
+def beside(log_dirs: Sequence[str], files: Files) -> Iterator[str]:
+    """Yield the directories beside these, and these."""
     for parent in dict.fromkeys(os.path.dirname(os.path.realpath(path)) for path in log_dirs):
         try:
             directories, _ = files.list_names(parent)

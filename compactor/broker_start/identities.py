@@ -111,20 +111,30 @@ def _contradictions(read: Mapping[str, MetaProperties | str | None]) -> Iterator
         problem = None
         if ids.count(each.directory_id or "") > 1:
             problem = f"directory.id {each.directory_id} is that of another log directory, too"
-            repair = "One of them is a copy: leave it out of log.dirs."
         elif models and each.cluster_id and each.node_id is not None:
-            own, model = (each.cluster_id, each.node_id), (models[0].cluster_id, models[0].node_id)
-            if own != model:
-                problem = f"it names node {own[1]} of cluster {own[0]}, and the metadata log has "
-                problem += f"this directory for node {model[1]} of cluster {model[0]}"
-                repair = f"Write node.id={model[1]} and cluster.id={model[0]} into it."
+            yield from names_another(path, each, models[0])
         if problem is not None:
             yield StartProblem(
                 outcome=StartOutcome.BROKER_ENDS,
                 path=os.path.join(path, META_PROPERTIES),
                 problem=problem,
-                repair=repair,
+                repair="One of them is a copy: leave it out of log.dirs.",
             )
+
+
+def names_another(
+    path: str, found: MetaProperties, model: MetaProperties
+) -> Iterator[StartProblem]:
+    """Yield a problem where a directory names another broker than the one whose it is."""
+    if (found.cluster_id, found.node_id) == (model.cluster_id, model.node_id):
+        return
+    yield StartProblem(
+        outcome=StartOutcome.BROKER_ENDS,
+        path=os.path.join(path, META_PROPERTIES),
+        problem=f"it names node {found.node_id} of cluster {found.cluster_id}, and the metadata "
+        f"log has this directory for node {model.node_id} of cluster {model.cluster_id}",
+        repair=f"Write node.id={model.node_id} and cluster.id={model.cluster_id} into it.",
+    )
 
 
 def _identity_repair(

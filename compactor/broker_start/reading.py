@@ -6,21 +6,23 @@ from enum import Enum
 from typing import NamedTuple
 
 from compactor.broker_start.conditions import QUORUM_STATE, start_problems
-from compactor.broker_start.identities import is_of_broker
+from compactor.broker_start.identities import is_of_broker, names_another
 from compactor.broker_start.metadata import MetadataLeft, has_other_voters, problems_of_metadata
 from compactor.broker_start.values import (
     ClusterFacts,
     DirectoryFiles,
     LogFiles,
     StartProblem,
+    decoded_id,
     identity_of,
     partition_in,
 )
 from compactor.cluster_settings import MetadataSource, read_cluster_settings
+from compactor.directories_beside import beside
 from compactor.errors import ConfigError
-from storage.errors import CorruptFileError
+from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
-from storage.formats import checkpoint, clean_shutdown
+from storage.formats import checkpoint, clean_shutdown, meta_properties
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
@@ -67,12 +69,42 @@ def problems_at_start(
         named_others = [_directory(path, files) for path in others]
         directories += [each for each in named_others if is_of_broker(each, directories, cluster)]
     found = start_problems(directories, cluster)
+    if not any(METADATA_DIR in each.dir_names for each in directories):
+        found += _registered_beside(directories, files)
     for directory in directories:
         below = os.path.join(directory.path, "")
         if not any(problem.path.startswith(below) for problem in found):
             found += _of_logs(directory, look)
     has_logs = any(each.logs for each in directories)
     return [*(_of_metadata(log_dirs, directories, files) if has_logs else ()), *found]
+
+
+def _registered_beside(
+    directories: Sequence[DirectoryFiles], files: Files
+) -> Iterator[StartProblem]:
+    """Yield a directory that names another broker than a metadata log beside it has it for."""
+    known = {each.path: identity_of(each) for each in directories}
+    ids = {
+        path: (decoded_id(each.directory_id), each)
+        for path, each in known.items()
+        if isinstance(each, MetaProperties) and each.directory_id
+    }
+    for place in beside(list(ids), files):
+        metadata_dir = os.path.join(place, METADATA_DIR)
+        if not files.is_directory(metadata_dir):
+            continue
+        try:
+            model = meta_properties.read(place, files)
+            same = (model.cluster_id, model.node_id)
+            if all((own.cluster_id, own.node_id) == same for _, own in ids.values()):
+                continue
+            registered = read_cluster_metadata(metadata_dir, files).broker_log_dirs
+        except (CorruptFileError, UnsupportedFormatError, OSError):  # it says of no directory
+            continue
+        for path, (id_, own) in ids.items():
+            nodes = [node for node, log_dirs in registered.items() if id_ in log_dirs]
+            for node in nodes[:1]:
+                yield from names_another(path, own, model._replace(node_id=node))
 
 
 def _of_logs(directory: DirectoryFiles, look: Look) -> Iterator[StartProblem]:

@@ -316,3 +316,32 @@ def test_a_directory_that_names_a_broker_that_there_is_not_and_has_no_id(
     note = log_dir / "t-0" / PARTITION_METADATA
     partition_metadata.write(str(note), PartitionMetadata(0, topic_id))
     assert outcomes(first, log_dir) == expected
+
+
+@pytest.mark.parametrize("command", ["verify", "recover", "doctor"])
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "id_", "is_wrong"),
+    [
+        ("cluster", 1, B, False),
+        ("cluster", 5, B, True),
+        ("another", 1, B, True),
+        ("another", 1, OTHER, False),  # of another broker on the same host
+    ],
+)
+def test_a_directory_given_alone_that_a_metadata_log_beside_has_for_another_broker(
+    tmp_path: Path, command: str, cluster_id: str, node_id: int, id_: UUID, is_wrong: bool
+) -> None:
+    log_dir, first = broker_dir(tmp_path), tmp_path / "first"
+    first.mkdir()
+    identify(first, 1, A)
+    (log_dir / METADATA_DIR).rename(first / METADATA_DIR)
+    values = topic("t", A), partition(0, A), registration(1, A, B)
+    log(first / METADATA_DIR, 0, batches(0, *values))
+    text = partition_metadata.encode_uuid(id_)
+    meta_properties.write(str(log_dir), MetaProperties(1, cluster_id, node_id, text))
+    found = run_command(command, log_dir)
+    shown = " ".join((found.out + found.error).split())
+    says = f"names node {node_id} of cluster {cluster_id}, and the metadata log has this directory"
+    assert (says in shown) == is_wrong
+    assert found.code == (4 if is_wrong else 0), shown
+    assert not is_wrong or "ext: start the broker" not in shown
