@@ -28,6 +28,7 @@ from compactor.missing_directories import Gone, entries_in, gone_from, logs_of_r
 from compactor.missing_logs import RecordedEnds, recorded_ends
 from compactor.reason_codes import ReasonCode, reason_code_of
 from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
+from compactor.verification.checkpoint_check import CHECKPOINTS, check_checkpoints
 from compactor.verification.missing_offsets import (
     Gap,
     check_gaps,
@@ -42,7 +43,6 @@ from storage.file_names import CLEANED, LOG, SNAPSHOT, SWAP, file_name, is_speci
 from storage.files import filesystem
 from storage.files.local import LOCAL
 from storage.formats import (
-    checkpoint,
     leader_epoch_checkpoint,
     meta_properties,
     partition_metadata,
@@ -61,12 +61,6 @@ if TYPE_CHECKING:
 # a broker's, without logs for us; and what keeps a broker away from a copy
 _OTHER_DIRS = ("__cluster_metadata-0", "remote-log-index-cache", NO_BROKER, UNFINISHED)
 _OF_COPIES = (ReasonCode.COPY_TO_KEEP, ReasonCode.OUTPUT_IN_USE)
-_CHECKPOINTS = (
-    (checkpoint.CLEANER_OFFSET, "the next cleaning starts again from the log start offset"),
-    (checkpoint.RECOVERY_POINT, "a broker would not check the end of the log"),
-    (checkpoint.REPLICATION, "a broker would cut the high watermark to the log end offset"),
-    (checkpoint.LOG_START, "a broker that starts here deletes every segment"),
-)
 
 
 @dataclass(slots=True)
@@ -85,9 +79,16 @@ class Verification:
     to_remove: set[str] = field(default_factory=set)  # indexes without which a start mends all
 
     @property
+    def checkpoints(self) -> list[str]:
+        """Checkpoints with findings that a broker's start does not mind: it writes them anew."""
+        known = {problem.path for problem in self.start_problems}
+        paths = {finding.path for finding in self.findings} - known
+        return sorted(path for path in paths if os.path.basename(path) in CHECKPOINTS)
+
+    @property
     def has_other_findings(self) -> bool:
         """Whether something is wrong that a broker's start does not mind at first, nor mends."""
-        known = {problem.path for problem in self.start_problems}
+        known = {problem.path for problem in self.start_problems} | {*self.checkpoints}
         mended = {os.path.splitext(path)[0] for path in self.to_remove}
         return any(
             finding.path not in known
@@ -207,7 +208,9 @@ def _verify_log_dir(
     found.to_remove |= own.to_remove
     if not only_some:
         found.findings += _check_log_dir(listing)
-    found.findings += _check_checkpoints(listing.path, end_offsets, others_too=not only_some)
+    found.findings += check_checkpoints(
+        listing.path, end_offsets, others_too=not only_some, files=LOCAL
+    )
 
 
 def _first_dirty_offsets(log_dir: str) -> Callable[[PartitionListing, int], int | None]:
@@ -380,29 +383,6 @@ def _check_log_dir(listing: LogDirListing) -> Iterator[Finding]:
             yield Finding(os.path.join(listing.path, name), 0, reason, ReasonCode.FOREIGN_FILE)
     if listing.has_meta_properties:
         yield from _corrupt(lambda: meta_properties.read(listing.path))
-
-
-def _check_checkpoints(
-    log_dir: str, end_offsets: dict[tuple[str, int], int], others_too: bool
-) -> Iterator[Finding]:
-    """Each parses, and no offset is past the end of its log."""
-    for name, consequence in _CHECKPOINTS:
-        path = os.path.join(log_dir, name)
-        try:
-            entries = checkpoint.read(path)
-        except CorruptFileError as error:
-            if others_too:
-                yield finding_of(error)
-            continue
-        except OSError as error:
-            if others_too:
-                yield finding_of(error, path)
-            continue
-        for (topic, partition), offset in entries.items():
-            end_offset = end_offsets.get((topic, partition))
-            if offset < 0 or (end_offset is not None and offset > end_offset):
-                problem = f"{topic}-{partition} has offset {offset}, its log ends at {end_offset}"
-                yield Finding(path, 0, f"{problem}: {consequence}")
 
 
 def _corrupt(read: Callable[[], object]) -> Iterable[Finding]:

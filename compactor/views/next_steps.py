@@ -11,6 +11,7 @@ from compactor.planning.remedy_commands import all_described
 from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.round_report import CleaningReport, LogReport, LogStatus
 from compactor.views.reason_lines import SHOWN_NAMES
+from storage.formats.checkpoint import RECOVERY_POINT
 
 if TYPE_CHECKING:
     from compactor.inspect.inspection import Inspection
@@ -147,13 +148,17 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
         ]
     if any(map(is_log_missing, found.findings)):
         return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
-    unfit = [*before_a_start(found.start_problems), *_of_removable(found)]
+    unfit = [
+        *before_a_start(found.start_problems),
+        *_of_removable(found),
+        *_of_checkpoints(found),
+    ]
     if found.rebuilt and not found.has_other_findings:
         return [*unfit, *_of_rebuilt(found, is_start_forbidden=bool(unfit))]
     if found.findings and not found.has_other_findings:
         return unfit
     if found.findings:
-        is_mended = found.rebuilt or found.to_remove
+        is_mended = found.rebuilt or found.to_remove or found.checkpoints
         those = "each log with another finding" if is_mended else "such a log"
         return [
             *unfit,
@@ -179,6 +184,25 @@ def _of_removable(found: "Verification") -> list[str]:
         "the log, of which no record is damaged.",
         f"  {tool('rm', '--', *sorted(found.to_remove))}",
     ]
+
+
+def _of_checkpoints(found: "Verification") -> list[str]:
+    """Those that do not keep a broker from starting; no log has to be fetched for them."""
+    steps: list[str] = []
+    for path in found.checkpoints:
+        back = f"Next: bring {printable(path)} back from a backup"
+        if path.endswith(RECOVERY_POINT):
+            steps += [
+                f"{back}, or empty it: after an unclean shutdown a broker then checks every "
+                "segment. No log has to be fetched for it.",
+                f"  {tool('truncate', '-s', '0', path)}",
+            ]
+        else:
+            steps.append(
+                f"{back}, or leave it: a broker that starts goes by the log, and writes it anew. "
+                "No log has to be fetched for it."
+            )
+    return steps
 
 
 def _of_rebuilt(found: "Verification", is_start_forbidden: bool) -> list[str]:

@@ -8,6 +8,7 @@ from compactor.exit_codes import UsageError
 from compactor.host.progress import VERIFY_STAGE
 from compactor.verification.verify import Verification, verify
 from compactor.verification.verify_segment import check_segment
+from compactor.views.next_steps import after_verify
 from storage.file_names import LOG, SNAPSHOT, file_name
 from storage.formats import (
     checkpoint,
@@ -155,6 +156,28 @@ def test_a_checkpoint_past_the_log_is_found(partition: Path, name: str, conseque
     checkpoint.write(path, {("orders", 0): END_OFFSET + 1})
     assert "orders-0 has offset 31, its log ends at 30" in only_problem(partition)
     assert consequence in only_problem(partition)
+
+
+@pytest.mark.parametrize(
+    ("name", "consequence", "helps"),
+    [
+        (checkpoint.CLEANER_OFFSET, "the next cleaning starts again", "or leave it: a broker"),
+        (checkpoint.RECOVERY_POINT, "checks the whole log", "truncate -s 0 "),
+        (checkpoint.REPLICATION, "would raise the high watermark", "or leave it: a broker"),
+        (checkpoint.LOG_START, "goes by the first segment", "or leave it: a broker"),
+    ],
+)
+def test_no_log_has_to_be_fetched_for_a_checkpoint(
+    partition: Path, name: str, consequence: str, helps: str
+) -> None:
+    """A broker starts with each of these, and loses nothing."""
+    checkpoint.write(str(partition.parent / name), {("orders", 0): -1})
+    assert consequence in only_problem(partition)
+    found = verified(partition)
+    assert found.checkpoints == [str(partition.parent / name)]
+    steps = " ".join(after_verify(str(partition.parent), found, None))
+    assert helps in steps
+    assert "ext: fetch" not in steps
 
 
 def test_a_malformed_checkpoint_is_found(partition: Path) -> None:
