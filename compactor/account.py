@@ -43,7 +43,7 @@ class Account:
         return time.monotonic() - self.began
 
     def note_log_dirs(self, paths: Iterable[str]) -> None:
-        self.log_dirs += [path for path in paths if path not in self.log_dirs]
+        self.log_dirs = list(dict.fromkeys([*self.log_dirs, *paths]))
 
     def take_run_id(self) -> str:
         """The id of the next round: that of the command for its first, and then another each."""

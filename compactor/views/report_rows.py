@@ -38,19 +38,25 @@ _PARTS = {"plan": ("logs", "not_taken"), "verify": ("findings",), "configs": ("t
     "report": ("reports",)
 }
 _COMMAND = ("run_id", "command", "as_of")
+_WITH_DRY_RUN = ("run", "undo")  # a log that was undone, or would be, has one status
 
 
 def rows_of(document: JsonObject) -> list[Mapping[str, object]]:
     """Return a row for each log, finding, check, report or topic, with what names the command."""
-    command = {name: document[name] for name in _COMMAND if name in document}
+    names = _of_command(document["command"])
+    command = {name: document[name] for name in names if name in document}
     return [command | _without_objects(row) for row in _rows(document)]
 
 
 def columns_of(command: str) -> list[str]:
     """Return the columns that the type of a command's rows declares, names within names joined."""
-    columns = [*_COMMAND, *(("log_dir",) if command == "doctor" else ())]
+    columns = [*_of_command(command), *(("log_dir",) if command == "doctor" else ())]
     columns += _columns(_ROW_TYPES[command]) if command in _ROW_TYPES else ()
     return list(dict.fromkeys(columns))
+
+
+def _of_command(command: str) -> tuple[str, ...]:
+    return (*_COMMAND, "dry_run") if command in _WITH_DRY_RUN else _COMMAND
 
 
 def _rows(document: JsonObject) -> Iterator[JsonObject]:

@@ -13,7 +13,7 @@ from compactor.views.report_json import JsonObject
 
 _WORDS = {
     UndoStatus.UNDONE: "undone",
-    UndoStatus.AS_BEFORE: "nothing left to undo",
+    UndoStatus.AS_BEFORE: "as before the run",
     UndoStatus.REFUSED: "left as it is",
     UndoStatus.FAILED: "failed",
 }

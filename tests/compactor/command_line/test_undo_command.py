@@ -1,5 +1,6 @@
 """`compactor undo` and the options of `run` that go with it: exit codes, lines, what is refused."""
 
+import csv
 import errno
 import json
 import os
@@ -50,7 +51,18 @@ def test_every_log_is_shown(kept: Kept, capsys: pytest.CaptureFixture[str]) -> N
     assert (code, summary["status"]) == (0, "ok")
     assert summary["totals"]["logs"] == {"undone": 2, "as-before": 0, "refused": 0, "failed": 0}
     assert f"{kept.log_dir}: orders-0 undone: 5 segments, " in told
+    assert [each["path"] for each in summary["log_dirs"]] == [str(kept.log_dir)]  # of two logs
     assert undo(capsys, kept.run_dir)[1]["totals"]["logs"]["as-before"] == 2
+
+
+def test_a_row_says_whether_it_was_done(
+    kept: Kept, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """`undone` is the status of a log that would be, too."""
+    for words, is_dry_run in ((("--dry-run",), "true"), ((), "false")):
+        undo(capsys, kept.run_dir, *words, "--report", tmp_path / "undo.csv")
+        rows = list(csv.DictReader((tmp_path / "undo.csv").read_text().splitlines()))
+        assert [(row["status"], row["dry_run"]) for row in rows] == [("undone", is_dry_run)] * 2
 
 
 def test_a_dry_run_says_what_would_come_back_and_changes_nothing(
@@ -68,7 +80,7 @@ def test_a_dry_run_says_what_would_come_back_and_changes_nothing(
     assert (kept.files(), sorted(kept.run_dir.rglob("*"))) == before
     assert undo(capsys, kept.run_dir)[1]["totals"] == summary["totals"]
     told = undo(capsys, kept.run_dir, "--dry-run")[2]
-    assert "orders-0 nothing left to undo" in told and "This brings them back" not in told
+    assert "orders-0 as before the run" in told and "This brings them back" not in told
 
 
 def test_a_dry_run_finds_a_kept_file_that_is_damaged(
