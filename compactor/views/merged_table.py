@@ -43,7 +43,7 @@ def merged_view(merged: MergedReports, width: int) -> RenderableType:
         if bad[SHOWN_LOGS:]:
             errors.append(Text(f"  and {counted(len(bad) - SHOWN_LOGS, 'more log')}"))
     total = f"{counted(len(merged.reports), 'report')}: {_sum_of(merged.reports)}"
-    return Group(*table_lines("started", _COLUMNS, rows, width), *errors, Text(total))
+    return Group(*table_lines("started (UTC)", _COLUMNS, rows, width), *errors, Text(total))
 
 
 def merged_document(merged: MergedReports) -> JsonObject:

@@ -131,6 +131,7 @@ def test_a_dry_run_has_cleaned_nothing_and_every_line_says_when(tmp_path: Path) 
     ]
     shown = run_command("report", *paths).out
     assert "2 reports: 2 logs cleaned, 50 B freed" in shown
+    assert shown.startswith("started (UTC) ")
     assert shown.count("2026-11-22 03:00:00") == 2
     assert "run --dry-run" in shown
     assert "none of them has cleaned anything" in run_command("report", paths[0]).out
