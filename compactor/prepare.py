@@ -5,6 +5,7 @@ import sys
 
 from cleaner_jobs.spark import first_use
 from cleaner_jobs.spark.class_archive import cache_dir
+from cleaner_jobs.spark.patience import ending_stopped_processes
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.errors import CleaningFailedError
 from compactor.host.java import use_java
@@ -14,7 +15,7 @@ def main() -> int:
     """The exit code: 1 where there is no Java, so that no run could start."""
     try:
         use_java(os.environ, cache_dir(os.environ))
-        with open_work_dir(None, "prepare") as work_dir:
+        with open_work_dir(None, "prepare") as work_dir, ending_stopped_processes(_tell):
             first_use.prepare({**os.environ, first_use.WORK_DIR_VARIABLE: work_dir}, _tell)
     except CleaningFailedError as error:
         _tell(str(error))

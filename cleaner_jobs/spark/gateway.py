@@ -19,7 +19,7 @@ from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, spark_home
 from cleaner_jobs.spark.early_daemon import SOCKET_VARIABLE, EarlyDaemon
 from cleaner_jobs.spark.first_use import FEWEST_CORES, cores
 from cleaner_jobs.spark.kept_launch import Launch, command, keep_launch, kept_launch
-from cleaner_jobs.spark.started_java import StartedJava, start_java
+from cleaner_jobs.spark.started_java import StartedJava, Waiting, end_java, start_java
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 DRIVER_MEMORY = "spark.driver.memory"
@@ -27,7 +27,7 @@ UNIX_SOCKETS_DIR = "spark.python.unix.domain.socket.dir"
 
 
 def start_gateway(
-    options: Mapping[str, str], source: str, log: IO[bytes], by_launcher: bool
+    options: Mapping[str, str], source: str, log: IO[bytes], by_launcher: bool, waiting: Waiting
 ) -> Any:  # untyped in pyspark, as py4j is
     """Start Java for the options of a session; what pyspark calls it by.
 
@@ -35,8 +35,8 @@ def start_gateway(
     """
     launch = None if by_launcher else kept_launch(os.environ)
     if launch is not None:
-        return _started(launch, options, source, log)
-    gateway = _connected(start_java(_launcher_command(options), os.environ, log))
+        return _started(launch, options, source, log, waiting)
+    gateway = _connected(start_java(_launcher_command(options), os.environ, log, waiting))
     gateway.early_daemon = None
     if not by_launcher:
         with suppress(OSError):  # then the next session asks again
@@ -59,14 +59,16 @@ def end_early_daemon(gateway: Any) -> None:
         daemon.end()
 
 
-def _started(launch: Launch, options: Mapping[str, str], source: str, log: IO[bytes]) -> Any:
+def _started(
+    launch: Launch, options: Mapping[str, str], source: str, log: IO[bytes], waiting: Waiting
+) -> Any:
     """Without the launcher: Java alone, to which pyspark connects as under spark-submit."""
     ours = [f"-Xmx{options[DRIVER_MEMORY]}", *shlex.split(options[JAVA_OPTIONS])]
     environ, daemon = dict(os.environ), _early_daemon(options, source, log)
     if daemon is not None:
         environ[SOCKET_VARIABLE] = str(daemon.socket_path)
     try:
-        gateway = _connected(start_java(command(launch, ours, environ), environ, log))
+        gateway = _connected(start_java(command(launch, ours, environ), environ, log, waiting))
     except BaseException:
         if daemon is not None:
             daemon.end()
@@ -91,8 +93,7 @@ def _connected(java: StartedJava) -> Any:
     try:
         gateway = connect()
     except BaseException:
-        java.process.kill()
-        java.process.communicate()
+        end_java(java.process)
         raise
     finally:
         for name in address:

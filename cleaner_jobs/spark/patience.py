@@ -9,9 +9,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE
 
@@ -19,6 +20,7 @@ VARIABLE, DEFAULT_SECONDS = "COMPACTOR_WAIT_SECONDS", 600.0
 SAID_SECONDS = 15.0
 LOOK_SECONDS = 1.0
 _MOST_COUNTED_SECONDS = 2.0
+PROC = Path("/proc")
 
 _ended: list[str] = []  # why processes were ended, since the last watch began
 
@@ -86,28 +88,72 @@ def _watch(wait: Wait, over: threading.Event) -> None:
         if wait.look(cause):
             pid, name = stopped[0]
             _ended.append(f"process {pid} ({name}) was stopped for {wait.bound:,.0f} s, and ended")
-            for number, _ in stopped:
-                with suppress(ProcessLookupError):
-                    os.kill(number, signal.SIGKILL)
+            end_stopped_processes()
 
 
-def stopped_processes(proc: Path = Path("/proc")) -> list[tuple[int, str]]:
+def end_stopped_processes() -> None:
+    """At once: nobody who ends a run waits for them."""
+    for pid, _ in stopped_processes():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def stopped_processes(proc: Path = PROC) -> list[tuple[int, str]]:
     """The processes of this run that are stopped, and their names."""
-    top = {os.getpid()} | ({os.getppid()} if SUBMITTED_VARIABLE in os.environ else set())
-    found: dict[int, tuple[int, str, str]] = {}
-    for entry in proc.iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError, ValueError):
-                text = (entry / "stat").read_text("utf-8", "replace")
-                begin, end = text.index("("), text.rindex(")")
-                state, parent = text[end + 2 :].split()[:2]
-                found[int(entry.name)] = int(parent), state, text[begin + 1 : end]
-    own, size = set(top), 0
-    while size != len(own):
-        size = len(own)
-        own |= {pid for pid, (parent, _, _) in found.items() if parent in own}
-    return [
-        (pid, found[pid][2])
-        for pid in sorted(own & found.keys())
-        if found[pid][1] == "T" and pid != os.getpid()
-    ]
+    top = [os.getpid(), *([os.getppid()] if SUBMITTED_VARIABLE in os.environ else [])]
+    found = []
+    for pid in processes_below(top, proc):
+        known = _process(proc / str(pid))
+        if known is not None and known.state == "T" and pid != os.getpid():
+            found.append((pid, known.name))
+    return sorted(found)
+
+
+def processes_below(top: Sequence[int], proc: Path = PROC) -> Iterator[int]:
+    """These, and all that descend from them."""
+    parents = None if _has_children(proc) else _parents(proc)
+    reached = list(dict.fromkeys(top))
+    for pid in reached:  # it grows meanwhile
+        yield pid
+        if parents is None:
+            below = _children(proc / str(pid))
+        else:
+            below = [child for child, parent in parents.items() if parent == pid]
+        reached += [child for child in below if child not in reached]
+
+
+def _has_children(proc: Path) -> bool:
+    """Whether this kernel lists them; otherwise every process of the machine has to be asked."""
+    own = str(os.getpid())
+    return (proc / own / "task" / own / "children").exists()
+
+
+def _children(of: Path) -> list[int]:
+    """Of a process, by the threads that have started them; none of one that has ended."""
+    found = []
+    for listed in (of / "task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            found += [int(word) for word in listed.read_text().split()]
+    return found
+
+
+def _parents(proc: Path) -> dict[int, int]:
+    known = {int(entry.name): _process(entry) for entry in proc.iterdir() if entry.name.isdigit()}
+    return {pid: process.parent for pid, process in known.items() if process is not None}
+
+
+class _Process(NamedTuple):
+    name: str
+    state: str
+    parent: int
+
+
+def _process(of: Path) -> _Process | None:
+    """None: it has ended."""
+    try:
+        text = (of / "stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    begin, end = text.index("("), text.rindex(")")
+    state, parent = text[end + 2 :].split()[:2]
+    return _Process(text[begin + 1 : end], state, int(parent))

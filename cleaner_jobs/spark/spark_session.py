@@ -13,7 +13,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -47,8 +47,9 @@ from cleaner_jobs.spark.gateway import (
 from cleaner_jobs.spark.local_dirs import LOCAL_DIR
 from cleaner_jobs.spark.local_size import KillWatch, local_size
 from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
-from cleaner_jobs.spark.patience import why_ended
+from cleaner_jobs.spark.patience import end_stopped_processes, why_ended
 from cleaner_jobs.spark.start_failure import cause_of_no_start
+from cleaner_jobs.spark.started_java import Waiting
 from cleaner_jobs.spark.submitted_java import connect_to_java
 from cleaner_jobs.spark.submitted_log import quieten
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
@@ -59,6 +60,7 @@ LOG_NAME = "spark.log"
 DEFAULT_MASTER = "local[*]"
 DAEMON_MODULE = "cleaner_jobs.spark.worker_daemon"
 JAVA_EXIT_SECONDS = 120  # half a second, but for one that dumps a class archive
+INTERRUPTED_EXIT_SECONDS = 2  # for one that had only started
 
 # Compiled by C1 alone: Java only schedules here, the work is in Python, and C2 takes seconds of
 # processor time from it at every start (24 s become 12 s, and 7 s with a class archive).
@@ -105,14 +107,18 @@ _started_here: list[Any] = []  # the gateway of a Java that was started here, un
 
 
 def start_spark(
-    master: str | None, app_name: str, work_dir: str, extra: Mapping[str, str] | None = None
+    master: str | None,
+    app_name: str,
+    work_dir: str,
+    extra: Mapping[str, str] | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> SparkContext:
     """Start Spark. SparkStartError where that fails, and where this process has one already.
 
     To be asked before: `environment.require_fit`.
 
     master: None for spark-submit's own, or else all cores of this machine. extra: Spark options
-    that win over those set here, but not over those of spark-submit.
+    that win over those set here, but not over those of spark-submit. say: what it waits for.
     """
     if has_session():
         raise start_failed(None, HAS_SESSION)
@@ -129,14 +135,15 @@ def start_spark(
                 **(extra or {}),
                 "spark.app.name": app_name,
             }
-            return _quiet(_start_java_and_context(options, log_path, by_launcher=bool(extra)))
+            return _quiet(_start_java_and_context(options, log_path, bool(extra), say))
     except (*SPARK_ERRORS, OSError) as error:
         cause = cause_of_no_start(error, log_path) + (_kill_words() or _settings_words(master))
         _end_java()
         raise start_failed(master, cause) from error
     except KeyboardInterrupt:
         with undisturbed():
-            _end_java()
+            end_stopped_processes()
+            _end_java(INTERRUPTED_EXIT_SECONDS)
         raise
     finally:
         if threading.current_thread() is threading.main_thread():
@@ -170,8 +177,8 @@ def kill_java() -> None:
         _forget(gateway)
 
 
-def _end_java() -> bool:
-    """End the Java process if it was started here; whether it was.
+def _end_java(seconds: float = JAVA_EXIT_SECONDS) -> bool:
+    """End the Java process if it was started here, killed after some seconds; whether it was.
 
     Under spark-submit it was not, nor where the caller has stopped a session of their own.
     """
@@ -181,7 +188,7 @@ def _end_java() -> bool:
     gateway.shutdown()  # or objects that go away still send Java a farewell
     gateway.proc.stdin.close()
     try:
-        gateway.proc.wait(JAVA_EXIT_SECONDS)
+        gateway.proc.wait(seconds)
     except TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()
@@ -319,13 +326,14 @@ def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str])
 
 
 def _start_java_and_context(
-    options: Mapping[str, str], log_path: Path, by_launcher: bool
+    options: Mapping[str, str], log_path: Path, by_launcher: bool, say: Callable[[str], None]
 ) -> SparkContext:
     by_launcher = by_launcher or not is_local(options["spark.master"])
     if SparkContext._gateway is None:
-        # Not to be cut off: of a Java that is half started nobody would know.
-        with log_path.open("ab") as log, undisturbed():
-            gateway = start_gateway(options, _source(), log, by_launcher)
+        # Not to be cut off but where it waits: of a Java that has started nobody would know.
+        with log_path.open("ab") as log, undisturbed() as let_signals_through:
+            waiting = Waiting(say, let_signals_through)
+            gateway = start_gateway(options, _source(), log, by_launcher, waiting)
             _started_here.append(gateway)
             SparkContext._ensure_initialized(gateway=gateway)
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))

@@ -9,12 +9,13 @@ import signal
 import struct
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, NamedTuple
 
-from cleaner_jobs.spark.patience import LOOK_SECONDS, Wait
+from cleaner_jobs.spark.patience import LOOK_SECONDS, Wait, processes_below
 
 CONNECTION_VARIABLE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _EXISTS_SECONDS = 0.01  # between two looks whether Java listens
@@ -29,15 +30,28 @@ class StartedJava(NamedTuple):
     secret: str
 
 
+class Waiting(NamedTuple):
+    """What to do while Java starts."""
+
+    say: Callable[[str], None] = lambda _: None  # what is waited for
+    let_signals_through: Callable[[], None] = lambda: None  # may raise
+
+
 class JavaStartError(OSError):
     """Java ended before it listened, or does not come to listen."""
 
 
-def start_java(words: Sequence[str], environ: Mapping[str, str], log: IO[bytes]) -> StartedJava:
+def start_java(
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    log: IO[bytes],
+    waiting: Waiting = Waiting(),  # noqa: B008  a value
+) -> StartedJava:
     """Start Java by a command line, and wait until it listens.
 
     log: for its output, in the run's own directory, which is also the place of the file.
     Raise JavaStartError where it does not come to listen, and OSError where it cannot write there.
+    Whatever is raised, nothing of it is left.
     """
     # for this user alone
     with TemporaryDirectory(prefix="connection-", dir=os.path.dirname(log.name)) as directory:
@@ -56,26 +70,35 @@ def start_java(words: Sequence[str], environ: Mapping[str, str], log: IO[bytes])
             preexec_fn=_ignore_interrupts,
         )
         try:
-            _wait_for(told, process)
+            _wait_for(told, process, waiting)
             port, secret = _connection(told.read_bytes())
         except BaseException:
-            process.kill()
-            process.communicate()
+            end_java(process)
             raise
     return StartedJava(process, port, secret)
 
 
-def _wait_for(told: Path, process: "subprocess.Popen[bytes]") -> None:
+def end_java(process: "subprocess.Popen[bytes]") -> None:
+    """At once, with what it has started: a launcher, too, is a Java of its own."""
+    for pid in [*processes_below([process.pid])][1:]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.kill()
+    process.communicate()
+
+
+def _wait_for(told: Path, process: "subprocess.Popen[bytes]", waiting: Waiting) -> None:
     """Until Java has moved the file there, whole."""
-    wait, looked = Wait(lambda _: None), time.monotonic()
+    wait, looked = Wait(waiting.say), time.monotonic()
     while not told.exists():
+        waiting.let_signals_through()
         if process.poll() is not None:
             raise JavaStartError("Java ended before it listened")
         time.sleep(_EXISTS_SECONDS)
         if time.monotonic() - looked >= LOOK_SECONDS:
             looked = time.monotonic()
             _require_room(told.with_name("probe"))
-            if wait.look("Java does not listen"):
+            if wait.look("Java, which was started, does not listen yet"):
                 raise JavaStartError(f"Java has not come to listen within {wait.bound:,.0f} s")
 
 

@@ -108,7 +108,7 @@ def _started(
     with timed(SESSION):
         from cleaner_jobs.spark.spark_session import end_spark, start_spark
 
-        spark = start_spark(master, "log-compactor", facts.work_dir)
+        spark = start_spark(master, "log-compactor", facts.work_dir, say=progress.message)
     try:
         yield spark
     finally:

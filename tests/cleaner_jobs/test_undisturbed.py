@@ -85,3 +85,43 @@ def test_another_thread_has_nothing_to_wait_for() -> None:
     thread.start()
     thread.join()
     assert errors == []
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_what_has_come_is_let_through_where_the_block_says_so(number: signal.Signals) -> None:
+    handlers = [signal.getsignal(number) for number in NUMBERS]
+    came: list[int] = []
+
+    def handler(number: int, _: object) -> None:
+        came.append(number)
+        raise ZeroDivisionError
+
+    before, cleaned_up = signal.signal(number, handler), []
+    try:
+        with pytest.raises(ZeroDivisionError), undisturbed() as let_signals_through:
+            let_signals_through()  # none has come
+            send(number)
+            assert came == []
+            try:
+                let_signals_through()
+            except ZeroDivisionError:
+                send(number)  # a second one, which waits again
+                cleaned_up.append("all")
+                raise
+        assert (came, cleaned_up) == ([number] * 2, ["all"])
+    finally:
+        signal.signal(number, before)
+    assert [signal.getsignal(number) for number in NUMBERS] == handlers
+
+
+def test_a_signal_that_is_let_through_and_ends_nothing_comes_once() -> None:
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        with undisturbed() as let_signals_through:
+            send(signal.SIGTERM)
+            let_signals_through()
+            let_signals_through()
+        assert came == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -14,7 +14,12 @@ from pyspark import SparkContext
 
 from cleaner_jobs.spark import patience, spark_session
 from cleaner_jobs.spark.executor_watch import ExecutorWatch, NoExecutorError
-from cleaner_jobs.spark.patience import Wait, bound_seconds, stopped_processes
+from cleaner_jobs.spark.patience import (
+    Wait,
+    bound_seconds,
+    processes_below,
+    stopped_processes,
+)
 
 
 @pytest.fixture
@@ -64,17 +69,45 @@ def test_a_wait_that_was_over_begins_anew(clock: list[float]) -> None:
         assert not wait.look(None if second % 50 == 0 else "a cause")
 
 
-def test_a_stopped_process_of_this_run_is_found_and_no_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_children", [True, False])
+def test_a_stopped_process_of_this_run_is_found_and_no_other(
+    has_children: bool, tmp_path: Path
+) -> None:
+    """Also where the kernel lists no children (CONFIG_PROC_CHILDREN)."""
+
     def process(pid: int, parent: int, state: str, name: str = "java") -> None:
-        (tmp_path / str(pid)).mkdir()
+        thread = tmp_path / str(pid) / "task" / str(pid)
+        thread.mkdir(parents=True)
         (tmp_path / str(pid) / "stat").write_text(f"{pid} ({name}) {state} {parent} 1 1 0 -1\n")
+        if has_children:
+            (thread / "children").touch()
+            if (tmp_path / str(parent)).exists():
+                with (tmp_path / str(parent) / "task" / str(parent) / "children").open("a") as file:
+                    file.write(f"{pid} ")
 
     own = os.getpid()
     process(own, 1, "R", "python3")
     process(70_001, own, "S")
     process(70_002, 70_001, "T", "a (b) c")  # below one that is not stopped
     process(70_003, 1, "T")  # somebody else's
+    (tmp_path / "70004").mkdir()  # it has just ended
     assert stopped_processes(tmp_path) == [(70_002, "a (b) c")]
+
+
+def test_the_processes_below_one_are_those_of_its_threads_too() -> None:
+    found: list[list[int]] = []
+    over = threading.Event()
+
+    def start_and_wait() -> None:
+        with subprocess.Popen(["sleep", "1000"]) as child:
+            found.append([*processes_below([os.getpid()])])
+            found.append([os.getpid(), child.pid])
+            child.kill()
+        over.set()
+
+    threading.Thread(target=start_and_wait, daemon=True).start()
+    assert over.wait(60)
+    assert set(found[1]) <= set(found[0])
 
 
 def test_one_that_stays_stopped_is_ended_and_named(monkeypatch: pytest.MonkeyPatch) -> None:

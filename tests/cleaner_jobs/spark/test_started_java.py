@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -9,14 +10,17 @@ import psutil
 import pytest
 
 from cleaner_jobs.spark import patience, started_java
-from cleaner_jobs.spark.started_java import JavaStartError, start_java
+from cleaner_jobs.spark.started_java import JavaStartError, Waiting, start_java
+from cleaner_jobs.undisturbed import undisturbed
 
 SLEEPS = ("sh", "-c", "exec sleep 1000")
+LAUNCHES = ("sh", "-c", "sleep 1000; exec sleep 1000")  # as Spark's launcher, with a child
+NOTHING = Waiting()
 
 
-def start(tmp_path: Path, *words: str) -> None:
+def start(tmp_path: Path, *words: str, waiting: Waiting = NOTHING) -> None:
     with (tmp_path / "log").open("wb") as log:
-        start_java(words, os.environ, log)
+        start_java(words, os.environ, log, waiting)
 
 
 def test_one_that_cannot_write_where_it_listens_is_no_wait(
@@ -38,8 +42,25 @@ def test_one_that_does_not_listen_ends_after_the_bound(
 ) -> None:
     monkeypatch.setattr(started_java, "LOOK_SECONDS", 0.01)
     monkeypatch.setenv(patience.VARIABLE, "0.05")
+    said: list[str] = []
     with pytest.raises(JavaStartError, match="has not come to listen within"):
-        start(tmp_path, *SLEEPS)
+        start(tmp_path, *SLEEPS, waiting=Waiting(said.append))
+    assert _none_is_left(tmp_path)
+    [line] = said
+    assert line.startswith("waiting: Java, which was started, does not listen yet. The run ends")
+
+
+@pytest.mark.parametrize("words", [SLEEPS, LAUNCHES])
+def test_a_signal_ends_the_wait_and_all_that_was_started(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    def interrupt_once_all_is_there() -> None:
+        if len(psutil.Process().children(recursive=True)) == 1 + (words == LAUNCHES):
+            os.kill(os.getpid(), signal.SIGINT)
+        let_signals_through()
+
+    with pytest.raises(KeyboardInterrupt), undisturbed() as let_signals_through:
+        start(tmp_path, *words, waiting=Waiting(lambda _: None, interrupt_once_all_is_there))
     assert _none_is_left(tmp_path)
 
 
