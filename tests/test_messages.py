@@ -19,6 +19,8 @@ SOURCES = [
 ]
 VALUE = "{}"
 NUMBER = "{n}"
+COUNTS = {"records", "count", "segments", "batches", "logs", "entries", "runs"}
+COUNTS |= {"partitions", "headers", "records_count"}
 NOT_WITH_AN_S = re.compile(r"([^aeiou]y|s|x|ch|sh)$")
 WRONG_PLURAL = re.compile(r"\b\w*(directory|entry|copy|category|batch|index|boundary)s\b", re.I)
 # not of bytes, and not of `3 of 5 topics`
@@ -38,6 +40,8 @@ NEVER_ONE = frozenset(
         "{n} batches",
         "{n} logs",
         "see the {n} lines with fail",
+        "{n} segments go",
+        "{n} records, which are",
         "offsets {} to {}",
     }
 )
@@ -54,10 +58,16 @@ def _is_number(value: ast.FormattedValue) -> bool:
     has_commas = isinstance(spec, ast.JoinedStr) and any(
         isinstance(part, ast.Constant) and "," in str(part.value) for part in spec.values
     )
-    return has_commas or (
-        isinstance(value.value, ast.Call)
-        and isinstance(value.value.func, ast.Name)
-        and value.value.func.id == "len"
+    named = value.value
+    name = named.id if isinstance(named, ast.Name) else getattr(named, "attr", None)
+    return (
+        has_commas
+        or name in COUNTS
+        or (
+            isinstance(value.value, ast.Call)
+            and isinstance(value.value.func, ast.Name)
+            and value.value.func.id == "len"
+        )
     )
 
 

@@ -67,7 +67,8 @@ def gain_text(gain: Gain) -> str:
 def expected_lines(expected: Expected) -> list[str]:
     """For a person, a sentence each."""
     lines = []
-    if expected.least_bytes is not None and expected.most_bytes is not None:
+    is_sampled = expected.read_bytes or expected.untold
+    if is_sampled and expected.least_bytes is not None and expected.most_bytes is not None:
         freed = gain_text(Gain(expected.least_bytes, expected.most_bytes, expected.untold))
         untold = f"; of {counted(expected.untold, 'log')} it cannot be told" * bool(expected.untold)
         sample = f"by a sample of {size_text(expected.read_bytes)}"

@@ -309,7 +309,7 @@ class SegmentCheck:
         """Leave out batches that claim more records than their bytes could hold."""
         possible = rows[:, RECORDS_COUNT] * MIN_RECORD_BYTES <= bounds[:, 1] - bounds[:, 0]
         for position, count in rows[~possible][:, (POSITION, RECORDS_COUNT)].tolist():
-            self._find(position, f"{count} records cannot fit into the batch")
+            self._find(position, f"the batch has no room for its count of records, {count}")
         return rows[possible], bounds[possible]
 
     def _find(self, position: int, problem: str) -> None:

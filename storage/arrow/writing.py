@@ -88,7 +88,9 @@ class AppendStoppedError(LogCompactionError):
         self.cause, self.appended = cause, appended
 
     def __str__(self) -> str:
-        return f"after {self.appended.records} records, which are appended: {self.cause}"
+        records = self.appended.records
+        done = "1 record, which is" if records == 1 else f"{records} records, which are"
+        return f"after {done} appended: {self.cause}"
 
 
 def append(

@@ -93,7 +93,7 @@ def decode_lines(data: bytes, path: str, field_count: int) -> Iterator[Checkpoin
             raise CorruptFileError(path, position, problem)
         yield CheckpointLine(position, fields)
     if len(lines) - 2 != count:
-        problem = f"{len(lines) - 2} entries, but the count says {count}"
+        problem = f"the count says {count}, and lines with entries: {len(lines) - 2}"
         raise CorruptFileError(path, count_position, problem)
 
 

@@ -51,7 +51,7 @@ def decode(data: bytes, path: str) -> list[ProducerEntry]:
     if crc != computed:
         raise CorruptFileError(path, 2, f"CRC {crc:#010x}, but the bytes have {computed:#010x}")
     if count < 0 or HEADER.size + count * ENTRY.size != len(data):
-        problem = f"{count} entries of {ENTRY.size} bytes in a file of {len(data)} bytes"
+        problem = f"a count of {count} for entries of {ENTRY.size} bytes in a file of {len(data)}"
         raise CorruptFileError(path, CHECKED_POSITION, problem)
     return [_from_disk(fields) for fields in ENTRY.iter_unpack(memoryview(data)[HEADER.size :])]
 

@@ -99,7 +99,7 @@ def _decode_headers(
 ) -> tuple[tuple[tuple[bytes, bytes | None], ...], int]:
     count, at = decode_varint(body, at)
     if not 0 <= count <= len(body) - at:
-        raise MalformedRecordError(f"{count} headers, {len(body) - at} bytes left in the record")
+        raise MalformedRecordError(f"a count of {count} for headers, {len(body) - at} bytes left")
     headers = []
     for _ in range(count):
         key, at = _decode_nullable(body, at)

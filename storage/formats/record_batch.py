@@ -122,7 +122,7 @@ def decode_header(data: Bytes, position: int, path: str) -> BatchHeader:
     if header.base_offset < 0 or header.last_offset_delta < 0 or header.records_count < 0:
         problem = (
             f"base offset {header.base_offset}, last offset delta {header.last_offset_delta}, "
-            f"{header.records_count} records: none of them can be negative"
+            f"records count {header.records_count}: none of them can be negative"
         )
         raise CorruptFileError(path, position, problem)
     require_next_offset(header.last_offset, position, path)
@@ -177,7 +177,9 @@ def decode_records(batch: Bytes, header: BatchHeader, path: str, position: int) 
         problem = f"record {len(records)} of {header.records_count}: {error}"
         raise CorruptFileError(path, position, problem) from error
     if at != len(payload):
-        problem = f"{len(payload) - at} bytes are left after {header.records_count} records"
+        problem = (
+            f"{len(payload) - at} bytes are left after record {header.records_count}, the last"
+        )
         raise CorruptFileError(path, position, problem)
     if header.is_log_append_time:
         return [record._replace(timestamp=header.max_timestamp) for record in records]

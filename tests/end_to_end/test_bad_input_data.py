@@ -24,14 +24,22 @@ SOUND = [f"sound-{n}" for n in range(5)] + ["cut-10a", "flip-100a", "zzz"]  # am
 
 CHECKPOINTS = {  # a bad file each, and what is said of it (F-13.2)
     "version": (checkpoint.CLEANER_OFFSET, b"1\n0\n", "byte 0: checkpoint version 1"),
-    "count": (checkpoint.CLEANER_OFFSET, b"0\n2\nt 0 5\n", "byte 2: 1 entries, but the count"),
+    "count": (
+        checkpoint.CLEANER_OFFSET,
+        b"0\n2\nt 0 5\n",
+        "byte 2: the count says 2, and lines with entries: 1",
+    ),
     "fields": (checkpoint.CLEANER_OFFSET, b"0\n1\nt 0\n", "byte 4: line 't 0': 3 fields expected"),
     "offset": (checkpoint.CLEANER_OFFSET, b"0\n1\nt 0 x\n", "byte 4: 'x' is not a 64-bit integer"),
     "huge": (checkpoint.CLEANER_OFFSET, b"0\n1\nt 0 9223372036854775808\n", "byte 4: '9223"),
     "letters": (checkpoint.CLEANER_OFFSET, b"0\n1\nt\xff 0 5\n", "byte 5: not UTF-8"),
     "noise": (checkpoint.CLEANER_OFFSET, bytes(range(128, 228)), "byte 0: not UTF-8"),
     "torn": (checkpoint.CLEANER_OFFSET, b"0\n1\nt 0", "byte 4: line 't 0': 3 fields expected"),
-    "start": (checkpoint.LOG_START, b"0\n1\n", "byte 2: 0 entries, but the count says 1"),
+    "start": (
+        checkpoint.LOG_START,
+        b"0\n1\n",
+        "byte 2: the count says 1, and lines with entries: 0",
+    ),
     "high": (checkpoint.REPLICATION, b"no\n", "byte 0: 'no' is not a 32-bit integer"),
 }
 

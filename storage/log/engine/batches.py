@@ -231,7 +231,7 @@ class Batch:
             return
         payload = bytes(self._payload())
         if header.records_count < 0:
-            raise InvalidRecordError(f"{header.records_count} records in a batch")
+            raise InvalidRecordError(f"a records count of {header.records_count}")
         at, append_time = 0, header.is_log_append_time
         base_offset, base_time = header.base_offset, header.base_timestamp
         for number in range(header.records_count):

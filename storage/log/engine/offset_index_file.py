@@ -59,7 +59,7 @@ class OffsetIndexFile:
         """Add an entry behind the others."""
         file = self.opened()
         if file.entries >= file.max_entries:
-            raise IllegalArgumentError(f"{file.path} is full, with {file.entries} entries")
+            raise IllegalArgumentError(f"{file.path} is full, its entries are {file.entries}")
         if file.entries and offset <= self.last_offset:
             raise InvalidOffsetError(
                 f"offset {offset} is not above {self.last_offset}, the last one of {file.path}"

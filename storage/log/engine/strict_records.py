@@ -111,7 +111,7 @@ def _body(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple[Recor
     value, at = _nullable(data, at)
     count, at = _decoded(decode_varint, data, at)
     if not 0 <= count <= len(data) - at:
-        raise InvalidRecordError(f"{count} headers, and {len(data) - at} bytes are left")
+        raise InvalidRecordError(f"a count of {count} for headers, {len(data) - at} bytes left")
     headers = []
     for _ in range(count):
         name, at = _nullable(data, at)

@@ -62,7 +62,7 @@ class TimeIndexFile:
         would not write; skip_full_check: the entry at the end of a segment may take its slot."""
         file = self.opened()
         if not skip_full_check and file.entries >= file.max_entries - 1:
-            raise IllegalArgumentError(f"{file.path} is full, with {file.entries} entries")
+            raise IllegalArgumentError(f"{file.path} is full, its entries are {file.entries}")
         last_ms, last_offset = self.last
         if file.entries and offset < last_offset:
             raise InvalidOffsetError(

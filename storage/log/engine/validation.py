@@ -230,7 +230,9 @@ def _check_of_client(batch: Batch) -> None:
         header = batch.header
         span = header.last_offset - header.base_offset + 1
         if span <= 0 or header.records_count <= 0 or span != header.records_count:
-            raise InvalidRecordError(f"{header.records_count} records over {span} offsets")
+            raise InvalidRecordError(
+                f"a records count of {header.records_count} over {span} offsets"
+            )
     if batch.is_control:
         raise InvalidRecordError("a client writes no control batch")
     if batch.has_producer_id and batch.base_sequence < 0:

@@ -345,7 +345,9 @@ def test_logs_of_a_directory_with_a_malformed_checkpoint(tmp_path: Path) -> None
         ("t", SET_ASIDE),
     ]
     assert all(report.reason == found.log_dirs[0].problem for report in found.not_cleaned)
-    assert found.log_dirs[0].problem == f"{path}, byte 2: 0 entries, but the count says 1"
+    assert (
+        found.log_dirs[0].problem == f"{path}, byte 2: the count says 1, and lines with entries: 0"
+    )
     assert not found.checkpoint_repairs
 
 

@@ -50,7 +50,9 @@ def test_a_flipped_bit_anywhere_behind_the_version_is_found(position: int) -> No
 def test_a_count_that_does_not_fit_is_corrupt_even_with_a_sound_crc() -> None:
     data = encode([])[:6] + b"\x00\x00\x00\x01"
     crc = crc32c(data[6:])
-    with pytest.raises(CorruptFileError, match="byte 6: 1 entries of 46 bytes in a file of 10"):
+    with pytest.raises(
+        CorruptFileError, match="byte 6: a count of 1 for entries of 46 bytes in a file of 10"
+    ):
         decode(data[:2] + crc.to_bytes(4, "big") + data[6:], PATH)
 
 

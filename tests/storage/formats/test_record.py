@@ -80,8 +80,8 @@ def test_any_negative_length_is_null_but_not_of_a_header_key() -> None:
     [
         ("01", "a record of -1 bytes"),
         ("0e 00 00 00 01 01 00 00", "ends 1 bytes early"),
-        ("0c 00 00 00 01 01 01", "-1 headers"),
-        ("0c 00 00 00 01 01 10", "8 headers, 0 bytes left"),
+        ("0c 00 00 00 01 01 01", "a count of -1 for headers"),
+        ("0c 00 00 00 01 01 10", "a count of 8 for headers, 0 bytes left"),
         ("0c 00 00 00 01 0a 00", "5 bytes expected, 1 left"),
     ],
 )

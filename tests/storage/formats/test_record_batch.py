@@ -153,8 +153,8 @@ def test_every_flipped_bit_under_the_crc_is_noticed(codec: Codec) -> None:
         (8, ">i", 13, "entry length 13"),
         (8, ">i", 48, "batch length 48, expected at least 49"),
         (23, ">i", -1, "last offset delta -1"),
-        (57, ">i", -1, "-1 records"),
-        (57, ">i", 1, "19 bytes are left after 1 records"),
+        (57, ">i", -1, "records count -1"),
+        (57, ">i", 1, "19 bytes are left after record 1, the last"),
         (57, ">i", 3, "record 2 of 3: a varint is cut short"),
         (61, ">b", 0x7E, "record 0 of 2: a record of 63 bytes, 35 left"),
     ],
@@ -199,5 +199,5 @@ def test_a_payload_with_bytes_to_spare_is_corrupt_also_when_compressed() -> None
     """F-4.8."""
     header = decode_header(two_records("ZSTD"), 0, "")
     doubled = two_records("ZSTD")[61:] * 2
-    with pytest.raises(CorruptFileError, match="36 bytes are left after 2 records"):
+    with pytest.raises(CorruptFileError, match="36 bytes are left after record 2, the last"):
         read(seal(header, doubled))
