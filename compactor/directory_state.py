@@ -44,6 +44,11 @@ def require_may_change(path: str) -> None:
     _asked(copy_marks.require_may_change, path)
 
 
+def is_being_made(path: str, files: Files) -> bool:
+    """Say whether a run makes it, or was killed: what a copy lacks is said at its end."""
+    return directory_state(path, files) is DirectoryState.UNFINISHED_COPY
+
+
 def lacking_in(path: str, here: Collection[str], files: Files) -> Lacking:
     """Say what a log directory lacks; nothing unless it is a copy that does.
 

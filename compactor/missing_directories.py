@@ -8,14 +8,14 @@ make it; where there is none, as on a disk that was emptied, nothing says so.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 from uuid import UUID
 
 from compactor.cluster_settings import ClusterSettings, directory_id_of, registered_log_dirs
 from compactor.directories_beside import settings_of_broker
-from compactor.directory_state import MANIFEST, lacking_in
+from compactor.directory_state import MANIFEST, is_being_made, lacking_in
 from compactor.errors import ConfigError, RefusedError
 from compactor.host.printable import counted, first_few
 from compactor.missing_logs import NOT_ASKED, RecordedEnd, RecordedEnds, recorded_ends
@@ -122,13 +122,18 @@ def gone_from(
     be ignored.
     """
     lacking: tuple[MissingLog, ...] = ()
+    chosen_out: set[TopicPartition] = set()
     unsaid = None
     try:
-        lacking = tuple(_lacking(own, files))
+        of_copy = lacking_in(own.path, own.names, files)
+        lacking = tuple(_lacking(own.path, of_copy.missing))
+        chosen_out = set(_named(of_copy.not_wanted))
     except (RefusedError, OSError) as error:
         unsaid = _problem_of(error)
+    if own.ends.is_silent and is_being_made(own.path, files):  # its manifest comes last
+        own = own._replace(ends=own.ends._replace(is_silent=False))
     found = _unlisted(own, others, files, cluster, is_metadata_ignored)
-    known = {(log.topic, log.partition) for log in lacking}
+    known = {(log.topic, log.partition) for log in lacking} | chosen_out
     return Gone(
         own.path,
         (*lacking, *(log for log in found.logs if (log.topic, log.partition) not in known)),
@@ -143,16 +148,16 @@ def _problem_of(error: RefusedError | OSError) -> str:
     return f"{error.filename}: {error.strerror}. Which logs this copy lacks is not known"
 
 
-def _lacking(own: LogDirEntries, files: Files) -> Iterator[MissingLog]:
-    """Yield the logs that a copy should have, and has not."""
-    for name, why in lacking_in(own.path, own.names, files).missing.items():
+def _lacking(log_dir: str, missing: Mapping[str, str]) -> Iterator[MissingLog]:
+    """Yield the logs that a copy should have, and has not. missing: why, by name."""
+    for name, why in missing.items():
         key = parse_partition_dir(name)
         if key is not None and parse_future_dir(name) is None:
             problem = (
                 f"it is not in this copy: {why} ({MANIFEST}); a broker that starts here begins it "
                 "again as an empty log"
             )
-            yield MissingLog(own.path, *key, problem)
+            yield MissingLog(log_dir, *key, problem)
 
 
 def _unlisted(

@@ -22,6 +22,7 @@ from tests.storage.log.test_cluster_metadata import (
     A,
     B,
     batches,
+    config,
     log,
     partition,
     removal,
@@ -217,6 +218,27 @@ def test_recovery_leaves_the_proof_that_a_log_is_gone(
     for _ in range(2):
         assert run_command("recover", data, *option).code == 4
         assert run_command("verify", data).code == 4
+
+
+def test_a_copy_of_compacted_topics_lacks_nothing_also_without_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_local_rounds(monkeypatch, tmp_path / "work")
+    values = topic("t", A), partition(0, A), POLICY, topic("u", D), partition(0, D)
+    data = cluster(tmp_path, *values, config("cleanup.policy", "delete", "u"))
+    shutil.copytree(data / "t-0", data / "u-0")
+    partition_metadata.write(str(data / "u-0" / "partition.metadata"), PartitionMetadata(0, D))
+    identify(data, 1, B)
+    silence(data, "none")
+    copy = tmp_path / "copy"
+    words = ("--output", copy, "--compacted-only", "--any-clock", "--assume-fully-replicated")
+    made = run_command("run", data, *words)
+    assert made.code == 0, made
+    assert not (copy / "u-0").exists()
+    looked = run_command("verify", copy)
+    assert looked.code == 0, looked
+    shutil.rmtree(copy / "t-0")
+    assert run_command("verify", copy).code == 4
 
 
 def test_a_checkpoint_that_lists_logs_says_that_another_was_not_made_yet(tmp_path: Path) -> None:
