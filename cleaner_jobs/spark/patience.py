@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -88,19 +88,19 @@ def _watch(wait: Wait, over: threading.Event) -> None:
         if wait.look(cause):
             pid, name = stopped[0]
             _ended.append(f"process {pid} ({name}) was stopped for {wait.bound:,.0f} s, and ended")
-            end_stopped_processes()
+            end_processes(stopped)
 
 
-def end_stopped_processes() -> None:
-    """At once: nobody who ends a run waits for them."""
-    for pid, _ in stopped_processes():
+def end_processes(processes: Iterable[tuple[int, str]]) -> None:
+    for pid, _ in processes:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-def stopped_processes(proc: Path = PROC) -> list[tuple[int, str]]:
-    """The processes of this run that are stopped, and their names."""
-    top = [os.getpid(), *([os.getppid()] if SUBMITTED_VARIABLE in os.environ else [])]
+def stopped_processes(proc: Path = PROC, top: Sequence[int] = ()) -> list[tuple[int, str]]:
+    """The processes of this run, or those from some downwards, that are stopped; their names."""
+    if not top:
+        top = [os.getpid(), *([os.getppid()] if SUBMITTED_VARIABLE in os.environ else [])]
     found = []
     for pid in processes_below(top, proc):
         known = _process(proc / str(pid))

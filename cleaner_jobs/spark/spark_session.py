@@ -47,7 +47,7 @@ from cleaner_jobs.spark.gateway import (
 from cleaner_jobs.spark.local_dirs import LOCAL_DIR
 from cleaner_jobs.spark.local_size import KillWatch, local_size
 from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
-from cleaner_jobs.spark.patience import end_stopped_processes, why_ended
+from cleaner_jobs.spark.patience import end_processes, stopped_processes, why_ended
 from cleaner_jobs.spark.start_failure import cause_of_no_start
 from cleaner_jobs.spark.started_java import Waiting
 from cleaner_jobs.spark.submitted_java import connect_to_java
@@ -142,7 +142,6 @@ def start_spark(
         raise start_failed(master, cause) from error
     except KeyboardInterrupt:
         with undisturbed():
-            end_stopped_processes()
             _end_java(INTERRUPTED_EXIT_SECONDS)
         raise
     finally:
@@ -177,6 +176,13 @@ def kill_java() -> None:
         _forget(gateway)
 
 
+def end_stopped_java() -> None:
+    """End a Java of ours that is stopped, and workers of it that are: who ends waits for none."""
+    gateway: Any = SparkContext._gateway
+    if gateway is not None and gateway in _started_here:
+        end_processes(stopped_processes(top=[gateway.proc.pid]))
+
+
 def _end_java(seconds: float = JAVA_EXIT_SECONDS) -> bool:
     """End the Java process if it was started here, killed after some seconds; whether it was.
 
@@ -185,6 +191,7 @@ def _end_java(seconds: float = JAVA_EXIT_SECONDS) -> bool:
     gateway: Any = SparkContext._gateway
     if gateway is None or gateway not in _started_here:
         return False
+    end_stopped_java()
     gateway.shutdown()  # or objects that go away still send Java a farewell
     gateway.proc.stdin.close()
     try:

@@ -16,7 +16,7 @@ from pyspark import RDD, SparkContext, TaskContext
 
 from cleaner_jobs.spark.executor_watch import ExecutorWatch, NoExecutorError
 from cleaner_jobs.spark.job_description import JobGroup, RunDescription
-from cleaner_jobs.spark.spark_session import SPARK_ERRORS, cause_of_failure
+from cleaner_jobs.spark.spark_session import SPARK_ERRORS, cause_of_failure, end_stopped_java
 from cleaner_jobs.task_values import REWRITE, Row, save_task, task_file
 from cleaner_jobs.tasks.early_rows import EarlyRows
 from cleaner_jobs.tasks.ground import UNFIT, Asked, UnfitExecutorError
@@ -161,6 +161,7 @@ def _cancel(spark: SparkContext, group: JobGroup, job: threading.Thread) -> None
     deadline = time.monotonic() + GIVE_UP_SECONDS
     canceling = None
     while job.is_alive() and time.monotonic() < deadline:
+        end_stopped_java()
         if canceling is None or not canceling.is_alive():
             canceling = threading.Thread(target=cancel, name="cancel", daemon=True)
             canceling.start()

@@ -49,6 +49,28 @@ def test_it_is_named_and_ended(tmp_path: Path, moment: str) -> None:
     assert list(data.rglob("*compactor*")) == []
 
 
+@pytest.mark.parametrize("moment", ["start Spark: done", "scan: done"])
+def test_an_interrupt_does_not_wait_for_it(tmp_path: Path, moment: str) -> None:
+    data, said = tmp_path / "data", tmp_path / "said"
+    write_log_dir(str(data), 60_000, int(time.time() * 1000))
+    words = ["run", str(data), *COMPACTED, "--master", "local[1]", "--io-limit", "1MB/s"]
+    with said.open("wb") as error:
+        run = subprocess.Popen(
+            [*LAUNCHER, *words], cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=error
+        )
+    java, deadline = _java_of(run.pid), time.monotonic() + SECONDS
+    while moment not in said.read_text():
+        assert run.poll() is None and time.monotonic() < deadline, said.read_text()
+        time.sleep(0.02)
+    java.send_signal(signal.SIGSTOP)
+    began = time.monotonic()
+    run.send_signal(signal.SIGINT)
+    assert run.wait(SECONDS) == 130
+    assert time.monotonic() - began < 50  # it took 180 s
+    assert list(data.rglob("*compactor*")) == []
+    assert not java.is_running() or java.status() == psutil.STATUS_ZOMBIE
+
+
 def _java_of(pid: int) -> psutil.Process:
     """The Java of the run, which is its child; one that archives classes is further down."""
     deadline = time.monotonic() + SECONDS
