@@ -65,11 +65,14 @@ def why_ended() -> str:
 def ending_stopped_processes(say: Callable[[str], None]) -> Iterator[None]:
     """Meanwhile end a process of this run that stays stopped (SIGSTOP) for longer than the bound.
 
-    Whoever waits for it then sees that it has gone.
+    Whoever waits for it then sees that it has gone. A child that this process has already belongs
+    to its caller, with all that the child starts.
     """
     _ended.clear()
     over = threading.Event()
-    thread = threading.Thread(target=_watch, args=(Wait(say), over), name="stopped", daemon=True)
+    _, *callers = processes_below([os.getpid()])
+    arguments = Wait(say), over, callers
+    thread = threading.Thread(target=_watch, args=arguments, name="stopped", daemon=True)
     thread.start()
     try:
         yield
@@ -78,9 +81,10 @@ def ending_stopped_processes(say: Callable[[str], None]) -> Iterator[None]:
         thread.join()
 
 
-def _watch(wait: Wait, over: threading.Event) -> None:
+def _watch(wait: Wait, over: threading.Event, callers: Sequence[int]) -> None:
     while not over.wait(LOOK_SECONDS):
-        stopped = stopped_processes()
+        left_out = set(processes_below(callers))
+        stopped = [process for process in stopped_processes() if process[0] not in left_out]
         cause = None
         if stopped:
             pid, name = stopped[0]

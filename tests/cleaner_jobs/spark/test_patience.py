@@ -114,16 +114,46 @@ def test_one_that_stays_stopped_is_ended_and_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(patience.VARIABLE, "0.1")
     monkeypatch.setattr(patience, "LOOK_SECONDS", 0.05)
     said: list[str] = []
-    with subprocess.Popen(["sleep", "100"]) as sleeping:
+    with (
+        patience.ending_stopped_processes(said.append),
+        subprocess.Popen(["sleep", "100"]) as sleeping,
+    ):
         sleeping.send_signal(signal.SIGSTOP)
-        with patience.ending_stopped_processes(said.append):
-            assert sleeping.wait(60) == -signal.SIGKILL
+        assert sleeping.wait(60) == -signal.SIGKILL
     named = f"process {sleeping.pid} (sleep)"
     assert said[0].startswith(f"waiting: {named} is stopped, and goes on at a SIGCONT")
     gone = spark_session.cause_of_failure(ConnectionRefusedError())
     assert gone == f"Spark's Java process is gone: {named} was stopped for 0 s, and ended"
     with patience.ending_stopped_processes(said.append):
         pass
+    assert patience.why_ended() == ""
+
+
+def test_a_stopped_child_of_the_caller_and_what_it_starts_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(patience.VARIABLE, "0.1")
+    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.02)
+    said: list[str] = []
+    with subprocess.Popen(
+        ["sh", "-c", "read line; sleep 100 & echo $!; wait"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        with patience.ending_stopped_processes(said.append):
+            child.stdin.write("start\n")
+            child.stdin.flush()
+            below = int(child.stdout.readline())
+            os.kill(below, signal.SIGSTOP)
+            child.send_signal(signal.SIGSTOP)
+            time.sleep(1)
+        assert [pid for pid, _ in patience.stopped_processes()] == sorted([child.pid, below])
+        os.killpg(child.pid, signal.SIGKILL)
+    assert said == []
     assert patience.why_ended() == ""
 
 
