@@ -11,6 +11,14 @@ _LOST_TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((\S+) executo
 _WORKER_ENDED = re.compile(r"^Error from python worker:\n((?:[ \t]+\S.*\n)+)", re.MULTILINE)
 _RAISED = re.compile(r"^(\w[\w.]*(?:Error|Exception|Exit)\b.*)$", re.MULTILINE)
 _JAVA_CLASS = re.compile(r"^(?:[\w$]+\.)+[\w$]+(?:Exception|Error): ")
+# Where Java speaks to a worker, or to the daemon that they come from, and the other end has gone.
+_LOST_PYTHON = re.compile(
+    r"^(?:Caused by: )?java\.(?:io\.EOFException|nio\.channels\.\w*Close\w*Exception"
+    r"|(?:io\.IOException|net\.\w+): (?:Stream closed|Broken pipe|Connection re(?:set|fused)))"
+    r"\b.*\n"
+    r"(?:\tat (?!org\.apache\.spark\.).*\n)*\tat org\.apache\.spark\.api\.python\.",
+    re.MULTILINE,
+)
 PYTHON_DIED = "its Python process died"
 
 
@@ -30,7 +38,7 @@ def task_failure(text: str) -> TaskFailure:
 
 def failure_cause(message: str) -> str:
     """The cause in the message of one task."""
-    if "Python worker exited unexpectedly" in message:
+    if "Python worker exited unexpectedly" in message or _LOST_PYTHON.search(message):
         return PYTHON_DIED
     worker = _WORKER_ENDED.search(message)
     if worker:

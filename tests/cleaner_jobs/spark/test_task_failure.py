@@ -40,6 +40,25 @@ pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Py
 different version: 3.9 than that in driver: 3.11, PySpark cannot run with different minor versions.
  SQLSTATE: 38000
 """
+IDLE_WORKER_KILLED = """java.io.IOException: Stream closed
+\tat java.base/java.lang.ProcessBuilder$NullOutputStream.write(ProcessBuilder.java:449)
+\tat java.base/java.io.BufferedOutputStream.flush(BufferedOutputStream.java:142)
+\tat org.apache.spark.api.python.PythonWorkerFactory.$anonfun$stopWorker$2(Factory.scala:527)
+\tat org.apache.spark.api.python.PythonWorkerFactory.create(PythonWorkerFactory.scala:174)
+"""
+DAEMON_KILLED = """java.io.EOFException
+\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:386)
+\tat org.apache.spark.api.python.PythonWorkerFactory.createSocket$1(PythonWorkerFactory.scala:215)
+"""
+SHUFFLE_CUT = """java.io.IOException: Connection reset by peer
+\tat java.base/sun.nio.ch.FileDispatcherImpl.read0(Native Method)
+\tat org.apache.spark.network.server.TransportChannelHandler.read(Handler.java:90)
+\tat org.apache.spark.api.python.PythonRDD.compute(PythonRDD.scala:73)
+"""
+NO_ROOM = """java.io.IOException: No space left on device
+\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
+\tat org.apache.spark.api.python.PythonBroadcast.readExternal(PythonRDD.scala:700)
+"""
 
 
 @pytest.mark.parametrize(
@@ -64,6 +83,16 @@ different version: 3.9 than that in driver: 3.11, PySpark cannot run with differ
             "driver: 3.11, PySpark cannot run with different minor versions.",
         ),
         (LOST % "h executor 2" + "Python worker exited unexpectedly (crashed)", "h", PYTHON_DIED),
+        (LOST % "h executor 2" + IDLE_WORKER_KILLED, "h", PYTHON_DIED),
+        (LOST % "h executor 2" + DAEMON_KILLED, "h", PYTHON_DIED),
+        (
+            LOST % "h executor 2"
+            + IDLE_WORKER_KILLED.replace("Stream closed", "Broken pipe (Write failed)"),
+            "h",
+            PYTHON_DIED,
+        ),
+        (LOST % "h executor 2" + SHUFFLE_CUT, "h", "Connection reset by peer"),
+        (LOST % "h executor 2" + NO_ROOM, "h", "No space left on device"),
         (
             LOST % "h executor 2" + "ExecutorLostFailure (executor 2 exited): lost\nDriver stack",
             "h",
