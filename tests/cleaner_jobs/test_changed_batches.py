@@ -82,5 +82,5 @@ def test_what_is_left_behind_the_last_record_does_not_go_silently(
     made = batch(*RECORDS, attributes=codec)
     four = b"".join(encode_record(r, 0, FIRST_TIME) for r in (*RECORDS, RECORDS[2]))
     raw = encode_parts(made, compress(codec, four))
-    with pytest.raises(CorruptFileError, match="left after 3 records"):
+    with pytest.raises(CorruptFileError, match="left after record 3, the last"):
         rebuilt(tmp_path, raw, [SUPERSEDED, KEEP, KEEP])
