@@ -89,9 +89,9 @@ if TYPE_CHECKING:
     from compactor.round_report import CopyReport as CopyReport
     from compactor.round_report import LogReport as LogReport
     from compactor.round_report import LogStatus as LogStatus
-    from compactor.stopped_log.additions import NewRecord as NewRecord
     from compactor.stopped_log.changes import Outcome as Outcome
     from compactor.stopped_log.log_offsets import LogOffsets as LogOffsets
+    from compactor.stopped_log.new_record import NewRecord as NewRecord
     from compactor.stopped_log.wanted_records import Isolation as Isolation
     from compactor.stopped_log.wanted_records import ReadRecord as ReadRecord
     from compactor.verification.cleaning_clock import CleaningClock as CleaningClock
@@ -148,7 +148,7 @@ _NAMES = {
     "compactor.recovery.log_dir_recovery": "LogDirRecovery LogRecovery",
     "compactor.recovery.recovery_account": "problems_of",
     "compactor.round_report": "CleaningReport CopyReport LogReport LogStatus",
-    "compactor.stopped_log.additions": "NewRecord",
+    "compactor.stopped_log.new_record": "NewRecord",
     "compactor.stopped_log.changes": "Outcome",
     "compactor.stopped_log.log_offsets": "LogOffsets",
     "compactor.stopped_log.wanted_records": "Isolation ReadRecord",

@@ -25,7 +25,6 @@ from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from compactor.round_report import Reason
 from compactor.stopped_log import additions, changes
-from compactor.stopped_log.additions import NewRecord
 from compactor.stopped_log.changes import Change, Outcome, carried_out
 from compactor.stopped_log.log_place import (
     KnownOffsets,
@@ -34,6 +33,7 @@ from compactor.stopped_log.log_place import (
     known_offsets,
     require_changeable,
 )
+from compactor.stopped_log.new_record import NewRecord
 from compactor.stopped_log.opened_log import LogSettings, changed, viewed
 from storage.codecs.compression import Codec
 from storage.file_names import LOG

@@ -16,7 +16,7 @@ from typing import Any
 
 from compactor.api.places import in_place
 from compactor.exit_codes import UsageError
-from compactor.stopped_log.additions import NewRecord
+from compactor.stopped_log.new_record import NewRecord
 from storage.formats.batch_header import NO_TIMESTAMP
 
 STANDARD_INPUT = "-"

@@ -2,11 +2,11 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from compactor.exit_codes import UsageError
 from compactor.stopped_log.changes import AppendedRecord, Change
 from compactor.stopped_log.log_offsets import open_transactions
+from compactor.stopped_log.new_record import NewRecord
 from compactor.stopped_log.opened_log import LogAtWork
 from storage.codecs.compression import Codec
 from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
@@ -17,21 +17,6 @@ from storage.log.engine.log import Log
 from storage.log.engine.producer_append import AppendOrigin
 
 BATCH_BYTES = 16_384  # as a producer's batch.size
-_OVERHEAD_BYTES = 20  # of a record beside key, value and headers, about
-
-
-class NewRecord(NamedTuple):
-    """A record that has no offset yet."""
-
-    key: bytes | None
-    value: bytes | None
-    timestamp_ms: int | None = None  # None: that of the append; -1: the record has none
-    headers: tuple[tuple[bytes, bytes | None], ...] = ()
-
-    @property
-    def size_bytes(self) -> int:
-        parts = [self.key, self.value, *(part for header in self.headers for part in header)]
-        return _OVERHEAD_BYTES + sum(len(part) for part in parts if part is not None)
 
 
 def append(records: Sequence[NewRecord], codec: Codec) -> Change:

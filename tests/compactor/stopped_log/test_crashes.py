@@ -13,9 +13,9 @@ import pytest
 
 from compactor.errors import RefusedError
 from compactor.stopped_log import additions, changes, log_move
-from compactor.stopped_log.additions import NewRecord
 from compactor.stopped_log.changes import Change, carried_out
 from compactor.stopped_log.log_place import LogAt, known_offsets
+from compactor.stopped_log.new_record import NewRecord
 from compactor.stopped_log.opened_log import LogSettings, changed, viewed
 from storage.codecs.compression import Codec
 from storage.files.files import Files
