@@ -58,7 +58,7 @@ def test_a_child_that_has_ended_is_counted(family: "subprocess.Popen[bytes]") ->
     with family:
         used = cpu_seconds(family.pid)
     assert used[ALL] == pytest.approx(sum(used.values()) - used[ALL])
-    assert 0.2 <= used[ALL] < 2
+    assert 0.17 <= used[ALL] < 2  # counted in ticks of 10 ms, of which each process may lose one
     assert cpu_seconds(family.pid) == dict.fromkeys(used, 0.0)  # it is gone
 
 
