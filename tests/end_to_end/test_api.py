@@ -1,11 +1,13 @@
 """Rounds from Python in a session that stays open: one that its listener ends, and the next."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from cleaner_jobs.spark import own_session
@@ -81,7 +83,21 @@ def test_stopped_workers_of_a_session_end_a_round_after_the_bound(
         for worker in filter(psutil.Process.is_running, workers):
             worker.resume()
     assert state_of(partition) == before
+    _let_spark_lose_workers(spark, workers)
     assert api.run([str(partition.parent)], RULES, options).logs[0].counts.records_kept == 2
+
+
+def _let_spark_lose_workers(spark: SparkSession, workers: list[psutil.Process]) -> None:
+    """Wait until the session has none of the workers left that Spark kills after a cancelled task.
+
+    It kills them 2 s after the task was cancelled, also one that has ended it and waits for another
+    by then, and notices that only by the task that it gives to it.
+    """
+    psutil.wait_procs(workers, timeout=5)
+    for _ in range(5):
+        with suppress(Py4JJavaError):
+            assert spark.sparkContext.parallelize([1, 2], 2).map(str).count() == 2
+            return
 
 
 def test_a_session_that_was_not_handed_in_is_left_alone(
