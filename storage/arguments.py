@@ -26,7 +26,7 @@ def path_of(name: str, value: object) -> str:
         raise _unfit(name, value, "a path, as text or path-like")
     if not text:
         raise BadArgumentError(f"{name}: is empty")
-    if not _is_text(text):
+    if not is_text(text):
         raise _unfit(name, value, "a path without a NUL that can be encoded")
     return str(text)
 
@@ -72,7 +72,8 @@ def _unfolded(value: object) -> object:
         return value  # a class of paths, and no path
 
 
-def _is_text(text: str) -> bool:
+def is_text(text: str) -> bool:
+    """Say whether a file name can hold a text."""
     try:
         return b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:

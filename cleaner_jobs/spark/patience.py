@@ -92,11 +92,12 @@ def _watch(wait: Wait, over: threading.Event, callers: Sequence[int]) -> None:
         if wait.look(cause):
             pid, name = stopped[0]
             _ended.append(f"process {pid} ({name}) was stopped for {wait.bound:,.0f} s, and ended")
-            end_processes(stopped)
+            end_processes(pid for pid, _ in stopped)
 
 
-def end_processes(processes: Iterable[tuple[int, str]]) -> None:
-    for pid, _ in processes:
+def end_processes(pids: Iterable[int]) -> None:
+    """Kill processes; one that has ended already is no error."""
+    for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 

@@ -180,7 +180,7 @@ def end_stopped_java() -> None:
     """End a Java of ours that is stopped, and workers of it that are: who ends waits for none."""
     gateway: Any = SparkContext._gateway
     if gateway is not None and gateway in _started_here:
-        end_processes(stopped_processes(top=[gateway.proc.pid]))
+        end_processes(pid for pid, _ in stopped_processes(top=[gateway.proc.pid]))
 
 
 def _end_java(seconds: float = JAVA_EXIT_SECONDS) -> bool:

@@ -10,12 +10,11 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, NamedTuple
 
-from cleaner_jobs.spark.patience import LOOK_SECONDS, Wait, processes_below
+from cleaner_jobs.spark.patience import LOOK_SECONDS, Wait, end_processes, processes_below
 
 CONNECTION_VARIABLE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _EXISTS_SECONDS = 0.01  # between two looks whether Java listens
@@ -80,9 +79,8 @@ def start_java(
 
 def end_java(process: "subprocess.Popen[bytes]") -> None:
     """At once, with what it has started: a launcher, too, is a Java of its own."""
-    for pid in [*processes_below([process.pid])][1:]:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    _, *below = processes_below([process.pid])
+    end_processes(below)
     process.kill()
     process.communicate()
 

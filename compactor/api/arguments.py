@@ -20,6 +20,7 @@ from compactor.api.bounds import Bounds
 from compactor.api.python_words import python_words
 from compactor.exit_codes import UsageError
 from compactor.stopped_log.new_record import NewRecord
+from storage.arguments import PathArg, is_text
 from storage.errors import shown
 
 _WORDS = {
@@ -35,7 +36,6 @@ _AS_THEY_ARE = (bytes, types.NoneType)
 _NO_SERIES = (str, bytes, bytearray, memoryview, Mapping)
 _SERIES = (Sequence, Collection, Iterable, list, tuple)
 
-PathArg = str | os.PathLike[str]
 Paths = PathArg | Sequence[PathArg]  # one, or several
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -176,7 +176,7 @@ def _fitting_class(name: str, value: Any, annotation: Any) -> Any:
         return _required(name, value, types.NoneType, value is None)
     if annotation is str and isinstance(value, os.PathLike):
         value = os.fspath(value)
-    if annotation is str and isinstance(value, str) and not _is_text(value):
+    if annotation is str and isinstance(value, str) and not is_text(value):
         raise _UnfitError(_Unfit(name, value, "text without a NUL that can be encoded"))
     if annotation is float:
         is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -201,11 +201,7 @@ def _fitting_class(name: str, value: Any, annotation: Any) -> Any:
             changed[field] = found
     if not changed:
         return value
-    return replace(value, **changed) if _is_dataclass(value) else value._replace(**changed)
-
-
-def _is_dataclass(value: Any) -> bool:
-    return is_dataclass(value)
+    return replace(value, **changed) if is_dataclass(annotation) else value._replace(**changed)
 
 
 @cache
@@ -226,13 +222,6 @@ def _is_float(value: Any) -> bool:
     try:
         return not math.isnan(value)
     except OverflowError:  # of an integer
-        return False
-
-
-def _is_text(value: str) -> bool:
-    try:
-        return b"\0" not in os.fsencode(value)
-    except UnicodeEncodeError:
         return False
 
 

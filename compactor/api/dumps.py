@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compactor.api.arguments import PathArg
 from compactor.api.bounds import Natural
 from compactor.api.places import in_place
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import near_path
 from compactor.inspect.dump import parts_of, rows_of
 from compactor.inspect.dumped_log import EVERY_OFFSET, RecordBlock, Row, WantedOffsets
+from storage.arguments import PathArg
 from storage.files import filesystem
 
 

@@ -10,7 +10,6 @@ from functools import partial
 
 from compactor import account
 from compactor.api import places
-from compactor.api.arguments import PathArg
 from compactor.api.bounds import Natural
 from compactor.api.changes import note_changes
 from compactor.api.log_settings import settings_of
@@ -35,6 +34,7 @@ from compactor.stopped_log.log_place import (
 )
 from compactor.stopped_log.new_record import NewRecord
 from compactor.stopped_log.opened_log import LogSettings, changed, viewed
+from storage.arguments import PathArg
 from storage.codecs.compression import Codec
 from storage.file_names import LOG
 from storage.files.local import LOCAL

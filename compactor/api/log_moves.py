@@ -2,7 +2,6 @@
 
 from compactor import account
 from compactor.api import places
-from compactor.api.arguments import PathArg
 from compactor.api.changes import note_changes
 from compactor.api.log_changes import DEFAULTS, ChangeOptions
 from compactor.api.log_settings import settings_of
@@ -20,6 +19,7 @@ from compactor.stopped_log.log_move import Move
 from compactor.stopped_log.log_offsets import ends_of
 from compactor.stopped_log.log_place import LogAt, known_offsets, named_log, require_changeable
 from compactor.stopped_log.opened_log import viewed
+from storage.arguments import PathArg
 from storage.files.local import LOCAL
 from storage.formats import clean_shutdown, meta_properties
 from storage.log.log_dir import list_log_dir

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from compactor.api import places
-from compactor.api.arguments import PathArg
 from compactor.api.as_of import as_of_ms
 from compactor.api.bounds import Natural
 from compactor.api.log_settings import settings_of
@@ -22,6 +21,7 @@ from compactor.stopped_log.log_place import LogAt, find_log, known_offsets
 from compactor.stopped_log.opened_log import ViewedLog, viewed
 from compactor.stopped_log.record_tables import rows_of, write_parquet
 from compactor.stopped_log.wanted_records import Isolation, ReadRecord, Wanted
+from storage.arguments import PathArg
 from storage.files.local import LOCAL
 from storage.log.engine.log import Log
 

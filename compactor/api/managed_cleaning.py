@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from compactor.api.arguments import PathArg, checked
+from compactor.api.arguments import checked
 from compactor.api.rules import ONE_ROUND, Rules, RunOptions
 from compactor.api.runs import run
 from compactor.errors import ConfigError
 from compactor.round_report import CleaningReport, LogReport, LogStatus
 from compactor.topic_config import MAX_INT
+from storage.arguments import PathArg
 from storage.file_names import (
     INDEX,
     LOG,

@@ -10,12 +10,13 @@ import os
 from collections.abc import Sequence
 
 from compactor import account
-from compactor.api.arguments import PathArg, Paths, path_texts
+from compactor.api.arguments import Paths, path_texts
 from compactor.api.own_places import PROBLEM, log_dir_around, require_elsewhere
 from compactor.directory_state import require_may_change
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import above, below, near_path
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE
+from storage.arguments import PathArg
 from storage.file_names import LOG, offset_of, parse_partition_dir
 from storage.files.backends import require_in_place
 from storage.files.filesystem import exists, is_directory

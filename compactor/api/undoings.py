@@ -2,13 +2,13 @@
 
 from compactor import account
 from compactor.api import places
-from compactor.api.arguments import PathArg
 from compactor.api.changes import note_changes
 from compactor.errors import RefusedError
 from compactor.originals import kept_run
 from compactor.originals.kept_run_lock import held
 from compactor.originals.undo import UndoReport, UndoStatus, undo_run
 from compactor.originals.undo_outlook import undo_outlook
+from storage.arguments import PathArg
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from compactor.api import places
-from compactor.api.arguments import PathArg, Paths
+from compactor.api.arguments import Paths
 from compactor.api.changes import Listener, OnProgress
 from compactor.config import load_configs
 from compactor.copying.checking import check
@@ -25,6 +25,7 @@ from compactor.verification.run_reports import read_run_reports
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Comparison
 from compactor.verification.verify_batches import Finding
+from storage.arguments import PathArg
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from storage.formats import meta_properties

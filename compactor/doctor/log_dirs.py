@@ -11,7 +11,15 @@ from typing import NamedTuple
 from compactor.doctor.checks import Check, fail, ok, warn
 from compactor.doctor.settings import settings_check
 from compactor.foreign_files import foreign_files
-from compactor.host.printable import counted, first_few, iso_time, printable, size_text, span_text
+from compactor.host.printable import (
+    counted,
+    few,
+    first_few,
+    iso_time,
+    printable,
+    size_text,
+    span_text,
+)
 from compactor.host.shell_commands import compactor
 from compactor.host.users import user_name
 from compactor.log_dir_lock import LOCK_FILE
@@ -100,8 +108,8 @@ def _not_cleaned(log_dir: str, reports: Sequence[LogReport]) -> list[Check]:
     own = [report for report in reports if not is_log_missing(report)]
     if not own:
         return []
-    shown = _few([f"{printable(f'{log.topic}-{log.partition}')}: {log.reason}" for log in own])
-    found = f"a run would not clean {counted(len(own), 'log')}: {shown}"
+    texts = [f"{printable(f'{log.topic}-{log.partition}')}: {log.reason}" for log in own]
+    found = f"a run would not clean {counted(len(own), 'log')}: {few(texts, _SHOWN, '; ')}"
     return [fail("logs", found, f"What helps: {compactor('plan', log_dir)}")]
 
 
@@ -118,12 +126,7 @@ def _not_whole(listing: LogDirListing, reports: Iterable[LogReport]) -> list[Che
     if not found:
         return []
     advice = f"What helps: {compactor('verify', listing.path)}"
-    return [fail("logs", _few(found), advice)]
-
-
-def _few(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - _SHOWN:,} more" if len(texts) > _SHOWN else ""
-    return "; ".join(texts[:_SHOWN]) + more
+    return [fail("logs", few(found, _SHOWN, "; "), advice)]
 
 
 def _identity(log_dir: str, listing: LogDirListing) -> Check:
@@ -159,7 +162,7 @@ def missing_log_checks(log_dir: str, others: Sequence[str]) -> list[Check]:
     if not missing:
         return [warn(RECORDS, notice, _WHICH_METADATA) for notice in gone.notices]
     advice = f"{START_NO_BROKER} Bring the files back from a backup that has them."
-    return [fail(RECORDS, _few(missing), advice)]
+    return [fail(RECORDS, few(missing, _SHOWN, "; "), advice)]
 
 
 def _permissions(log_dir: str, listing: LogDirListing) -> Check:

@@ -55,8 +55,13 @@ def offset_range(first: int, last: int) -> str:
 
 def first_few(names: Sequence[str], shown: int = 3) -> str:
     """Return `a, b, c and 9 more`, printable."""
-    more = len(names) - shown
-    return printable(", ".join(names[:shown])) + (f" and {more:,} more" if more > 0 else "")
+    return printable(few(names, shown))
+
+
+def few(texts: Sequence[str], shown: int, between: str = ", ") -> str:
+    """Return the first texts, and how many more there are."""
+    more = len(texts) - shown
+    return between.join(texts[:shown]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def shell_word(text: str) -> str:

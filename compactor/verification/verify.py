@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # a broker's, without logs for us; and what keeps a broker away from a copy
-_OTHER_DIRS = ("__cluster_metadata-0", "remote-log-index-cache", NO_BROKER, UNFINISHED)
+_OTHER_DIRS = (METADATA_DIR, "remote-log-index-cache", NO_BROKER, UNFINISHED)
 _OF_COPIES = (ReasonCode.COPY_TO_KEEP, ReasonCode.OUTPUT_IN_USE)
 
 

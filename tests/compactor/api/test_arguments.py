@@ -13,10 +13,11 @@ import pytest
 import typer
 
 from compactor import api
-from compactor.api.arguments import PathArg, Paths, fitting
+from compactor.api.arguments import Paths, fitting
 from compactor.api.python_words import in_python
 from compactor.command_line.commands import app
 from compactor.exit_codes import error_line
+from storage.arguments import PathArg
 from storage.errors import LogCompactionError, shown
 from tests.support.local_command import run_command
 from tests.support.made_log import keyed, make_partition
