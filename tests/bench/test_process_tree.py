@@ -19,10 +19,11 @@ from tests.bench.results import ALL, DRIVER, WORKERS
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
-# a child that works and is waited for, then a wait for us
+# a child that works and is waited for, then a wait for us; the kernel counts ticks of 10 ms, and a
+# child of 0.2 s by its own clock may come to less
 FAMILY = """
 import subprocess, sys
-subprocess.run([sys.executable, "-c", "while __import__('time').process_time() < 0.2: pass"])
+subprocess.run([sys.executable, "-c", "while __import__('time').process_time() < 0.3: pass"])
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -58,7 +59,7 @@ def test_a_child_that_has_ended_is_counted(family: "subprocess.Popen[bytes]") ->
     with family:
         used = cpu_seconds(family.pid)
     assert used[ALL] == pytest.approx(sum(used.values()) - used[ALL])
-    assert 0.17 <= used[ALL] < 2  # counted in ticks of 10 ms, of which each process may lose one
+    assert 0.2 <= used[ALL] < 2
     assert cpu_seconds(family.pid) == dict.fromkeys(used, 0.0)  # it is gone
 
 

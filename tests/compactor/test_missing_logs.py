@@ -137,8 +137,22 @@ def missing(data: Path, **rules: Any) -> list[tuple[str, int]]:
     return [(log.topic, log.partition) for log in found]
 
 
+def move_metadata_log_beside(data: Path) -> Path:
+    """Give the broker a first log directory, which has its metadata log and no other."""
+    first = data.parent / "first"
+    first.mkdir()
+    identify(first, 1, A)
+    (data / METADATA_DIR).rename(first / METADATA_DIR)
+    checkpoint.write(str(first / checkpoint.REPLICATION), {})
+    clean_shutdown.write(str(first))
+    return first
+
+
+OF_T_1 = [*COMMANDS[:6], ("explain", "{data}", "t-1")]
+
+
 @pytest.mark.parametrize("where", ["here", "given", "beside"])
-@pytest.mark.parametrize("words", [*COMMANDS[:6], ("explain", "{data}", "t-1")], ids=" ".join)
+@pytest.mark.parametrize("words", OF_T_1, ids=" ".join)
 def test_a_directory_that_the_metadata_log_places_here_is_missed(
     tmp_path: Path, words: tuple[str, ...], where: str
 ) -> None:
@@ -146,12 +160,7 @@ def test_a_directory_that_the_metadata_log_places_here_is_missed(
     data = without_directory(tmp_path / "broker")
     given = [word.format(data=data) for word in words]
     if where != "here":
-        first = data.parent / "first"
-        first.mkdir()
-        identify(first, 1, A)
-        (data / METADATA_DIR).rename(first / METADATA_DIR)
-        checkpoint.write(str(first / checkpoint.REPLICATION), {})
-        clean_shutdown.write(str(first))
+        move_metadata_log_beside(data)
     if where == "given" and words[0] != "verify":  # which takes one directory, and looks beside it
         given.insert(1, str(data.parent / "first"))
     found = run_command(*given)
@@ -165,7 +174,6 @@ def test_a_directory_that_the_metadata_log_places_here_is_missed(
     assert not (data / "t-1").exists()
 
 
-OF_T_1 = [*COMMANDS[:6], ("explain", "{data}", "t-1")]
 NAMING = (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT, checkpoint.CLEANER_OFFSET)
 
 
@@ -186,12 +194,7 @@ def test_without_checkpoints_the_metadata_log_alone_says_that_a_log_is_gone(
     tmp_path: Path, words: tuple[str, ...], how: str
 ) -> None:
     data = without_directory(tmp_path / "broker")
-    first = data.parent / "first"
-    first.mkdir()
-    identify(first, 1, A)
-    (data / METADATA_DIR).rename(first / METADATA_DIR)
-    checkpoint.write(str(first / checkpoint.REPLICATION), {})
-    clean_shutdown.write(str(first))
+    first = move_metadata_log_beside(data)
     silence(data, how)
     given = [word.format(data=data) for word in words]
     if words[0] != "verify":
@@ -526,7 +529,7 @@ def test_a_log_that_a_broker_makes_meanwhile_is_not_missed(tmp_path: Path, is_pl
 
 
 @pytest.mark.parametrize("what", ["a file", "a link to nowhere"])
-@pytest.mark.parametrize("words", [*COMMANDS[:6], ("explain", "{data}", "t-1")], ids=" ".join)
+@pytest.mark.parametrize("words", OF_T_1, ids=" ".join)
 def test_what_only_has_the_name_of_a_log_does_not_stand_in_for_it(
     tmp_path: Path, words: tuple[str, ...], what: str
 ) -> None:
@@ -543,7 +546,7 @@ def test_what_only_has_the_name_of_a_log_does_not_stand_in_for_it(
     assert "all sound" not in shown
 
 
-@pytest.mark.parametrize("words", [*COMMANDS[:6], ("explain", "{data}", "t-1")], ids=" ".join)
+@pytest.mark.parametrize("words", OF_T_1, ids=" ".join)
 @pytest.mark.parametrize("name", [checkpoint.RECOVERY_POINT, checkpoint.CLEANER_OFFSET])
 def test_each_checkpoint_says_that_a_log_was_there(
     tmp_path: Path, words: tuple[str, ...], name: str

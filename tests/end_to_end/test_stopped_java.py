@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -24,21 +25,7 @@ COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
 @pytest.mark.parametrize("moment", ["", "start Spark: done", "scan: done", "resolve: done"])
 def test_it_is_named_and_ended(tmp_path: Path, moment: str) -> None:
     data, said = tmp_path / "data", tmp_path / "said"
-    write_log_dir(str(data), 60_000, int(time.time() * 1000))
-    words = ["run", str(data), *COMPACTED, "--master", "local[1]", "--io-limit", "1MB/s"]
-    with said.open("wb") as error:
-        run = subprocess.Popen(
-            [*LAUNCHER, *words],
-            cwd=PROJECT,
-            env={**os.environ, VARIABLE: str(BOUND)},
-            stdout=subprocess.PIPE,
-            stderr=error,
-        )
-    java = _java_of(run.pid)
-    deadline = time.monotonic() + SECONDS
-    while moment not in said.read_text():
-        assert run.poll() is None and time.monotonic() < deadline, said.read_text()
-        time.sleep(0.02)
+    run, java = _run_until(moment, data, said, {**os.environ, VARIABLE: str(BOUND)})
     java.send_signal(signal.SIGSTOP)
     out, _ = run.communicate(timeout=SECONDS)
     told = json.loads(out.decode().splitlines()[-1])
@@ -52,23 +39,41 @@ def test_it_is_named_and_ended(tmp_path: Path, moment: str) -> None:
 @pytest.mark.parametrize("moment", ["start Spark: done", "scan: done"])
 def test_an_interrupt_does_not_wait_for_it(tmp_path: Path, moment: str) -> None:
     data, said = tmp_path / "data", tmp_path / "said"
+    run, java = _run_until(moment, data, said, os.environ)  # which waits for ten minutes
+    java.send_signal(signal.SIGSTOP)
+    began = time.monotonic()
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=SECONDS)
+    assert run.returncode == 130
+    assert time.monotonic() - began < 50  # it took 180 s
+    assert list(data.rglob("*compactor*")) == []
+    assert not java.is_running() or java.status() == psutil.STATUS_ZOMBIE
+
+
+def _run_until(
+    moment: str, data: Path, said: Path, environ: Mapping[str, str]
+) -> tuple["subprocess.Popen[bytes]", psutil.Process]:
+    """Start a run on a log directory that is made; go on once it has said something.
+
+    Returns:
+        The run, and its Java.
+    """
     write_log_dir(str(data), 60_000, int(time.time() * 1000))
     words = ["run", str(data), *COMPACTED, "--master", "local[1]", "--io-limit", "1MB/s"]
     with said.open("wb") as error:
         run = subprocess.Popen(
-            [*LAUNCHER, *words], cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=error
+            [*LAUNCHER, *words],
+            cwd=PROJECT,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=error,
         )
-    java, deadline = _java_of(run.pid), time.monotonic() + SECONDS
+    java = _java_of(run.pid)
+    deadline = time.monotonic() + SECONDS
     while moment not in said.read_text():
         assert run.poll() is None and time.monotonic() < deadline, said.read_text()
         time.sleep(0.02)
-    java.send_signal(signal.SIGSTOP)
-    began = time.monotonic()
-    run.send_signal(signal.SIGINT)
-    assert run.wait(SECONDS) == 130
-    assert time.monotonic() - began < 50  # it took 180 s
-    assert list(data.rglob("*compactor*")) == []
-    assert not java.is_running() or java.status() == psutil.STATUS_ZOMBIE
+    return run, java
 
 
 def _java_of(pid: int) -> psutil.Process:
