@@ -53,11 +53,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from storage.arrow import LogView, RecordStream, Selection, is_log_dir, splits_of
+from storage.arrow import LogView, RecordStream, Selection, partition_dirs, splits_of
 from storage.errors import LogCompactionError
-from storage.file_names import parse_partition_dir
-from storage.files.local import LOCAL
-from storage.log.log_dir import list_log_dir
 
 _HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 SCHEMA = StructType(
@@ -162,18 +159,13 @@ class KafkaLogReader(DataSourceReader):
                 yield batch.cast(target)
 
     def _partition_dirs(self) -> list[str]:
-        name = self._path.rstrip("/").rpartition("/")[2]
-        of_path = parse_partition_dir(name)
-        if of_path is not None and not is_log_dir(self._path):
-            self._require_topics({of_path[0]})
-            return [self._path]
-        listed = list_log_dir(self._path, LOCAL).partitions
-        self._require_topics({listing.topic for listing in listed})
+        found = partition_dirs(self._path)
+        self._require_topics({topic for topic, _ in found})
         return [
-            listing.path
-            for listing in listed
-            if (self._topics is None or listing.topic in self._topics)
-            and (self._partitions is None or listing.partition in self._partitions)
+            path
+            for (topic, partition), path in found.items()
+            if (self._topics is None or topic in self._topics)
+            and (self._partitions is None or partition in self._partitions)
         ]
 
     def _require_topics(self, there: set[str]) -> None:

@@ -16,7 +16,7 @@ metadata says where and why (`STOPPED_AT`).
 from storage.arrow.incoming import BadTableError as BadTableError
 from storage.arrow.log_view import LogView as LogView
 from storage.arrow.log_view import NotALogError as NotALogError
-from storage.arrow.log_view import is_log_dir as is_log_dir
+from storage.arrow.log_view import partition_dirs as partition_dirs
 from storage.arrow.reading import STOPPED_AT as STOPPED_AT
 from storage.arrow.reading import RecordStream as RecordStream
 from storage.arrow.reading import read as read
@@ -46,7 +46,7 @@ __all__ = (
     "RecordStream",
     "Selection",
     "append",
-    "is_log_dir",
+    "partition_dirs",
     "read",
     "splits_of",
 )

@@ -32,7 +32,13 @@ from storage.formats.legacy_messages import check_crc, decode_header
 from storage.formats.meta_properties import META_PROPERTIES
 from storage.formats.segment import Segment
 from storage.log.engine.log import Log
-from storage.log.log_dir import PartitionListing, list_partition, log_end_offset
+from storage.log.log_dir import (
+    PartitionListing,
+    is_topic_name,
+    list_partition,
+    log_end_offset,
+    partition_of,
+)
 from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
 
 NOTHING_EXPIRES = ExpiryClock(now_ms=0)
@@ -116,7 +122,8 @@ def view_of_directory(path: str, selection: Selection, files: Files = LOCAL) -> 
 
 
 def list_closed(path: str, files: Files = LOCAL) -> PartitionListing:
-    """List the directory of a partition. Raise NotALogError."""
+    """List the directory of a partition. Raise NotALogError; also where it has no segment,
+    or where one is a link."""
     topic, partition = topic_partition(path)
     if not files.is_directory(path):
         raise NotALogError(f"{path}: there is no such directory")
@@ -133,7 +140,44 @@ def list_closed(path: str, files: Files = LOCAL) -> PartitionListing:
             "the place of may be gone. Nothing was read. A broker that starts here, or the "
             "command recover, ends the cleaning"
         )
+    if listing.special:
+        raise NotALogError(
+            f"{path}: {listing.special[0]}; links are not followed. Nothing was read"
+        )
+    if not listing.segments:
+        raise NotALogError(
+            f"{path}: holds no log: there is no {LOG} file in it, and a broker makes one with each "
+            "log. Nothing was read. Either the path is wrong, or the files of the log are gone"
+        )
     return listing
+
+
+def partition_dirs(path: PathArg, files: Files = LOCAL) -> dict[tuple[str, int], str]:
+    """Find the directories of the logs at a path: of a log directory, or of one partition.
+
+    What is inside decides, for a log directory may be `/data/disk-1`. One without any partition is
+    known by its meta.properties. Raise NotALogError for any other directory, and for one with a
+    partition that is a link; BadArgumentError or OSError.
+    """
+    path = path_of("path", path)
+    of_path = _named(path)
+    if of_path is not None and not is_log_dir(path, files):
+        return {of_path: path}
+    entries = list(files.list_directory(path))
+    found = dict[tuple[str, int], str]()
+    for entry in entries:
+        key = partition_of(entry.name)
+        if key is not None and is_topic_name(key[0]) and (entry.is_dir or entry.special):
+            found[key] = os.path.join(path, entry.name)
+            if entry.special:
+                problem = f"is {entry.special}, which is not followed. Nothing was read"
+                raise NotALogError(f"{found[key]}: {problem}")
+    if not found and all(entry.name != META_PROPERTIES for entry in entries):
+        raise NotALogError(
+            f"{path}: is no log directory: no {META_PROPERTIES}, and nothing named like a "
+            "partition, such as orders-0, is in it. Nothing was read"
+        )
+    return dict(sorted(found.items()))
 
 
 def is_log_dir(path: PathArg, files: Files = LOCAL) -> bool:
@@ -154,11 +198,15 @@ def is_log_dir(path: PathArg, files: Files = LOCAL) -> bool:
 
 def topic_partition(path: str) -> tuple[str, int]:
     """As the directory's name says; also of one put aside by a broker (`t-0.<id>-stray`)."""
-    name = os.path.basename(os.path.abspath(path))
-    found = parse_partition_dir(name.rpartition(".")[0] if is_special_dir(name) else name)
+    found = _named(path)
     if found is None:
         raise NotALogError(f"{path}: the directory of a partition has a name such as orders-0")
     return found
+
+
+def _named(path: str) -> tuple[str, int] | None:
+    name = os.path.basename(os.path.abspath(path))
+    return parse_partition_dir(name.rpartition(".")[0] if is_special_dir(name) else name)
 
 
 def _log_start(listing: PartitionListing) -> int:

@@ -92,7 +92,7 @@ READING_STORAGE: dict[str, Call] = {
     "splits_of": lambda root: storage.arrow.splits_of(
         str(root / "copy" / NAME), storage.arrow.Selection(), 100
     ),
-    "is_log_dir": lambda root: storage.arrow.is_log_dir(str(root / "copy" / NAME)),
+    "partition_dirs": lambda root: storage.arrow.partition_dirs(str(root / "copy" / NAME)),
 }
 
 

@@ -61,7 +61,7 @@ CALLS: dict[str, tuple[Callable[[Path, Any], object], list[Any]]] = {
     "options": (lambda path, value: opened(path / "orders-0", value), NO_OPTIONS),
     "log_dirs": (lambda _, value: started(value), NO_PATHS),
     "options ": (lambda path, value: started(path, value), NO_OPTIONS),
-    "path ": (lambda _, value: arrow.is_log_dir(value), NO_PATHS),
+    "path ": (lambda _, value: arrow.partition_dirs(value), NO_PATHS),
     "source": (lambda _, value: arrow.read(value), NO_PATHS),
     "path  ": (lambda _, value: arrow.splits_of(value, arrow.Selection(), 100), NO_PATHS),
     "selection": (lambda p, v: arrow.splits_of(p / "orders-0", v, 100), NO_OPTIONS),
@@ -108,8 +108,8 @@ def test_a_path_may_be_text_or_path_like_one_or_several(log_dir: Path) -> None:
         assert arrow.read(path).num_rows == 1
         count: Any = np.int64(100)
         assert len(arrow.splits_of(path, arrow.Selection(), count)) == 1
-    assert arrow.is_log_dir(log_dir)
-    assert arrow.is_log_dir(str(log_dir))
+    assert list(arrow.partition_dirs(log_dir)) == [("orders", 0)]
+    assert list(arrow.partition_dirs(str(log_dir))) == [("orders", 0)]
     for paths in (
         log_dir,
         str(log_dir),

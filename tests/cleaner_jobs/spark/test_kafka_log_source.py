@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Mapping
 from datetime import datetime
+from errno import EACCES
 from pathlib import Path
 from random import Random
 from subprocess import run
@@ -19,6 +20,9 @@ from cleaner_jobs.spark.kafka_log_source import (
     FilteredKafkaLogReader,
     KafkaLogDataSource,
 )
+from storage.arrow import NotALogError
+from storage.files.files import Entry
+from storage.files.local import LOCAL
 from tests.storage.arrow.slow_reading import rows_of
 from tests.support.made_log import keyed, log_of, make_partition, write_segment
 from tests.support.made_transactions import ABORT_KEY, index_entry, marker, of_producer
@@ -174,10 +178,46 @@ def test_topics_that_are_there_are_read(tmp_path: Path, place: str) -> None:
     assert len(rows_without_spark(tmp_path / place, topics="orders, ")[0]) == 3
 
 
-def test_there_is_nothing_to_read_of_no_logs(tmp_path: Path) -> None:
+def test_a_log_directory_without_logs_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").touch()
+    (tmp_path / "orders-0.0123456789abcdef0123456789abcdef-delete").mkdir()
     reader = source(tmp_path).reader(SCHEMA)
     assert reader.partitions() == []
     assert list(reader.read(InputPartition(None))) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("", "is no log directory"), ("inner", "is no log directory"), ("disk-1", "holds no log")],
+)
+def test_a_directory_that_holds_no_log_is_refused(tmp_path: Path, place: str, said: str) -> None:
+    (tmp_path / place / "other").mkdir(parents=True)
+    with pytest.raises(NotALogError, match=f"{place}: {said}.*Nothing was read"):
+        source(tmp_path / place).reader(SCHEMA).partitions()
+
+
+@pytest.mark.parametrize("kind", ["link", "unreadable"])
+def test_no_log_is_left_out_in_silence(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_partition(tmp_path, {0: [keyed(0, "abc")]}, "orders-0")
+    path = make_partition(tmp_path / "elsewhere", {0: [keyed(0, "d")]}, "orders-1")
+    if kind == "link":
+        (tmp_path / "orders-1").symlink_to(path)
+        with pytest.raises(NotALogError, match="orders-1: is a symbolic link"):
+            source(tmp_path).reader(SCHEMA).partitions()
+        return
+    path.rename(tmp_path / "orders-1")
+    listed = LOCAL.list_directory
+
+    def list_directory(path: str) -> list[Entry]:
+        if path.endswith("orders-1"):
+            raise PermissionError(EACCES, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(type(LOCAL), "list_directory", lambda _, path: list_directory(path))
+    with pytest.raises(PermissionError, match="orders-1"):
+        source(tmp_path).reader(SCHEMA).partitions()
 
 
 def by_spark(log_dir: Path, reads: Reads) -> Mapping[str, Any]:

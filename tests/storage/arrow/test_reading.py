@@ -253,6 +253,34 @@ def test_a_log_directory_that_is_named_like_a_partition_is_no_log(
         arrow.read(str(tmp_path / "disk-1"))
 
 
+@pytest.mark.parametrize(
+    "name", ["", "partition.metadata", f"{0:020d}.index", f"{0:020d}.log.deleted"]
+)
+def test_a_directory_without_a_segment_is_no_log(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    if name:
+        (path / name).touch()
+    for read_it in (arrow.read, arrow.RecordStream):
+        with pytest.raises(arrow.NotALogError, match=r"orders-0: holds no log.*Nothing was read"):
+            read_it(path)
+    with pytest.raises(arrow.NotALogError, match="orders-0: holds no log"):
+        arrow.splits_of(path, arrow.Selection(), 100)
+
+
+def test_a_segment_that_is_a_link_is_not_left_out_in_silence(tmp_path: Path) -> None:
+    path = small(tmp_path)
+    (path / f"{100:020d}.log").symlink_to(path / f"{0:020d}.log")
+    with pytest.raises(
+        arrow.NotALogError, match=r"0100\.log: is a symbolic link.*Nothing was read"
+    ):
+        arrow.read(path)
+
+
+def test_a_log_without_a_record_is_an_empty_table(tmp_path: Path) -> None:
+    assert arrow.read(make_partition(tmp_path, {0: []})).num_rows == 0
+
+
 def test_a_partition_stays_one_whatever_else_is_in_it(tmp_path: Path) -> None:
     path = small(tmp_path)
     (path / "backup-1").mkdir()
