@@ -42,7 +42,7 @@ test: $(STAMP) $(OLDER_CODECS_STAMP) test-storage ## run the tests on all cores,
 	.venv-kafka-4.3/bin/python -m pytest $(ON_ALL_CORES) -m 'older_codecs and not spark' tests/end_to_end tests/compactor/api
 	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m 'not broker and not spark and not crash and not browser and not archive and not older_codecs'
 	@echo 'Not run: tests that start Spark again and again (make test-spark), whatever needs Kafka or'
-	@echo 'goes through more than a sample: make lists the targets, CONTRIBUTING.md says which to run for what.'
+	@echo 'goes through more than a sample: make lists the targets, tests/README.md says which to run for what.'
 
 test-spark: $(STAMP) $(OLDER_CODECS_STAMP) ## run the tests that start Spark: signals, kills, damaged input, a cluster, the demo
 	.venv-kafka-4.3/bin/python -m pytest -m 'older_codecs and spark' tests/end_to_end

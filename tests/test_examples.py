@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "docs/api.md"]
+WITH_PROMPTS = ["docs/library.md", "docs/api.md"]
+WITHOUT = ["README.md", "docs/tables.md"]
 FIRST_WORDS = ("from ", "import ", "arrow.")  # of an indented block that is Python
 BEFORE = """
 from pyspark.sql import SparkSession
@@ -41,9 +42,10 @@ def blocks(page: Path) -> str:
 def checked(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What mypy says of all examples."""
     folder = tmp_path_factory.mktemp("examples")
-    for page in PAGES:
-        (folder / f"{Path(page).stem.lower()}_examples.py").write_text(doctests(ROOT / page))
-    (folder / "tables_blocks.py").write_text(blocks(ROOT / "docs/tables.md"))
+    for page in WITH_PROMPTS:
+        (folder / f"{Path(page).stem}_examples.py").write_text(doctests(ROOT / page))
+    for page in WITHOUT:
+        (folder / f"{Path(page).stem.lower()}_blocks.py").write_text(blocks(ROOT / page))
     words = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml")]
     words += ["--no-error-summary"]  # strict, as the configuration says
     ended = subprocess.run(
@@ -61,5 +63,5 @@ def test_examples_have_the_types_of_what_they_use(checked: str) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert "log.read(0)" in doctests(ROOT / "README.md")
-    assert "spark.dataSource.register" in blocks(ROOT / "docs/tables.md")
+    assert "log.read(0)" in doctests(ROOT / "docs/library.md")
+    assert all("spark.dataSource.register" in blocks(ROOT / page) for page in WITHOUT)
