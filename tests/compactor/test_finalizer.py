@@ -19,8 +19,8 @@ from compactor.finalizer import (
 from compactor.planning.layout import sources_of
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
 from tests.support.failing_stat import fail_to_look_up
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.made_log import files_of, keyed, make_partition, plan_of
 from tests.support.reference_batch import encode
 

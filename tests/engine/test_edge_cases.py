@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from storage.files.memory import MemoryFiles
 from tests.engine.replays import replayed
+from tests.support.files.memory import MemoryFiles
 
 Line = dict[str, Any]
 

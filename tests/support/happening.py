@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
+from tests.support.files.watched import Operation, WatchedFiles
 
 When = Callable[..., bool]
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from storage.files.memory import MemoryFiles
+from tests.support.files.memory import MemoryFiles
 
 
 def in_memory(root: Path) -> MemoryFiles:

@@ -17,7 +17,6 @@ from compactor.planning.round_plan import plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage.file_names import LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.files.local import LOCAL
-from storage.files.watched import WatchedFiles
 from storage.formats import (
     checkpoint,
     leader_epoch_checkpoint,
@@ -27,6 +26,7 @@ from storage.formats import (
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from tests.compactor.originals.test_undo import PowerLoss, losing_power
+from tests.support.files.watched import WatchedFiles
 from tests.support.local_round import LocalRound
 from tests.support.made_log import (
     INTERVAL_BYTES,

@@ -16,12 +16,12 @@ from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, txn_index
 from storage.formats.txn_index import AbortedTxn
 from tests.compactor.plan_logs import with_settings
 from tests.compactor.small_rounds import flip
 from tests.support.file_states import state_of
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.local_round import LocalRound
 from tests.support.made_log import files_of, keyed, make_partition
 

@@ -16,11 +16,11 @@ from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper, Swapped
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.local import LOCAL
-from storage.files.watched import WatchedFiles
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.log_dir import list_partition
 from tests.compactor.cleaning.test_swapper import finished
+from tests.support.files.watched import WatchedFiles
 from tests.support.local_round import NoProgress
 from tests.support.made_log import keyed, make_partition, plan_of
 from tests.support.made_values import rewritten

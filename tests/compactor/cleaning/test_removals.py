@@ -14,7 +14,7 @@ from compactor.cleaning import removals as module
 from compactor.cleaning.removals import Removals
 from storage.files.files import OpenFile
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
+from tests.support.files.watched import Operation, WatchedFiles
 
 LARGE = 1 << 40  # bytes, of the four
 

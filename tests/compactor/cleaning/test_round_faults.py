@@ -23,7 +23,6 @@ from compactor.round_report import LogStatus
 from storage.file_names import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, file_name
 from storage.files.file_attributes import FileAttributes
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint
 from tests.compactor.small_rounds import (
     GROUPS,
@@ -35,6 +34,7 @@ from tests.compactor.small_rounds import (
     plan_of_both,
     two_logs,
 )
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.local_round import LocalRound, Rows
 from tests.support.made_log import (
     batch,

@@ -22,8 +22,8 @@ from compactor.finalizer import StagedGroup, swap_group
 from compactor.round_report import LogStatus
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
 from tests.compactor.small_rounds import logs_in, two_logs
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.local_round import LocalRound, NoProgress
 from tests.support.made_log import batches_of, files_of, log_of, plan_of, round_of
 from tests.support.made_values import rewritten

@@ -10,7 +10,7 @@ from compactor.originals.kept_files import bring_back, keep, mark_of
 from compactor.originals.kept_manifest import FileMark
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
+from tests.support.files.watched import Operation, WatchedFiles
 
 # XXH3, 64 bits, of nothing and of "abc": published test vectors
 EMPTY, ABC = "2d06800538d394c2", "78af5f94892f3950"

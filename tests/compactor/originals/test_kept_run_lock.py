@@ -17,7 +17,7 @@ from compactor.originals import kept_run, kept_run_lock
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
+from tests.support.files.watched import Operation, WatchedFiles
 
 RUN = KeptRun("0000aaaa", 0, ())
 LOCKER = """

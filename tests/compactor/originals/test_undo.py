@@ -20,7 +20,6 @@ from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown, leader_epoch_checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from tests.compactor.cleaning.test_overflow import SETTINGS as OVERFLOWING
@@ -28,6 +27,7 @@ from tests.compactor.cleaning.test_overflow import partition
 from tests.compactor.small_rounds import flip
 from tests.golden import corpora
 from tests.support.failing_stat import fail_to_look_up
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, keyed, make_partition, record
 from tests.support.reference_batch import encode

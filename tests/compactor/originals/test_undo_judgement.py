@@ -15,7 +15,6 @@ from compactor.originals.undo import UndoStatus
 from storage.codecs.compression import Codec
 from storage.file_names import LOG, file_name
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, partition_metadata
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from storage.formats.record import Record
@@ -27,6 +26,7 @@ from tests.compactor.originals.test_undo import (
     PowerLoss,
     merged,
 )
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.legacy_writer import encode_message_set
 from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, keyed, log_of, make_partition, record, write_segment

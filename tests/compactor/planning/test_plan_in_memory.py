@@ -13,7 +13,6 @@ from compactor.planning.candidate import RoundClock
 from compactor.planning.round_plan import RoundPlan, plan_by, plan_round
 from storage.file_names import INDEX, LOG, file_name
 from storage.files.files import Files
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from tests.compactor.plan_logs import (
     COMPACT,
@@ -24,6 +23,7 @@ from tests.compactor.plan_logs import (
     open_transaction,
     with_settings,
 )
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.in_memory import in_memory
 
 

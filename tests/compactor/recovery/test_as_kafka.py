@@ -15,10 +15,10 @@ from compactor.config import load_config
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
 from storage.file_names import INDEX, LOG, SWAP, TIME_INDEX, file_name
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.record import Record
 from tests.compactor.recovery.test_unclean_shutdown import cuts
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.in_memory import in_memory
 from tests.support.legacy_writer import encode_message_set
 from tests.support.local_command import run_command

@@ -8,8 +8,8 @@ import pytest
 from compactor.recovery.log_dir_recovery import LogRecovery, recover_log_dir
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.made_log import files_of, keyed, make_partition, write_segment
 
 

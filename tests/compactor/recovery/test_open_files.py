@@ -8,8 +8,8 @@ import pytest
 from compactor.config import load_config
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from storage.files.local import LOCAL
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats import clean_shutdown
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.made_log import NOW_MS, keyed, make_partition
 
 DESCRIPTORS = "/proc/self/fd"

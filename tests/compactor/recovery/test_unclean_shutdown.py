@@ -21,12 +21,12 @@ from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.files.memory import MemoryFiles
-from storage.files.watched import CHANGES, SYNCS, Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.engine.opening import Rehearsal, rehearsed
 from tests.golden import corpora
+from tests.support.files.memory import MemoryFiles
+from tests.support.files.watched import CHANGES, SYNCS, Operation, WatchedFiles
 from tests.support.in_memory import in_memory
 from tests.support.made_log import (
     MTIME_NS,

@@ -14,11 +14,11 @@ from compactor.retention.rules import RetentionLimits
 from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.local import LOCAL
-from storage.files.watched import CHANGES, Operation, WatchedFiles
 from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.log.log_dir import list_partition
 from tests.compactor.plan_logs import BATCH_BYTES, Shape, build
+from tests.support.files.watched import CHANGES, Operation, WatchedFiles
 from tests.support.local_round import LocalRound
 
 ONE, TWO = SegmentCounts(1, BATCH_BYTES), SegmentCounts(2, 2 * BATCH_BYTES)

@@ -19,12 +19,12 @@ from compactor.stopped_log.new_record import NewRecord
 from compactor.stopped_log.opened_log import LogSettings, changed, viewed
 from storage.codecs.compression import Codec
 from storage.files.files import Files
-from storage.files.memory import MemoryFiles
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown
 from storage.log.engine.batches import in_memory as batches_in
 from storage.log.engine.log_config import LogConfig
 from tests.compactor.stopped_log.made_logs import CLOCK_MS, make
+from tests.support.files.memory import MemoryFiles
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.in_memory import in_memory
 
 SETTINGS = LogSettings(

@@ -8,9 +8,6 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from storage.files.memory import MemoryFiles
-from storage.files.watched import Operation as Call
-from storage.files.watched import WatchedFiles
 from tests.crash.operations import (
     Content,
     Create,
@@ -22,6 +19,9 @@ from tests.crash.operations import (
     Unlink,
     Write,
 )
+from tests.support.files.memory import MemoryFiles
+from tests.support.files.watched import Operation as Call
+from tests.support.files.watched import WatchedFiles
 
 ROOT = "1"  # the number of `/`
 _OF_A_DIRECTORY = -1  # the time of its content

@@ -21,7 +21,6 @@ from compactor.host.output import print_line
 from compactor.stopped_log.log_move import carry_out, planned
 from compactor.stopped_log.log_place import LogAt
 from storage.files.local import LOCAL
-from storage.files.memory import MemoryFiles
 from tests.crash.matrix import sample
 from tests.crash.operations import Record
 from tests.crash.states import CrashState, crash_states
@@ -42,6 +41,7 @@ from tests.engine.rules.steps import (
 )
 from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
 from tests.oracle import kafka
+from tests.support.files.memory import MemoryFiles
 
 LOGS = "/logs"
 SOURCE, TARGET = f"{LOGS}/d0", f"{LOGS}/d1"

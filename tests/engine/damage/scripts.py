@@ -7,7 +7,6 @@ of old formats has messages, a wrapper, and nothing else.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from storage.files.memory import MemoryFiles
 from tests.engine.replays import replayed
 from tests.engine.rules.case import NOW_MS, Line
 from tests.engine.rules.steps import (
@@ -30,6 +29,7 @@ from tests.engine.rules.steps import (
     one,
     read,
 )
+from tests.support.files.memory import MemoryFiles
 
 SETTINGS = config(index_interval_bytes=0, segment_index_bytes=48)
 V2 = (

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 from storage.files.files import Files
-from storage.files.memory import MemoryFiles
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.checkpoint import TopicPartition
 from storage.log import Log, LogManager, ManagerOptions
@@ -18,6 +17,7 @@ from storage.log.engine.errors import IllegalStateError, KafkaStorageError
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.manager.manager_options import BY_HAND
 from tests.engine.pairs.key_cleaner import KeyCleaner, record_of
+from tests.support.files.memory import MemoryFiles
 from tests.support.made_log import batch, record
 from tests.support.reference_batch import encode, split
 

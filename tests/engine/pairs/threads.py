@@ -4,7 +4,6 @@ import itertools
 import random
 from typing import NamedTuple
 
-from storage.files.watched import Operation, WatchedFiles
 from tests.engine.pairs.story import (
     BESIDE_AN_END,
     ENDS,
@@ -15,6 +14,7 @@ from tests.engine.pairs.story import (
     is_checkpoint,
 )
 from tests.engine.pairs.turns import Turns, locks_of
+from tests.support.files.watched import Operation, WatchedFiles
 
 PAIRS = [
     pair

@@ -9,9 +9,9 @@ import pytest
 from storage.files.file_pool import FilePool, pooled
 from storage.files.files import ChangingFile
 from storage.files.local import LOCAL
-from storage.files.memory import MemoryFiles
 from storage.files.open_limit import most_by_default
-from storage.files.watched import Operation, WatchedFiles
+from tests.support.files.memory import MemoryFiles
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.open_files import open_below
 
 

@@ -12,8 +12,8 @@ from storage.errors import CorruptFileError
 from storage.files.file_pool import FilePool
 from storage.files.files import Entry, Files
 from storage.files.local import LocalFiles
-from storage.files.memory import MemoryFiles
-from storage.files.watched import WatchedFiles
+from tests.support.files.memory import MemoryFiles
+from tests.support.files.watched import WatchedFiles
 
 
 class Place(NamedTuple):

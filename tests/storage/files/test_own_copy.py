@@ -11,9 +11,9 @@ import pytest
 from storage.files.file_pool import FilePool, pooled
 from storage.files.files import ChangingFile, Files
 from storage.files.local import LOCAL
-from storage.files.memory import MemoryFiles
 from storage.files.overlay import OverlayFiles
-from storage.files.watched import WatchedFiles
+from tests.support.files.memory import MemoryFiles
+from tests.support.files.watched import WatchedFiles
 
 TEN_MB = 10 << 20
 

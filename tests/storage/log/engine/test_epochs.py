@@ -2,10 +2,10 @@
 
 import pytest
 
-from storage.files.memory import MemoryFiles
 from storage.log.engine.epochs import LeaderEpochs
 from storage.log.engine.errors import IllegalArgumentError
 from storage.log.engine.scheduler import ManualScheduler
+from tests.support.files.memory import MemoryFiles
 
 PATH = "/t-0/leader-epoch-checkpoint"
 

@@ -8,13 +8,13 @@ import pytest
 
 from storage.files.files import ChangingFile
 from storage.files.local import LOCAL
-from storage.files.memory import MemoryFiles
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log.engine.errors import CorruptRecordError, IllegalArgumentError, KafkaError
 from storage.log.engine.file_records import FileRecords, next_offset
 from tests.engine.replays import kernels_used
 from tests.storage.log.engine.batches_for_tests import batch
+from tests.support.files.memory import MemoryFiles
 
 PATH = "/00000000000000000000.log"
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from storage.files.memory import MemoryFiles
 from storage.formats.index_entry import OffsetPosition
 from storage.formats.txn_index import AbortedTxn
 from storage.kafka_versions import BY_NAME, NEWEST
@@ -17,6 +16,7 @@ from storage.log.engine.errors import (
 from storage.log.engine.offset_index_file import OffsetIndexFile
 from storage.log.engine.time_index_file import TimeIndexFile
 from storage.log.engine.txn_index_file import TxnIndexFile
+from tests.support.files.memory import MemoryFiles
 
 
 def offset_index(base_offset: int, room: int) -> OffsetIndexFile:

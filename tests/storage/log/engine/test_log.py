@@ -11,7 +11,6 @@ import pytest
 from storage.codecs.compression import Codec
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.files.memory import MemoryFiles
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log import Log, LogOptions
@@ -34,6 +33,7 @@ from storage.log.engine.message_sets import message_set
 from storage.log.engine.producer_append import AppendOrigin
 from storage.log.engine.scheduler import ManualScheduler
 from tests.storage.log.engine.batches_for_tests import EDGE_BATCHES, batch
+from tests.support.files.memory import MemoryFiles
 
 NOW_MS = 1_700_000_000_000
 

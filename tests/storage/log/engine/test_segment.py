@@ -13,7 +13,6 @@ import pytest
 from storage.files.file_pool import pooled
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.files.memory import MemoryFiles
 from storage.formats.index_entry import OffsetPosition
 from storage.kafka_versions import BY_NAME
 from storage.log.engine.batches import Batch, in_memory
@@ -30,6 +29,7 @@ from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_values import IncomingBytes, LogPlace
 from tests.engine.replays import kernels_used
 from tests.storage.log.engine.batches_for_tests import EDGE_BATCHES, batch
+from tests.support.files.memory import MemoryFiles
 
 SIZE = 237
 NOW_MS = 1_700_000_000_000

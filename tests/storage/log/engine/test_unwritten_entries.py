@@ -15,8 +15,6 @@ import pytest
 from storage.files.file_pool import FilePool
 from storage.files.files import ChangingFile
 from storage.files.local import LOCAL, LocalFiles
-from storage.files.memory import MemoryFiles
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log import Log, LogManager, LogOptions, ManagerOptions
@@ -29,6 +27,8 @@ from storage.log.engine.segment_values import LogPlace
 from storage.log.engine.time_index_file import ENTRY as TIME_ENTRY
 from storage.log.manager.manager_options import BY_HAND
 from tests.engine.replays import kernels_used
+from tests.support.files.memory import MemoryFiles
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.open_files import open_below
 
 NOW_MS = 1_700_000_000_000

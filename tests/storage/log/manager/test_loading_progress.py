@@ -3,14 +3,14 @@
 import contextlib
 from dataclasses import replace
 
-from storage.files.memory import MemoryFiles
-from storage.files.watched import Operation, WatchedFiles
 from storage.log import LogManager, ManagerOptions
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.manager.loading_progress import LoadingProgress
 from storage.log.manager.manager_options import BY_HAND
 from tests.storage.log.engine.batches_for_tests import batch
+from tests.support.files.memory import MemoryFiles
+from tests.support.files.watched import Operation, WatchedFiles
 
 
 def test_a_start_tells_which_logs_and_segments_are_left() -> None:

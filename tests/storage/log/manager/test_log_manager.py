@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from storage.files.local import LOCAL
-from storage.files.memory import MemoryFiles
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown
 from storage.log import LogManager, ManagerOptions
 from storage.log.engine.errors import (
@@ -26,6 +24,8 @@ from storage.log.engine.scheduler import ManualScheduler
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
 from storage.log.manager.manager_options import BY_HAND, INITIAL_TASK_DELAY_MS, TaskIntervals
 from tests.storage.log.engine.batches_for_tests import batch
+from tests.support.files.memory import MemoryFiles
+from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.open_files import open_below
 
 SPEC = Path(__file__).parents[4] / "docs" / "spec"

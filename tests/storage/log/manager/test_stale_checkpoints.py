@@ -6,8 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from storage.files.files import Files
-from storage.files.memory import MemoryFiles
-from storage.files.watched import Operation, WatchedFiles
 from storage.formats import checkpoint, clean_shutdown
 from storage.log import Log, LogManager, ManagerOptions
 from storage.log.engine.errors import KafkaStorageError
@@ -15,6 +13,8 @@ from storage.log.engine.log_config import LogConfig
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.manager.manager_options import BY_HAND
 from tests.storage.log.engine.batches_for_tests import batch
+from tests.support.files.memory import MemoryFiles
+from tests.support.files.watched import Operation, WatchedFiles
 
 NOW_MS = 1_700_000_000_000
 T0 = ("t", 0)

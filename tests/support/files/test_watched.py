@@ -7,8 +7,8 @@ import os
 import pytest
 
 from storage.files.files import Files
-from storage.files.memory import MemoryFiles
-from storage.files.watched import CHANGES, SYNCS, Operation, WatchedFiles
+from tests.support.files.memory import MemoryFiles
+from tests.support.files.watched import CHANGES, SYNCS, Operation, WatchedFiles
 
 OPERATIONS = {name for name, _ in inspect.getmembers(Files, inspect.isfunction) if name[0] != "_"}
 PATHS = {"rename": ("/a", "/b"), "link": ("/a", "/c"), "sync_directory": ("/",)}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from storage.files.memory import MemoryFiles
+from tests.support.files.memory import MemoryFiles
 
 
 def made(names: dict[str, bytes]) -> MemoryFiles:

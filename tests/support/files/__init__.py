@@ -1,0 +1,1 @@
+"""Stand-ins for the files of a local disk: in memory, and watched."""
