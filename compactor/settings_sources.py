@@ -179,11 +179,12 @@ class Facts(NamedTuple):
 
 def findings_of(facts: Facts) -> tuple[Finding, ...]:
     """Say what is wrong with a metadata log; what sets logs aside comes first."""
-    found = _unread(facts) or _contradicted(facts) or _identity_needed(facts)
-    if found is not None and found.doubt is not None:
-        return (found,)
-    torn = () if found is None else (found,)
-    return (*torn, *_warnings(facts))
+    unread = _unread(facts)
+    if unread is not None and unread.doubt is not None:
+        return (unread,)
+    torn = () if unread is None else (unread,)  # it may still be another's, or of another time
+    doubted = _contradicted(facts) or _identity_needed(facts)
+    return (*torn, *_warnings(facts)) if doubted is None else (doubted, *torn)
 
 
 def kafka_of(

@@ -21,7 +21,7 @@ from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log.cluster_metadata import METADATA_DIR
+from storage.log.cluster_metadata import METADATA_DIR, read_cluster_metadata
 from tests.compactor.test_cluster_settings import registration
 from tests.compactor.test_directory_state import commands_of
 from tests.rule_numbers import SPEC
@@ -463,6 +463,30 @@ def test_a_run_does_as_the_row_says(
         assert (done.words, done.exit_code in codes) == (words_of_run, True), name
         if dry is not None and done.exit_code in (0, 4):
             assert dry == done, name
+
+
+NOT_HIDDEN = (
+    State.OTHER_CLUSTER,
+    State.FORMATTED_AGAIN,
+    State.MIGRATING,
+    State.BEFORE_MIGRATION,
+    State.IDENTITY_NEEDED,
+    State.OLDER,
+)
+
+
+@pytest.mark.parametrize("state", NOT_HIDDEN)
+def test_the_torn_end_of_a_killed_broker_hides_no_other_state(tmp_path: Path, state: State) -> None:
+    found = SCENES[state][0](tmp_path)
+    (path,) = tmp_path.glob(f"*/{METADATA_DIR}/*.log")
+    end_offset = read_cluster_metadata(str(path.parent)).end_offset
+    lost = encode_batch([Record(end_offset, TIME_MS, None, DELETE)])
+    path.write_bytes(path.read_bytes() + lost[:-1])
+    (found.data / CLEAN_SHUTDOWN).unlink()
+    found.words = [*found.words, "--recover-first"]
+    assert run(found, None, "--dry-run") == Seen(rows()[state.value.rule].alone, 4)
+    ended = run_command("run", found.data, *found.words, "--dry-run", "--format", "json")
+    assert any("inside" in each or "read up to" in each for each in ended.summary["warnings"])
 
 
 GRADES = {"cleaned": "ok", "cleaned, with a warning": "warn", "set aside": "fail"}
