@@ -288,9 +288,13 @@ def parse_topic_configs(text: str, path: str) -> dict[str, dict[str, Value]]:
     Names that only a later Kafka has are left out of what its tools print, and refused in JSON.
     """
     if is_described(text):
+        try:
+            described = described_topics(text)
+        except ValueError as error:
+            raise ConfigError(f"{path}: {error}. Write it anew with Kafka's tool") from error
         return {
             topic: known_values(values, f"{path}: topic {topic}")
-            for topic, values in described_topics(text).items()
+            for topic, values in described.items()
         }
     try:
         topics = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, path))

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 
 _HEADING = re.compile(r"(?:All|Dynamic) configs for topic (\S+) are:")
 _SETTING = re.compile(r"  (\S+?)=(.*?) sensitive=(?:true|false) synonyms=\{")
+_BEGINS_A_SETTING = re.compile(r"  [a-z0-9._-]+(=|$)")
 _TOPIC = re.compile(r"Topic: (\S+)\s.*?\bConfigs: ?(.*)")
 _NEXT_SETTING = re.compile(r",(?=[a-z0-9.]+=)")  # a value may have a comma: compact,delete
 
@@ -27,14 +28,22 @@ def is_described(text: str) -> bool:
 
 
 def described_topics(text: str) -> Mapping[str, Mapping[str, str]]:
-    """Give the values of each topic by name; other lines of the tools are left out."""
+    """Give the values of each topic by name; other lines of the tools are left out.
+
+    ValueError where the text is cut short: what it has lost may protect records.
+    """
+    lines = text.splitlines()
+    if not text.endswith(("\n", "\r")):
+        raise ValueError(f"the text may be cut short: no line break follows line {len(lines)}")
     topics: dict[str, dict[str, str]] = {}
     settings: dict[str, str] = {}
-    for line in text.splitlines():
+    for number, line in enumerate(lines, 1):
         if heading := _HEADING.match(line):
             settings = topics.setdefault(heading[1], {})
         elif setting := _SETTING.match(line):
             settings[setting[1]] = setting[2]
+        elif _BEGINS_A_SETTING.match(line):
+            raise ValueError(f"line {number} is cut short")
         elif topic := _TOPIC.match(line):
             pairs = filter(None, _NEXT_SETTING.split(topic[2].strip()))
             topics.setdefault(topic[1], {}).update(pair.split("=", 1) for pair in pairs)

@@ -64,3 +64,15 @@ def test_a_value_that_kafka_would_not_take_is_named() -> None:
 def test_what_is_neither_is_refused() -> None:
     with pytest.raises(ConfigError, match="neither JSON nor what kafka-configs"):
         parse_topic_configs("orders compact", "t")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [(ALL[: ALL.index("1048576 ")] + "\n", 6), (ALL[: ALL.index("=1048576 ")] + "\n" + ALL, 6)]
+    + [(text[:end], text[:end].count("\n") + 1) for text, end in ((ALL, -1), (ALL, 140))]
+    + [(TOPICS[: TOPICS.index("48576")], 1), (TOPICS[: TOPICS.index(",segment.bytes")], 1)],
+)
+def test_a_text_that_is_cut_short_is_refused(text: str, line: int) -> None:
+    """What is lost may be a lag or a retention, and half of a number is another number."""
+    with pytest.raises(ConfigError, match=rf"^t: .*line {line}\b"):
+        parse_topic_configs(text, "t")

@@ -358,7 +358,11 @@ SCENES: dict[State, tuple[Callable[[Path], Scene], ...]] = {
     ),
     State.FILE_WHOLE: (with_file(SAYS_COMPACT),),
     State.FILE_CONTRADICTED: (with_file(SAYS_COMPACT, *KNOWN, DELETE),),
-    State.FILE_BROKEN: (with_file(SAYS_COMPACT[:-1], *KNOWN), with_file("", *KNOWN)),
+    State.FILE_BROKEN: (
+        with_file(SAYS_COMPACT[:-1], *KNOWN),
+        with_file("", *KNOWN),
+        with_file("Dynamic configs for topic t are:\n  cleanup.policy=comp", *KNOWN),
+    ),
     State.FILE_WITHOUT_TOPIC: (with_file("{}"),),
     State.TYPED: (typed(*KNOWN),),
     State.TYPED_AGAINST_DELETE: (typed(*KNOWN, DELETE),),
