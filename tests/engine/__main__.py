@@ -25,7 +25,7 @@ from storage.files.local import LOCAL
 from tests.engine import random_engine_script, random_manager_script
 from tests.engine.at_once import LOOK_ALIKE, AtOnce
 from tests.engine.other_cleanings import first_other_cleaning, without_leftovers
-from tests.engine.replays import kernels_used, replayed
+from tests.engine.replay.replayed import kernels_used, replayed
 from tests.engine.script_values import Options
 from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
 from tests.oracle import kafka

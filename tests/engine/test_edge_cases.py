@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.replays import replayed
+from tests.engine.replay.replayed import replayed
 from tests.support.files.memory import MemoryFiles
 
 Line = dict[str, Any]

@@ -12,7 +12,7 @@ import pytest
 
 from storage.files.local import LOCAL
 from tests.engine.at_once import LOOK_ALIKE, AtOnce
-from tests.engine.replays import kernels_used, replayed
+from tests.engine.replay.replayed import kernels_used, replayed
 from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "engine"

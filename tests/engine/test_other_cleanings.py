@@ -11,7 +11,7 @@ import pytest
 from compactor.round_report import LogReport
 from storage.files.local import LOCAL
 from tests.engine.other_cleanings import first_other_cleaning, without_leftovers
-from tests.engine.replays import replayed
+from tests.engine.replay.replayed import replayed
 from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "engine" / "other_cleanings"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from storage.files.local import LOCAL
-from tests.engine.replays import replayed
+from tests.engine.replay.replayed import replayed
 from tests.engine.rules import kept
 from tests.engine.rules.case import Case, Expectation, value_at
 from tests.engine.rules.parts import PARTS

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.files.local import LOCAL
-from tests.engine.replays import replayed
+from tests.engine.replay.replayed import replayed
 
 CLOCK_MS = 1_700_000_000_000
 Line = dict[str, Any]

@@ -25,7 +25,7 @@ from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from tests.compactor.stopped_log.made_logs import CLOCK_MS, SMALL, Line, files_in, make
-from tests.engine.replays import replayed
+from tests.engine.replay.replayed import replayed
 from tests.support.local_command import run_command
 
 NAME = "orders-0"

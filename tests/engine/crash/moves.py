@@ -25,7 +25,7 @@ from tests.crash.matrix import sample
 from tests.crash.operations import Record
 from tests.crash.states import CrashState, crash_states
 from tests.engine.crash.memory_record import MemoryRecorder, tree
-from tests.engine.replays import replay_in, replayed
+from tests.engine.replay.replayed import replay_in, replayed
 from tests.engine.rules.case import NOW_MS, Line
 from tests.engine.rules.steps import (
     AS_FOLLOWER,

@@ -10,7 +10,7 @@ from tests.crash.states import LOCK_FILE, TEMPORARY, CrashState
 from tests.engine.crash.checks import lost, problems_of
 from tests.engine.crash.record import PARTITION, Recorded, Stage, held_in
 from tests.engine.crash.stories import SMALL
-from tests.engine.replays import replay_in
+from tests.engine.replay.replayed import replay_in
 from tests.engine.rules.case import NOW_MS, Line
 from tests.engine.rules.steps import (
     CLOSE,

@@ -11,7 +11,7 @@ from storage.formats import checkpoint
 from tests.crash.operations import Record
 from tests.crash.recorder import Recorder
 from tests.engine.crash.stories import Story
-from tests.engine.replays import replay_in
+from tests.engine.replay.replayed import replay_in
 from tests.support.reference_batch import HEADER, ReferenceBatch, decode, sealed, split
 
 PARTITION = "t-0"

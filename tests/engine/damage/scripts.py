@@ -7,7 +7,7 @@ of old formats has messages, a wrapper, and nothing else.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tests.engine.replays import replayed
+from tests.engine.replay.replayed import replayed
 from tests.engine.rules.case import NOW_MS, Line
 from tests.engine.rules.steps import (
     AS_FOLLOWER,

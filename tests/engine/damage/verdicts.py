@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from storage.files.local import LOCAL
-from tests.engine.replays import replayed
+from tests.engine.replay.replayed import replayed
 from tests.engine.rules.kept import Answer
 from tests.engine.transcripts import AS_BYTES, first_difference
 

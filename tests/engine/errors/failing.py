@@ -19,7 +19,7 @@ from tests.disturbed.errors import SHORT, Failure, can_fail_so
 from tests.engine.crash.opening import LOOK, looked_at
 from tests.engine.crash.record import PARTITION, Stage, stage_of
 from tests.engine.crash.stories import SMALL, Story
-from tests.engine.replays import replay_in
+from tests.engine.replay.replayed import replay_in
 from tests.engine.rules.case import Line
 from tests.engine.rules.steps import one
 from tests.support.file_operations import FileOperations, Operation

@@ -31,7 +31,7 @@ from storage.log.engine.log_config import LogConfig
 from storage.log.engine.message_sets import message_set
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.engine.segment import LogSegment
-from tests.engine.replays import kernels_used
+from tests.engine.replay.replayed import kernels_used
 from tests.storage.log.engine.test_compiled import mutated
 
 NOW_MS = 1_700_000_000_000

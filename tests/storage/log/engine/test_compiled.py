@@ -37,7 +37,7 @@ from storage.log.engine.opening import rehearsed
 from storage.log.engine.plain_append import PlainAppends
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.engine.segment import LogSegment
-from tests.engine.replays import kernels_used
+from tests.engine.replay.replayed import kernels_used
 
 NOW_MS = 1_700_000_000_000
 PLAIN = (

@@ -18,7 +18,7 @@ from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.log import Log, LogConfig, LogOptions
 from storage.log.engine.errors import ConfigError
 from storage.log.engine.scheduler import ManualScheduler
-from tests.engine.replays import replayed
+from tests.engine.replay.replayed import replayed
 
 TEXTS = [
     "".join(f"{number * number % (97 + text)} of {number % 7} " for number in range(2500))

@@ -12,7 +12,7 @@ from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log.engine.errors import CorruptRecordError, IllegalArgumentError, KafkaError
 from storage.log.engine.file_records import FileRecords, next_offset
-from tests.engine.replays import kernels_used
+from tests.engine.replay.replayed import kernels_used
 from tests.storage.log.engine.batches_for_tests import batch
 from tests.support.files.memory import MemoryFiles
 

@@ -20,7 +20,7 @@ from storage.log.engine.producer_append import AppendOrigin
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.time_index_file import ENTRY
-from tests.engine.replays import kernels_used
+from tests.engine.replay.replayed import kernels_used
 
 NOW_MS = 1_700_000_000_000
 STOPS_AT, OF_LOG = 13, 5  # places in append_kernel.PlainAppend

@@ -27,7 +27,7 @@ from storage.log.engine.log_config import LogConfig
 from storage.log.engine.recovering import recover
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_values import IncomingBytes, LogPlace
-from tests.engine.replays import kernels_used
+from tests.engine.replay.replayed import kernels_used
 from tests.storage.log.engine.batches_for_tests import EDGE_BATCHES, batch
 from tests.support.files.memory import MemoryFiles
 

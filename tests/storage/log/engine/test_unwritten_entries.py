@@ -26,7 +26,7 @@ from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_values import LogPlace
 from storage.log.engine.time_index_file import ENTRY as TIME_ENTRY
 from storage.log.manager.manager_options import BY_HAND
-from tests.engine.replays import kernels_used
+from tests.engine.replay.replayed import kernels_used
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.open_files import open_below

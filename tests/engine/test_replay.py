@@ -8,7 +8,7 @@ import pytest
 
 from compactor.command_line.cli import main
 from storage.files.local import LOCAL
-from tests.engine.replays import kernels_used, replayed
+from tests.engine.replay.replayed import kernels_used, replayed
 
 SCRIPT = """{"op":"config","segment.bytes":"1000","index.interval.bytes":"100"}
 

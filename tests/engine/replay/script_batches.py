@@ -7,7 +7,7 @@ to stand in the script as `hex`.
 import struct
 from typing import Any
 
-from compactor.replay.script_values import Line, ScriptError, Values
+from tests.engine.replay.script_values import Line, ScriptError, Values
 from storage.codecs.compression import Codec
 from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,

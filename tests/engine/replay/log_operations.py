@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from compactor.replay.script_batches import ScriptBatches
-from compactor.replay.script_cleaning import ScriptCleaning
-from compactor.replay.script_clock import ScriptClock
-from compactor.replay.script_queries import Queries
-from compactor.replay.script_values import Line, Values, segment
+from tests.engine.replay.script_batches import ScriptBatches
+from tests.engine.replay.script_cleaning import ScriptCleaning
+from tests.engine.replay.script_clock import ScriptClock
+from tests.engine.replay.script_queries import Queries
+from tests.engine.replay.script_values import Line, Values, segment
 from storage.log.engine.appending import AppendRequest, LogAppendInfo
 from storage.log.engine.log import Log
 from storage.log.engine.producer_append import UNKNOWN_VERSION, AppendOrigin

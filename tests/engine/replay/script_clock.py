@@ -3,7 +3,7 @@
 import re
 
 from compactor.json_types import json_text
-from compactor.replay.script_values import Line, ScriptError
+from tests.engine.replay.script_values import Line, ScriptError
 from storage.kafka_versions import KafkaVersion
 from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.scheduler import ManualScheduler

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from compactor.planning.selection import first_dirty
 from compactor.reason_codes import ReasonCode
-from compactor.replay.script_errors import LogCleaningError, NotCleanedError
-from compactor.replay.script_values import Line, Values
+from tests.engine.replay.script_errors import LogCleaningError, NotCleanedError
+from tests.engine.replay.script_values import Line, Values
 from compactor.round_report import CleaningReport, LogReport, LogStatus
 from storage.file_names import parse_partition_dir
 from storage.files.files import Files

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any
 
 from compactor.json_types import is_of_type, json_text
-from compactor.replay.script_queries import TIMES
-from compactor.replay.script_values import Line, ScriptError
+from tests.engine.replay.script_queries import TIMES
+from tests.engine.replay.script_values import Line, ScriptError
 
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*")
 _LOG = re.compile(r".+-[0-9]{1,9}")

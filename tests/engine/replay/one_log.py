@@ -4,13 +4,13 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from compactor.replay.log_operations import LogOperations
-from compactor.replay.script_cleaning import ScriptCleaning
-from compactor.replay.script_clock import ScriptClock
-from compactor.replay.script_damage import damage
-from compactor.replay.script_errors import ClosedError, OpenError
-from compactor.replay.script_values import Line, settings_of
-from compactor.replay.transcript import files_below, state_of
+from tests.engine.replay.log_operations import LogOperations
+from tests.engine.replay.script_cleaning import ScriptCleaning
+from tests.engine.replay.script_clock import ScriptClock
+from tests.engine.replay.script_damage import damage
+from tests.engine.replay.script_errors import ClosedError, OpenError
+from tests.engine.replay.script_values import Line, settings_of
+from tests.engine.replay.transcript import files_below, state_of
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from compactor.api.replays import cleaner_beside
-from compactor.replay.replay import Replay
-from compactor.replay.script_values import ScriptError
+from tests.engine.replay.__main__ import cleaner_beside
+from tests.engine.replay.replay import Replay
+from tests.engine.replay.script_values import ScriptError
 from compactor.round_report import CleaningReport, LogReport
 from storage.files.files import Files
 from storage.kafka_versions import BY_NAME

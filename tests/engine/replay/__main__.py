@@ -13,7 +13,7 @@ from compactor.api.places import in_place
 from compactor.api.rules import RunOptions
 from compactor.config import kafka_choice
 from compactor.exit_codes import UsageError
-from compactor.replay.replay import Replay
+from tests.engine.replay.replay import Replay
 from compactor.round_report import CleaningReport
 from storage.files.local import LOCAL
 from storage.kafka_versions import NEWEST, KafkaVersion

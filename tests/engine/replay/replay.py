@@ -9,13 +9,13 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
-from compactor.replay.many_logs import ManyLogs
-from compactor.replay.one_log import OneLog
-from compactor.replay.script_cleaning import CleanerMaker, ScriptCleaning
-from compactor.replay.script_clock import CONFIGURING, ScriptClock
-from compactor.replay.script_lines import check_line
-from compactor.replay.script_values import Line
-from compactor.replay.transcript import described
+from tests.engine.replay.many_logs import ManyLogs
+from tests.engine.replay.one_log import OneLog
+from tests.engine.replay.script_cleaning import CleanerMaker, ScriptCleaning
+from tests.engine.replay.script_clock import CONFIGURING, ScriptClock
+from tests.engine.replay.script_lines import check_line
+from tests.engine.replay.script_values import Line
+from tests.engine.replay.transcript import described
 from storage.files.files import Files
 from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.engine.errors import LogError

@@ -5,8 +5,8 @@ from typing import Any
 from zlib import crc32
 
 from compactor.json_types import json_text
-from compactor.replay.script_values import Line, ScriptError, Values
-from compactor.replay.transcript import place_of
+from tests.engine.replay.script_values import Line, ScriptError, Values
+from tests.engine.replay.transcript import place_of
 from storage.log.engine import lookup
 from storage.log.engine.batches import in_memory
 from storage.log.engine.errors import LogError
