@@ -42,7 +42,7 @@ from airflow.sdk.exceptions import (
 
 _SHOWN_LOGS = 20
 _AT_WORK = ("lock-held", "broker-running")
-_WITHOUT_REPORT = ("dump", "log move", "log offsets", "log read", "log replay")
+_WITHOUT_REPORT = ("dump", "log move", "log offsets", "log read")
 _FOLDER = "compactor-airflow-"
 _OWNER = "owner"  # as in the work directory of a run, which removes what a dead task left, too
 _BAD_LOGS = ("failed", "set-aside")

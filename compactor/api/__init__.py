@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from compactor.api.plans import plan as plan
     from compactor.api.record_lines import read_records as read_records
     from compactor.api.recoveries import recover as recover
-    from tests.engine.replay.__main__ import replay as replay
     from compactor.api.report_merging import merge_reports as merge_reports
     from compactor.api.rules import Rules as Rules
     from compactor.api.rules import RunOptions as RunOptions
@@ -124,7 +123,6 @@ _NAMES = {
     "compactor.api.plans": "Plan plan",
     "compactor.api.record_lines": "read_records",
     "compactor.api.recoveries": "recover",
-    "tests.engine.replay.__main__": "replay",
     "compactor.api.report_merging": "merge_reports",
     "compactor.api.rules": "Rules RunOptions",
     "compactor.api.runs": "run",

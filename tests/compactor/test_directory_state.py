@@ -51,7 +51,7 @@ READING = {
     "log offsets": LOG,
     "log read": LOG,
 }
-OF_NO_LOG_DIR = {"report", "log replay"}  # reports; a directory that is empty
+OF_NO_LOG_DIR = {"report"}
 WHY_NOT = "a manifest alone"  # the directory was lost on the way
 MARKS = pytest.mark.parametrize("mark", [UNFINISHED, NO_BROKER, WHY_NOT])
 LINKED = Manifest(

@@ -19,6 +19,7 @@ from storage.formats.record_batch import encode_batch
 from storage.kafka_versions import BY_NAME, CodecBuilds
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.test_cluster_settings import cluster, configured
+from tests.engine.replay.__main__ import main as replay
 from tests.storage.log.test_cluster_metadata import A, batches, config, log, topic
 from tests.support.file_states import state_of
 from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
@@ -396,7 +397,7 @@ def test_the_limit_is_that_of_kafka_itself(
     ]
     script = tmp_path / "script.jsonl"
     script.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    assert main(["log", "replay", str(script), str(tmp_path / "log"), "--kafka", kafka]) == 0
+    assert replay([str(script), str(tmp_path / "log"), "--kafka", kafka]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     if limit < RECORD_BYTES:
         assert found["error"] == "InvalidRecordException"

@@ -51,7 +51,6 @@ SAY_NOTHING_OF_LOGS = {
     "inspect",  # of the logs that are there
     "undo",  # of a directory of originals
     "report",  # of reports
-    "log replay",  # into a directory that is empty
 }
 
 

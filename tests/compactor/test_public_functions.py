@@ -68,7 +68,6 @@ OF_NO_LOG_DIR = {
     *("known_of_cleanings", "merge_reports", "metrics_of", "read_records", "read_run_report"),
     *("forbid_start", "problems_of", "to_arrow", "to_pandas", "what_was_changed"),
     "discard",  # of what a run has kept elsewhere
-    "replay",  # in a directory that is empty
 }
 
 

@@ -379,7 +379,7 @@ READING_SOURCES = {
     *("log roll", "log delete-records", "log truncate", "log append", "log abort", "log move"),
     *("log read", "log offsets"),
 }
-READING_NONE = {"verify", "dump", "undo", "report", "log replay"}
+READING_NONE = {"verify", "dump", "undo", "report"}
 
 
 def test_every_command_is_among_those_of_the_page() -> None:
@@ -387,7 +387,7 @@ def test_every_command_is_among_those_of_the_page() -> None:
     every = commands_of(typer.main.get_command(app))
     assert every == READING_SOURCES | READING_NONE
     page = PAGE.read_text(encoding="utf-8")
-    of_log = {name for name in every if name.startswith("log ")} - {"log replay"}
+    of_log = {name for name in every if name.startswith("log ")}
     assert of_log <= READING_SOURCES  # "the commands of log"
     assert [name for name in every - of_log if f"`{name}`" not in page] == []
 

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from tests.engine.replay.log_operations import LogOperations, _appended
-from tests.engine.replay.script_values import Line, Values
 from storage.files.files import Files
 from storage.log.engine.appending import AppendRequest
 from storage.log.engine.batch_appends import AppendedBatches, BatchAppendError
@@ -17,7 +15,9 @@ from storage.log.engine.batches import in_memory
 from storage.log.engine.errors import LogError
 from storage.log.engine.log import Log
 from storage.log.engine.producers import SENTINEL
+from tests.engine.replay.log_operations import LogOperations, _appended
 from tests.engine.replay.replayed import replayed
+from tests.engine.replay.script_values import Line, Values
 
 LOOK_ALIKE = ("n", "resolved", "resolved.*")  # what is not compared: numbers of lines, and these
 Sent = tuple[bytes, AppendRequest]

@@ -18,9 +18,6 @@ from typing import Any, NamedTuple
 
 from compactor.host.output import print_line
 from compactor.recovery.as_kafka import load_as_kafka
-from tests.engine.replay.script_clock import CONFIGURING, ScriptClock
-from tests.engine.replay.script_values import settings_of
-from tests.engine.replay.transcript import described, files_below
 from storage.errors import LogCompactionError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
@@ -31,6 +28,9 @@ from storage.log.engine.log_config import LogConfig
 from storage.log.engine.log_options import LogOptions
 from tests.engine.random_engine_script import script
 from tests.engine.replay.replayed import kernels_used, replayed
+from tests.engine.replay.script_clock import CONFIGURING, ScriptClock
+from tests.engine.replay.script_values import settings_of
+from tests.engine.replay.transcript import described, files_below
 from tests.engine.rules import kept
 from tests.engine.rules.kept import Answer
 from tests.engine.script_values import Options

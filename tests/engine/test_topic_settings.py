@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.engine.replay.script_clock import FIRST_CLOCK_MS
 from compactor.topic_config import KNOWN_ELSEWHERE, SETTINGS
 from storage.files.local import LOCAL
 from storage.log.engine.log_config import LogConfig
 from tests.engine.replay.replayed import replayed
+from tests.engine.replay.script_clock import FIRST_CLOCK_MS
 
 PAGE = Path(__file__).parents[2] / "docs" / "one-log.md"
 Script = Sequence[dict[str, Any]]

@@ -20,6 +20,7 @@ from storage.files.local import LOCAL
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
 from tests.engine.replay.replayed import replayed
+from tests.engine.replay.script_lines import read_script
 from tests.support.local_command import run_command, use_local_rounds
 
 _MARK = kept.FileMark("00000000000000000000.log", 10, "0123456789abcdef")
@@ -86,9 +87,7 @@ _numbers = itertools.count()
 
 
 def _script(path: Path) -> None:
-    from tests.engine.replay.__main__ import _lines  # reads the file; the rest is what `log replay` does
-
-    lines = [line for line in _lines(str(path), str(path)) if line is not None]
+    lines = [line for line in read_script(str(path)) if line is not None]
     replayed(LOCAL, str(path.parent / f"replayed-{next(_numbers)}"), lines)
 
 

@@ -41,7 +41,7 @@ STRANGE: Sequence[Any] = (
 OPTION = re.compile(r"(?<![\w/])--[a-z]|\bLOG_DIR\b|^TOPIC-PARTITION\b")
 OPTIONS = [getattr(api, name) for name in api.__all__ if name == "Rules" or "Options" in name]
 ASSUMED = api.Rules(assume_fully_replicated=True)
-UNRESTRICTED = {("what_was_changed", "error"), ("replay", "directory")}
+UNRESTRICTED = {("what_was_changed", "error")}
 
 
 @pytest.fixture(scope="module")

@@ -110,7 +110,6 @@ ENDINGS: list[tuple[str, Prepare, int, str, bool]] = [
     ("log roll D orders-0 --dry-run", nothing, 0, "done", False),
     ("log roll D orders-0 --yes", unclean, 3, "unclean-shutdown", False),
     ("log truncate D orders-0 --to 1 --yes", nothing, 3, "other-replicas", False),
-    ("log replay D/nothing D/new", nothing, 1, "not-found", False),
     ("log nothing", nothing, 2, "wrong-usage", False),
 ]
 

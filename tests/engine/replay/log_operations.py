@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+from storage.log.engine.appending import AppendRequest, LogAppendInfo
+from storage.log.engine.log import Log
+from storage.log.engine.producer_append import UNKNOWN_VERSION, AppendOrigin
+from storage.log.engine.producers import SENTINEL, VerificationGuard
 from tests.engine.replay.script_batches import ScriptBatches
 from tests.engine.replay.script_cleaning import ScriptCleaning
 from tests.engine.replay.script_clock import ScriptClock
 from tests.engine.replay.script_queries import Queries
 from tests.engine.replay.script_values import Line, Values, segment
-from storage.log.engine.appending import AppendRequest, LogAppendInfo
-from storage.log.engine.log import Log
-from storage.log.engine.producer_append import UNKNOWN_VERSION, AppendOrigin
-from storage.log.engine.producers import SENTINEL, VerificationGuard
 
 _ORIGINS = {
     "client": AppendOrigin.CLIENT,

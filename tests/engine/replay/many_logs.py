@@ -5,13 +5,6 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from tests.engine.replay.log_operations import LogOperations
-from tests.engine.replay.script_cleaning import ScriptCleaning
-from tests.engine.replay.script_clock import ScriptClock
-from tests.engine.replay.script_damage import damage
-from tests.engine.replay.script_errors import ClosedError, OpenError
-from tests.engine.replay.script_values import Line, ScriptError, Values, settings_of
-from tests.engine.replay.transcript import files_below, masked, state_of
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
@@ -20,6 +13,13 @@ from storage.log.engine.log_config import LogConfig
 from storage.log.log_dir_lock import lock_log_dir
 from storage.log.manager.log_manager import LogManager
 from storage.log.manager.manager_options import BY_HAND, ManagerOptions
+from tests.engine.replay.log_operations import LogOperations
+from tests.engine.replay.script_cleaning import ScriptCleaning
+from tests.engine.replay.script_clock import ScriptClock
+from tests.engine.replay.script_damage import damage
+from tests.engine.replay.script_errors import ClosedError, OpenError
+from tests.engine.replay.script_values import Line, ScriptError, Values, settings_of
+from tests.engine.replay.transcript import files_below, masked, state_of
 
 _DEFAULT_LOG = "t-0"
 _NOT_HERE = ("open", "close", "checkpoint", "partition")

@@ -4,13 +4,6 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from tests.engine.replay.log_operations import LogOperations
-from tests.engine.replay.script_cleaning import ScriptCleaning
-from tests.engine.replay.script_clock import ScriptClock
-from tests.engine.replay.script_damage import damage
-from tests.engine.replay.script_errors import ClosedError, OpenError
-from tests.engine.replay.script_values import Line, settings_of
-from tests.engine.replay.transcript import files_below, state_of
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
@@ -18,6 +11,13 @@ from storage.log.engine.loading import LoadingState
 from storage.log.engine.log import Log, LogOptions
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.moves import remove_if_there
+from tests.engine.replay.log_operations import LogOperations
+from tests.engine.replay.script_cleaning import ScriptCleaning
+from tests.engine.replay.script_clock import ScriptClock
+from tests.engine.replay.script_damage import damage
+from tests.engine.replay.script_errors import ClosedError, OpenError
+from tests.engine.replay.script_values import Line, settings_of
+from tests.engine.replay.transcript import files_below, state_of
 
 
 class OneLog:

@@ -9,6 +9,9 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
+from storage.files.files import Files
+from storage.kafka_versions import NEWEST, KafkaVersion
+from storage.log.engine.errors import LogError
 from tests.engine.replay.many_logs import ManyLogs
 from tests.engine.replay.one_log import OneLog
 from tests.engine.replay.script_cleaning import CleanerMaker, ScriptCleaning
@@ -16,9 +19,6 @@ from tests.engine.replay.script_clock import CONFIGURING, ScriptClock
 from tests.engine.replay.script_lines import check_line
 from tests.engine.replay.script_values import Line
 from tests.engine.replay.transcript import described
-from storage.files.files import Files
-from storage.kafka_versions import NEWEST, KafkaVersion
-from storage.log.engine.errors import LogError
 
 
 class Scripted(Protocol):

@@ -1,18 +1,21 @@
 """A script done by this project's engine, as lines of a transcript."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tests.engine.replay.__main__ import cleaner_beside
-from tests.engine.replay.replay import Replay
-from tests.engine.replay.script_values import ScriptError
+from compactor.api.managed_cleaning import Cleaner
+from compactor.api.rules import RunOptions
 from compactor.round_report import CleaningReport, LogReport
 from storage.files.files import Files
-from storage.kafka_versions import BY_NAME
+from storage.kafka_versions import BY_NAME, KafkaVersion
 from storage.log.engine.compiled import COMPILED
 from storage.log.manager.log_cleaner import LogCleaner
+from tests.engine.replay.replay import Replay
+from tests.engine.replay.script_cleaning import CleanerMaker
+from tests.engine.replay.script_values import ScriptError
 from tests.oracle import versions
 
 
@@ -43,10 +46,21 @@ def replayed(
 def replay_in(
     files: Files, log_dir: str, on_report: Callable[[CleaningReport], object] = lambda _: None
 ) -> Replay:
-    """A replay in a directory of a local disk, as `compactor log replay` does it.
+    """A replay in a directory of a local disk.
 
     on_report: is given the report of each cleaning, too.
     """
+    kafka = BY_NAME[versions.chosen().name]
+    return Replay(files, log_dir, cleaner_beside(log_dir, kafka, on_report), kafka)
+
+
+def cleaner_beside(
+    directory: str,
+    kafka: KafkaVersion,
+    on_report: Callable[[CleaningReport], object] = lambda _: None,
+) -> CleanerMaker:
+    """Cleaners as Kafka's for the logs of a script: in this process, with files of their own beside
+    the directory of the script."""
 
     def make_cleaner(
         map_capacity: int | None, wanted: Callable[[CleaningReport], object]
@@ -55,10 +69,11 @@ def replay_in(
             on_report(report)
             wanted(report)
 
-        return cleaner_beside(log_dir, map_capacity, both, kafka=kafka.name)
+        options = RunOptions(in_process=True, drop_null_keys=True, map_capacity=map_capacity)
+        work_dir = os.path.dirname(os.path.abspath(directory))
+        return Cleaner(work_dir, options, both, makes_all_anew=True, kafka=kafka.name)
 
-    kafka = BY_NAME[versions.chosen().name]
-    return Replay(files, log_dir, make_cleaner, kafka)
+    return make_cleaner
 
 
 @contextmanager

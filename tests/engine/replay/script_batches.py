@@ -7,7 +7,6 @@ to stand in the script as `hex`.
 import struct
 from typing import Any
 
-from tests.engine.replay.script_values import Line, ScriptError, Values
 from storage.codecs.compression import Codec
 from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
@@ -26,6 +25,7 @@ from storage.formats.record_batch import BatchHeader, BatchOptions, encode_batch
 from storage.kernels.crc32c import crc32c
 from storage.log.engine.message_sets import message_set
 from storage.log.engine.rebuilding import set_v2_times
+from tests.engine.replay.script_values import Line, ScriptError, Values
 
 _LEVELS = {"gzip": -1, "lz4": 9, "zstd": 3}  # a codec's own
 

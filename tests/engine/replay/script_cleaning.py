@@ -11,8 +11,6 @@ from itertools import pairwise
 
 from compactor.planning.selection import first_dirty
 from compactor.reason_codes import ReasonCode
-from tests.engine.replay.script_errors import LogCleaningError, NotCleanedError
-from tests.engine.replay.script_values import Line, Values
 from compactor.round_report import CleaningReport, LogReport, LogStatus
 from storage.file_names import parse_partition_dir
 from storage.files.files import Files
@@ -25,6 +23,8 @@ from storage.log.engine.log import Log
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_swap import CleanedGroup
 from storage.log.manager.log_cleaner import CleanedLog, LogCleaner, LogToClean
+from tests.engine.replay.script_errors import LogCleaningError, NotCleanedError
+from tests.engine.replay.script_values import Line, Values
 
 # a cleaner whose map takes so many keys, if that is limited, and who is told how a round went
 CleanerMaker = Callable[[int | None, Callable[[CleaningReport], object]], LogCleaner]

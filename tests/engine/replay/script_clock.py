@@ -3,10 +3,10 @@
 import re
 
 from compactor.json_types import json_text
-from tests.engine.replay.script_values import Line, ScriptError
 from storage.kafka_versions import KafkaVersion
 from storage.log.engine.producer_manager import ProducerSettings
 from storage.log.engine.scheduler import ManualScheduler
+from tests.engine.replay.script_values import Line, ScriptError
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 FIRST_CLOCK_MS = 1_700_000_000_000

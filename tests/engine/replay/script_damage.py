@@ -5,10 +5,10 @@ import os
 from typing import Any
 
 from compactor.json_types import json_text
-from tests.engine.replay.script_values import Line, ScriptError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT
 from storage.files.files import Files
 from storage.log.engine.moves import remove_if_there
+from tests.engine.replay.script_values import Line, ScriptError
 
 
 def damage(files: Files, log_dir: str, partition_dir: str, line: Line) -> dict[str, Any]:

@@ -1,11 +1,13 @@
-"""The fields of a script's lines: their types, their words, and which ones an operation needs."""
+"""A script's lines, and their fields: types, words, and which ones an operation needs."""
 
+import json
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from compactor.json_types import is_of_type, json_text
+from storage.files.local import LOCAL
 from tests.engine.replay.script_queries import TIMES
 from tests.engine.replay.script_values import Line, ScriptError
 
@@ -85,6 +87,24 @@ _WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "isolation": ("log_end", "high_watermark", "committed"),
     }
 )
+
+
+def read_script(path: str) -> list[Line | None]:
+    """The lines of a script; None for one that is empty or begins with #."""
+    found: list[Line | None] = []
+    try:
+        text = LOCAL.read_bytes(path).decode()
+    except UnicodeDecodeError as error:
+        raise ScriptError(f"byte {error.start}: not UTF-8") from error
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            value = json.loads(line) if line.strip() and not line.startswith("#") else None
+        except (ValueError, RecursionError) as error:
+            raise ScriptError(f"line {number}: {error}") from error
+        if value is not None and not (isinstance(value, dict) and "op" in value):
+            raise ScriptError(f'line {number}: expected an object with an "op"')
+        found.append(value)
+    return found
 
 
 def check_line(number: int, line: Line) -> None:
