@@ -1,7 +1,7 @@
 """Where the map of a round is full, if it takes no more than so many keys.
 
 One task goes through the dirty range of a log in order, as Kafka's cleaner does. Only for rounds
-that are to stop where Kafka's cleaner would (`--map-capacity`): a map of ours has no limit.
+that stop where it would (`RunOptions.map_capacity`): a map of ours has no limit.
 Source: Kafka, Cleaner.buildOffsetMap; compaction C-7.5 to C-7.9.
 """
 

@@ -159,17 +159,6 @@ def _at_most(greatest: int) -> Callable[[int | None], int | None]:
     return check
 
 
-MapCapacity = Annotated[
-    int | None,
-    typer.Option(
-        metavar="KEYS",
-        min=1,
-        callback=_at_most(2**31 - 1),  # Kafka counts the keys with 32 bits
-        rich_help_panel=LOGS,
-        help="stop where Kafka's cleaner would if its offset map took this many keys; by default "
-        "there is no limit",
-    ),
-]
 AllowFileSystem = Annotated[
     list[str] | None,
     typer.Option(

@@ -60,7 +60,6 @@ class RoundArguments:
     work_dir: str | None = None
     master: str | None = None
     executor_paths: tuple[str, ...] = ()  # HERE=THERE
-    map_capacity: int | None = None
     on_corrupt: OnCorrupt = OnCorrupt.SET_ASIDE
     wait_seconds: int = 0
     retry: bool = False
@@ -168,12 +167,6 @@ class DumpArguments(NamedTuple):
     to_offset: int | None
     limit: int | None
     format: DumpFormat
-
-
-class ReplayArguments(NamedTuple):
-    script: str
-    directory: str
-    kafka: str | None = None
 
 
 class VerifyArguments(NamedTuple):

@@ -39,7 +39,6 @@ def _options_of(wanted: RoundArguments) -> api.RunOptions:
     return api.RunOptions(
         dry_run=wanted.dry_run,
         plan=wanted.saved_plan,
-        map_capacity=wanted.map_capacity,
         recover_first=wanted.recover_first,
         fail_on_corrupt=wanted.on_corrupt is OnCorrupt.FAIL,
         wait_seconds=wanted.wait_seconds,

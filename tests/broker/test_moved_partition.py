@@ -7,7 +7,6 @@
 4. it is stopped, and a run takes the log where it stands now.
 """
 
-import json
 import os
 import random
 import time
@@ -19,12 +18,14 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewTopic
 
+from compactor import api
+from compactor.exit_codes import exit_code_of_report
+from compactor.views.report_json import report_document
 from storage.log.log_dir import list_partition, log_end_offset
 from tests.broker import clients, log_dir_moves, views
 from tests.broker.broker import Broker
 from tests.broker.views import View
 from tests.broker.workload import SEGMENT_BYTES, Writer
-from tests.support.command_process import compactor
 
 pytestmark = pytest.mark.broker
 PROJECT = Path(__file__).parents[2]
@@ -33,10 +34,18 @@ DELETED = b"deleted"
 LOG_DIRS = ("data", "data-too")
 SETTINGS = {"log.dirs": ",".join(LOG_DIRS)}
 SEGMENT = "16384"  # a copy is appended a segment at a time, which has to fit into one
-ROUND = ("--include", TOPIC, "--set", "cleanup.policy=compact", "--set", "delete.retention.ms=0")
-RATIO = ("--set", "min.cleanable.dirty.ratio=0", "--set", f"segment.bytes={SEGMENT}")
+RULES = api.Rules(
+    include=TOPIC,
+    settings={
+        "cleanup.policy": "compact",
+        "delete.retention.ms": "0",
+        "min.cleanable.dirty.ratio": "0",
+        "segment.bytes": SEGMENT,
+    },
+)
 # the first round ends behind the tombstone, so that the second one has something to clean
-FIRST_ROUND = ("--map-capacity", "900")
+EVERYTHING = api.RunOptions(in_process=True)
+FIRST_ROUND = api.RunOptions(in_process=True, map_capacity=900)
 KEYS = 600
 
 
@@ -51,13 +60,11 @@ class Moved:
     last_run: dict[str, Any]
 
 
-def run(home: Path, *words: str) -> dict[str, Any]:
+def run(home: Path, options: api.RunOptions = EVERYTHING) -> dict[str, Any]:
     """What the report says of the log."""
-    log_dirs = [str(home / name) for name in LOG_DIRS]
-    options = [*ROUND, *RATIO, *words, "--format", "json"]
-    done = compactor("run", *log_dirs, *options)
-    assert done.returncode == 0, done
-    (log,) = [log for log in json.loads(done.stdout)["logs"] if log["topic"] == TOPIC]
+    report = api.run([str(home / name) for name in LOG_DIRS], RULES, options)
+    assert exit_code_of_report(report) == 0, report
+    (log,) = [log for log in report_document(report)["logs"] if log["topic"] == TOPIC]
     return dict(log)
 
 
@@ -110,7 +117,7 @@ def story(broker: Broker) -> Moved:
     assert future is not None
     copied_up_to = log_end_offset(list_partition(str(future), TOPIC, 0))
     files = files_of(source / NAME)
-    runs = [run(broker.home, *FIRST_ROUND)]
+    runs = [run(broker.home, FIRST_ROUND)]
     time.sleep(0.01)  # the horizon that the first one set is its time
     runs.append(run(broker.home))
     files_stayed = files_of(source / NAME) == files

@@ -58,11 +58,14 @@ def run_compactor(
     kafka: str = "4.3",
 ) -> None:
     """One round in a process of its own; what it printed is kept beside the log directory."""
-    options = ["--topic-configs", str(topic_configs), "--as-of", str(now_ms)]
-    options += ["--kafka", kafka, "--any-clock", "--drop-null-keys"]  # as Kafka's cleaner does
-    if map_capacity is not None:
-        options += ["--map-capacity", str(map_capacity)]
-    argv = [sys.executable, "-m", "compactor", "run", str(log_dir), *options]
+    if map_capacity is None:
+        options = ["--topic-configs", str(topic_configs), "--as-of", str(now_ms)]
+        options += ["--kafka", kafka, "--any-clock", "--drop-null-keys"]  # as Kafka's cleaner does
+        words = ["compactor", "run", str(log_dir), *options]
+    else:
+        limited = map(str, (map_capacity, log_dir, topic_configs, now_ms, kafka))
+        words = ["tests.conformance.limited_round", *limited]
+    argv = [sys.executable, "-m", *words]
     printed = log_dir.with_name(f"{log_dir.name}.out")
     with printed.open("w") as out:
         done = subprocess.run(argv, cwd=PROJECT, stdout=out, stderr=subprocess.STDOUT, check=False)
