@@ -322,8 +322,8 @@ FailIf = Annotated[
         "--fail-if",
         metavar="CONDITION",
         rich_help_panel=OUTPUT,
-        help="end with exit code 5 if this holds, and say of which logs: 'max_dirty_ratio > 0.8', "
-        "for example; may be repeated",
+        help="end with exit code 5 if this holds, and say of which logs: 'dirty_ratio > 0.8 and "
+        "dirty_bytes > 1e9', for example; if repeated, any of them",
     ),
 ]
 RunReport = Annotated[

@@ -1,42 +1,38 @@
 """Conditions on the numbers of a plan or a run: `--fail-if 'max_dirty_ratio > 0.8'`. Pure.
 
-    condition   comparisons of names and numbers, joined by `and`, `or`, `not` and parentheses
-    name        a measure of each log, or of all logs (`compactor.watching.measures`)
-    number      12, 0.8, 1e9, 500_000_000; + - * / between numbers and names
+    condition    comparisons, joined by `and`
+    comparison   names and numbers, and < <= > >= == != between them: `dirty_ratio > 0.8`
+    name         a measure of each log, or of all logs (`compactor.watching.measures`)
+    number       12, 0.8, -1, 1e9, 500_000_000
 
-Python's own parser reads it, nothing is evaluated by Python: any other syntax is refused. A name
-of each log makes the condition one on each log by itself: it holds if it holds for any of them.
-What is not known of a log decides nothing: neither `x > 1` nor `not x > 1` holds of an unknown x.
+A name of each log makes the condition one on each log by itself: it holds if it holds for any of
+them. A comparison with what is not known of a log does not hold.
 """
 
-import ast
+import math
 import operator
-import warnings
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import NamedTuple
 
 from compactor.exit_codes import UsageError
 from compactor.watching.measures import LogMeasures, Measures, names_of_totals
 
-MAX_LENGTH = 1000  # characters; far below what a parser of nested text can take
-_MAX_DEPTH = 50
-_TOO_LARGE = 1e300
-
-_COMPARISONS: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
+_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
 }
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
+_NAME = r"[A-Za-z_]\w*"
+_NUMBER = r"-?(?:\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_OPERATOR = r"[<>]=?|[=!]="
+_OPERAND = f"{_NAME}|{_NUMBER}"
+_COMPARISON = re.compile(rf"(?:{_OPERAND})(?:\s*(?:{_OPERATOR})\s*(?:{_OPERAND}))+", re.ASCII)
 _Values = Mapping[str, float]
 
 
@@ -54,6 +50,24 @@ class Met(NamedTuple):
     logs: tuple[Concerned, ...]  # none where it is about sums alone
 
 
+class _Comparison(NamedTuple):
+    """`0.4 < dirty_ratio < 0.6`: two operators between three operands."""
+
+    operands: tuple[str | float, ...]
+    operators: tuple[str, ...]
+
+    def names(self) -> set[str]:
+        return {operand for operand in self.operands if isinstance(operand, str)}
+
+    def holds(self, values: _Values) -> bool:
+        """Whether it holds; not if a name in it has no value."""
+        if not self.names() <= values.keys():
+            return False
+        numbers = (values[each] if isinstance(each, str) else each for each in self.operands)
+        pairs = zip(self.operators, pairwise(numbers), strict=True)
+        return all(_OPERATORS[name](left, right) for name, (left, right) in pairs)
+
+
 class Condition:
     """A condition that was read and checked against the names that there are."""
 
@@ -62,9 +76,8 @@ class Condition:
         names = tuple(names)
         totals = names_of_totals(names)
         self.text = text
-        self._tree = _parsed(text)
-        _check(self._tree, text)
-        used = _names(self._tree)
+        self._comparisons = _parsed(text)
+        used = {name for each in self._comparisons for name in each.names()}
         for name in sorted(used):
             if name not in names and name not in totals:
                 raise UsageError(_unknown(text, name, (*names, *totals)))
@@ -75,7 +88,7 @@ class Condition:
         """Whether it does: of any log, if it names a measure of logs."""
         if self._of_logs:
             return any(True for _ in self._of_each(measures))
-        return _truth(self._tree, measures.totals) is True
+        return self._all_hold(measures.totals)
 
     def concerned(self, measures: Measures) -> list[Concerned]:
         """The logs because of which it holds; none where it does not, or is about sums alone."""
@@ -89,9 +102,12 @@ class Condition:
             if log.counted_as in self._of_all or self._is_beyond(log, measures)
         ]
 
+    def _all_hold(self, values: _Values) -> bool:
+        return all(each.holds(values) for each in self._comparisons)
+
     def _of_each(self, measures: Measures) -> Iterator[Concerned]:
         for log in measures.logs:
-            if _truth(self._tree, {**measures.totals, **log.values}) is True:
+            if self._all_hold({**measures.totals, **log.values}):
                 yield Concerned(log, {name: log.values[name] for name in self._known(log)})
 
     def _known(self, log: LogMeasures) -> list[str]:
@@ -106,116 +122,30 @@ class Condition:
         own = {f"max_{name}": log.values[name] for name in self._greatest(log)}
         values = {**measures.totals, **own}
         return any(
-            _truth(node, values) is True
-            for node in ast.walk(self._tree)
-            if isinstance(node, ast.Compare) and not own.keys().isdisjoint(_names(node))
+            each.holds(values) and not own.keys().isdisjoint(each.names())
+            for each in self._comparisons
         )
 
 
-def _names(tree: ast.expr) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+def _parsed(text: str) -> list[_Comparison]:
+    """Read the comparisons; raise UsageError where the text is anything else."""
+    return [_comparison(text, part.strip()) for part in re.split(r"\band\b", text)]
 
 
-def _parsed(text: str) -> ast.expr:
-    if len(text) > MAX_LENGTH:
-        raise UsageError(f"--fail-if: a condition has at most {MAX_LENGTH} characters")
-    try:
-        with warnings.catch_warnings(action="ignore"):  # of Python, about Python's own style
-            return ast.parse(text.strip(), mode="eval").body
-    except SyntaxError as error:
-        where = f" at character {error.offset}" if error.offset else ""
-        raise UsageError(f"--fail-if {text}: not a condition{where}{_example()}") from None
-    except (ValueError, RecursionError, MemoryError):  # a zero byte; brackets without end
-        raise UsageError(f"--fail-if {text}: not a condition{_example()}") from None
-
-
-def _check(tree: ast.expr, text: str) -> None:
-    """Refuse whatever is no part of a condition, before any number is known."""
-    if not _is_condition(tree):
-        raise UsageError(f"--fail-if {text}: compares nothing{_example()}")
-    waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        if depth > _MAX_DEPTH or not _is_allowed(node):
-            column = getattr(node, "col_offset", 0) + 1
-            raise UsageError(f"--fail-if {text}: not understood at character {column}{_example()}")
-        waiting += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
-
-
-def _is_allowed(node: ast.AST) -> bool:
-    match node:
-        case ast.BoolOp():
-            return all(_is_condition(value) for value in node.values)
-        case ast.UnaryOp(op=ast.Not()):
-            return _is_condition(node.operand)
-        case ast.UnaryOp(op=ast.USub()):
-            return not _is_condition(node.operand)
-        case ast.Compare():
-            parts = [node.left, *node.comparators]
-            return not any(_is_condition(part) for part in parts)
-        case ast.BinOp():
-            return type(node.op) in _ARITHMETIC and not (
-                _is_condition(node.left) or _is_condition(node.right)
-            )
-        case ast.Constant(value=value):
-            return type(value) in (int, float) and abs(value) < _TOO_LARGE  # type: ignore[arg-type]
-    parts_of_others = (ast.Name, ast.Load, ast.And, ast.Or, ast.Not, ast.USub)
-    return isinstance(node, parts_of_others) or type(node) in {*_COMPARISONS, *_ARITHMETIC}
-
-
-def _is_condition(node: ast.AST) -> bool:
-    """Whether it is true or false, and not a number."""
-    is_negation = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-    return is_negation or isinstance(node, (ast.BoolOp, ast.Compare))
-
-
-def _truth(node: ast.expr, values: _Values) -> bool | None:
-    """None: it cannot be known."""
-    match node:
-        case ast.BoolOp():
-            found = [_truth(value, values) for value in node.values]
-            decided = isinstance(node.op, ast.Or)  # one true decides an `or`, one false an `and`
-            if decided in found:
-                return decided
-            return None if None in found else not decided
-        case ast.UnaryOp():
-            truth = _truth(node.operand, values)
-            return None if truth is None else not truth
-        case ast.Compare():
-            numbers = [_number(part, values) for part in (node.left, *node.comparators)]
-            if None in numbers:
-                return None
-            pairs = zip(numbers, node.ops, numbers[1:], strict=False)
-            return all(_COMPARISONS[type(op)](left, right) for left, op, right in pairs)  # type: ignore[arg-type]
-    raise AssertionError(node)  # refused by _check
-
-
-def _number(node: ast.expr, values: _Values) -> float | None:
-    """None where a name in it is not known, and for a division by zero."""
-    match node:
-        case ast.Constant():
-            return float(node.value)  # type: ignore[arg-type]
-        case ast.Name():
-            return values.get(node.id)
-        case ast.UnaryOp():
-            operand = _number(node.operand, values)
-            return None if operand is None else -operand
-        case ast.BinOp():
-            left, right = _number(node.left, values), _number(node.right, values)
-            if left is None or right is None:
-                return None
-            try:
-                return _ARITHMETIC[type(node.op)](left, right)
-            except ZeroDivisionError:
-                return None
-    raise AssertionError(node)  # refused by _check
+def _comparison(text: str, part: str) -> _Comparison:
+    words = re.split(rf"\s*({_OPERATOR})\s*", part)
+    if _COMPARISON.fullmatch(part):
+        names = re.compile(_NAME)
+        operands = tuple(word if names.match(word) else float(word) for word in words[::2])
+        if math.inf not in (abs(each) for each in operands if isinstance(each, float)):
+            return _Comparison(operands, tuple(words[1::2]))
+    raise UsageError(
+        f"--fail-if {text}: {part or 'nothing'} is no comparison; "
+        "expected something like 'dirty_ratio > 0.8 and dirty_bytes > 1e9'"
+    )
 
 
 def _unknown(text: str, name: str, known: tuple[str, ...]) -> str:
     similar = get_close_matches(name, known, n=1)
     hint = f"did you mean {similar[0]}?" if similar else f"there are {', '.join(sorted(known))}"
     return f"--fail-if {text}: there is no {name}; {hint}"
-
-
-def _example() -> str:
-    return "; expected something like 'max_dirty_ratio > 0.8 or set_aside > 0'"

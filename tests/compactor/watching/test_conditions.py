@@ -3,7 +3,7 @@
 import pytest
 
 from compactor.exit_codes import UsageError
-from compactor.watching.conditions import MAX_LENGTH, Condition
+from compactor.watching.conditions import Condition
 from compactor.watching.measures import LogMeasures, Measures
 
 NAMES = ("dirty_ratio", "dirty_bytes")
@@ -40,13 +40,13 @@ ALL = Measures(
     ("text", "concerned"),
     [
         ("dirty_ratio > 0.8", [0]),
-        ("dirty_ratio > 0.8 or dirty_bytes > 2000", [0, 1]),
-        ("dirty_ratio >= 0.5 and not dirty_bytes > 2000", [0]),
+        ("dirty_ratio >= 0.5 and dirty_bytes <= 2000", [0]),
         ("0.4 < dirty_ratio < 0.6", [1]),
-        ("dirty_bytes / 1000 == 3", [1]),
-        ("-dirty_bytes < -(2000 + 500)", [1]),
+        ("0.4<dirty_ratio<0.6 and\tdirty_bytes!=3e3", []),
+        ("dirty_bytes == 3e+3", [1]),
+        ("-1 < dirty_bytes", [0, 1, 2]),
         ("dirty_bytes >= 1_000", [0, 1]),
-        ("not dirty_ratio > 0.1", [2]),  # not of log 3, of which nothing is known
+        ("dirty_ratio <= .1", [2]),  # not log 3, of which nothing is known
         ("dirty_ratio == dirty_ratio", [0, 1, 2]),
         ("dirty_ratio > 0.8 and set_aside > 0", [0]),
         ("dirty_ratio > 0.8 and set_aside > 1", []),
@@ -54,8 +54,8 @@ ALL = Measures(
         ("max_dirty_ratio > 0.8", [0]),
         ("max_dirty_ratio > 0.95", []),
         ("set_aside > 0", [3]),
-        ("set_aside > 0 or max_dirty_ratio > 0.8", [0, 3]),
-        ("dirty_bytes / (dirty_ratio - 0.5) > 0", [0]),  # a division by zero decides nothing
+        ("set_aside > 0 and max_dirty_ratio > 0.8", [0, 3]),
+        ("0.4 < max_dirty_ratio < 0.95", [0, 1]),
     ],
 )
 def test_it_concerns_these_logs(text: str, concerned: list[int]) -> None:
@@ -80,28 +80,31 @@ def test_the_numbers_that_it_names_come_with_each_log() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "not a condition"),
-        ("dirty_ratio >", "not a condition"),
-        ("dirty_ratio > 0.8)", "not a condition at character 18"),
-        ("dirty_ratio", "compares nothing"),
-        ("1 + 1", "compares nothing"),
+        ("", "nothing is no comparison"),
+        ("  ", "nothing is no comparison"),
+        ("dirty_ratio >", "dirty_ratio > is no comparison"),
+        ("dirty_ratio", "dirty_ratio is no comparison"),
+        ("(dirty_ratio > 0.8)", "(dirty_ratio > 0.8) is no comparison"),
+        ("dirty_ratio > 0.8 or logs > 1", "0.8 or logs > 1 is no comparison"),
+        ("logs > 1 and not dirty_ratio > 0.8", ": not dirty_ratio > 0.8 is no comparison"),
+        ("and logs > 1", "nothing is no comparison"),
+        ("logs > 1 and", "nothing is no comparison"),
+        ("logs > 1 and and logs > 1", "nothing is no comparison"),
+        ("logs > 1 logs > 1", "is no comparison"),
+        ("logs > > 1", "is no comparison"),
+        ("logs = 1", "is no comparison"),
+        ("logs > 1 + 1", "is no comparison"),
+        ("logs - 1 > 0", "is no comparison"),
         ("max_dirty_rati > 1", "did you mean max_dirty_ratio?"),
         ("zzz > 1", "there are dirty_bytes, "),
-        ("__import__('os').system('true') > 0", "not understood"),
-        ("(1).real > 0", "not understood"),
-        ("'a' > dirty_ratio", "not understood"),
-        ("dirty_ratio > True", "not understood"),
-        ("dirty_ratio ** 2 > 1", "not understood"),
-        ("dirty_ratio in [1]", "not understood"),
-        ("(dirty_ratio > 1) + 1 > 0", "not understood"),
-        ("not dirty_ratio", "not understood"),
-        ("dirty_ratio > 1 if 1 > 0 else 2 > 1", "compares nothing"),
-        ("dirty_ratio > 1e400", "not understood"),
-        ("dirty_ratio > " + "9" * 400, "not understood"),
-        ("(" * 300 + "1" + ")" * 300 + " > 0", "not a condition"),
-        ("-" * 200 + "1 > 0", "not understood"),
-        ("1 > 0\x00", "not a condition"),
-        ("1" * MAX_LENGTH + " > 0", "at most 1000 characters"),
+        ("dirty_ratio > True", "there is no True"),
+        ("'a' > dirty_ratio", "is no comparison"),
+        ("__import__('os').system('true') > 0", "is no comparison"),
+        ("dirty_ratio > 0x10", "is no comparison"),
+        ("dirty_ratio > 1__0", "is no comparison"),
+        ("dirty_ratio > 1e400", "is no comparison"),
+        ("dirty_ratio > " + "9" * 400, "is no comparison"),
+        ("1 > 0\x00", "is no comparison"),
     ],
 )
 def test_anything_else_is_refused(text: str, says: str) -> None:
