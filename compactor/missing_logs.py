@@ -16,7 +16,7 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
-from storage.log.log_dir import LogDirListing, PartitionListing
+from storage.log.log_dir import LogDirListing, PartitionListing, is_topic_name
 
 START_NO_BROKER = "Start no broker here: it begins a log without .log files again as an empty one."
 _OF_EVERY_LOG = (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT)  # as a broker writes them
@@ -90,13 +90,18 @@ def recorded_ends(
     for name in _SAYING_AN_END:
         for key, offset in entries[name].items():
             below = ends[key].offset if key in ends else max(starts.get(key, 0), 0)
-            if offset > below:
+            if offset > below and may_be_log(key):
                 ends[key] = RecordedEnd(offset, name)
     is_silent = all(
         name in problems or not (entries[name] or _has_bytes(os.path.join(log_dir, name), files))
         for name in _OF_EVERY_LOG
     )
     return RecordedEnds(ends, next(iter(problems.values()), None), is_silent)
+
+
+def may_be_log(key: TopicPartition) -> bool:
+    """Say whether a log can have this name: a damaged checkpoint may have any."""
+    return is_topic_name(key[0]) and key[1] >= 0
 
 
 def _has_bytes(path: str, files: Files) -> bool:

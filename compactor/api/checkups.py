@@ -10,7 +10,7 @@ from compactor.api.rules import KAFKAS_DEFAULTS
 from compactor.api.starts import start_problems
 from compactor.broker_start.values import StartProblem
 from compactor.directory_state import require_may_change
-from compactor.doctor.checks import Check, Checkup, fail
+from compactor.doctor.checks import Check, Checkup, fail, with_command
 from compactor.doctor.log_dirs import (
     Foreseen,
     log_dir_checks,
@@ -91,7 +91,10 @@ def _start_checks(path: str, problems: Iterable[StartProblem]) -> tuple[Check, .
     ]
     if not found:
         return ()
-    more = f" and {len(found) - 1:,} more: {compactor('verify', path)}" if len(found) > 1 else ""
-    command = f" {found[0].command}" if found[0].command else ""
-    advice = f"Start no broker here before it is mended. {found[0].repair}{command}"
-    return (fail("a broker's start", f"{found[0]}{more}", advice),)
+    advice = f"Start no broker here before it is mended. {found[0].repair}"
+    if found[0].command:
+        advice = with_command(advice, found[0].command)
+    if len(found) > 1:
+        others = f"{advice}\nThis names {len(found) - 1:,} more:"
+        advice = with_command(others, compactor("verify", path))
+    return (fail("a broker's start", str(found[0]), advice),)

@@ -24,9 +24,9 @@ def show(view: Callable[[int], RenderableType]) -> None:
 
 
 def show_lines(lines: Sequence[str]) -> None:
-    """Print lines on standard output, as they are."""
+    """Print lines on standard output, each in one line whatever names bring along."""
     for line in lines:
-        print_line(line)
+        print_line(printable(line))
 
 
 def show_warnings(warnings: Sequence[str]) -> None:

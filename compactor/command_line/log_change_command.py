@@ -4,11 +4,10 @@ import sys
 
 from compactor import account, api
 from compactor.command_line.consent import agrees
+from compactor.command_line.console import show_lines
 from compactor.command_line.log_requests import ChangeCall, SharedArguments
 from compactor.command_line.requests import Format, Result
 from compactor.exit_codes import ExitCode
-from compactor.host.output import print_line
-from compactor.host.printable import printable
 from compactor.views.log_change import change_document, change_lines
 from compactor.views.next_steps import after_change
 from compactor.views.report_json import summary
@@ -49,8 +48,7 @@ def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
         after = after_change(name, account.current().log_dirs, wanted.dry_run, problems)
         after = after if outcome.is_changed else []
         new = [line for line in change_lines(outcome) if line not in told]
-        for line in (f"{log}: {what}", *new, *after):
-            print_line(printable(line))
+        show_lines([f"{log}: {what}", *new, *after])
     begin = summary(f"log {name}", ExitCode.OK)
     document = change_document(wanted.log.topic_partition, outcome, wanted.dry_run)
     return Result(begin | document, begin)

@@ -3,10 +3,9 @@
 import os
 
 from compactor import api
+from compactor.command_line.console import show_lines
 from compactor.command_line.requests import Format, Result, UndoArguments
 from compactor.exit_codes import ExitCode, UsageError
-from compactor.host.output import print_line
-from compactor.host.printable import printable
 from compactor.views import undo_report
 from compactor.views.report_json import start_documents, summary
 
@@ -18,7 +17,7 @@ def result_of(wanted: UndoArguments) -> Result:
     if wanted.discard:
         path = api.discard(wanted.run_dir)
         if wanted.format is Format.TABLE:
-            print_line(f"Removed: {printable(path)}")
+            show_lines([f"Removed: {path}"])
         return Result(summary("undo", ExitCode.OK) | {"discarded": path})
     reports = api.undo(wanted.run_dir, wanted.allowed_file_systems, wanted.dry_run)
     log_dirs = [] if wanted.dry_run else list(dict.fromkeys(report.log_dir for report in reports))
@@ -32,8 +31,7 @@ def result_of(wanted: UndoArguments) -> Result:
             if wanted.dry_run
             else undo_report.after_undo(wanted.run_dir, reports, problems)
         )
-        for line in (*undo_report.lines(reports, wanted.dry_run), *after):
-            print_line(printable(line))
+        show_lines([*undo_report.lines(reports, wanted.dry_run), *after])
     run_id = os.path.basename(os.path.abspath(wanted.run_dir))
     undone = {} if wanted.dry_run else {"undone_run": run_id}
     logs = undone | {"logs": undo_report.documents(reports)}

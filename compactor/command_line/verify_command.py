@@ -4,8 +4,6 @@ from compactor import api
 from compactor.command_line.console import show, show_lines, shown_progress
 from compactor.command_line.requests import Format, Result, VerifyArguments
 from compactor.exit_codes import ExitCode, UsageError
-from compactor.host.output import print_line
-from compactor.host.printable import printable
 from compactor.reason_codes import ReasonCode
 from compactor.views.against_table import comparison_view
 from compactor.views.next_steps import after_verify
@@ -37,10 +35,8 @@ def result_of(wanted: VerifyArguments) -> Result:
         begin |= {"against": comparison_document(compared)}
         document = {"partitions": partition_documents(compared)}
     if wanted.format is Format.TABLE:
-        for finding in found.findings:
-            print_line(printable(str(finding)))
-        print_line(verification_line(found))
-        show_lines([f"{notice[:1].upper()}{notice[1:]}." for notice in found.notices])
+        notices = [f"{notice[:1].upper()}{notice[1:]}." for notice in found.notices]
+        show_lines([*map(str, found.findings), verification_line(found), *notices])
         if compared is not None:
             show(lambda width: comparison_view(compared, width))
         show_lines(after_verify(wanted.log_dirs[0], found, compared))

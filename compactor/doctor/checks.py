@@ -21,7 +21,7 @@ class Check(NamedTuple):
     subject: str
     grade: Grade
     found: str  # without a full stop
-    advice: str | None = None  # what to do: whole sentences, or a command
+    advice: str | None = None  # what to do: sentences; a command has a line, after two blanks
 
 
 class Checkup(NamedTuple):
@@ -49,6 +49,11 @@ def warn(subject: str, found: str, advice: str) -> Check:
 def fail(subject: str, found: str, advice: str | None = None) -> Check:
     """advice: None where what was found says what to do itself."""
     return Check(subject, Grade.FAIL, found, advice)
+
+
+def with_command(sentence: str, command: str) -> str:
+    """Return advice that ends with a command, in a line of its own."""
+    return f"{sentence}\n  {command}"
 
 
 def count(checks: Iterable[Check]) -> dict[Grade, int]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from compactor.doctor.checks import Check, fail, ok, warn
+from compactor.doctor.checks import Check, fail, ok, warn, with_command
 from compactor.doctor.settings import settings_check
 from compactor.foreign_files import foreign_files
 from compactor.host.printable import (
@@ -110,7 +110,7 @@ def _not_cleaned(log_dir: str, reports: Sequence[LogReport]) -> list[Check]:
         return []
     texts = [f"{printable(f'{log.topic}-{log.partition}')}: {log.reason}" for log in own]
     found = f"a run would not clean {counted(len(own), 'log')}: {few(texts, _SHOWN, '; ')}"
-    return [fail("logs", found, f"What helps: {compactor('plan', log_dir)}")]
+    return [fail("logs", found, with_command("This says what helps:", compactor("plan", log_dir)))]
 
 
 def _not_whole(listing: LogDirListing, reports: Iterable[LogReport]) -> list[Check]:
@@ -125,7 +125,7 @@ def _not_whole(listing: LogDirListing, reports: Iterable[LogReport]) -> list[Che
             found += [] if why is None else [f"{printable(log.name)}: {why.text}"]
     if not found:
         return []
-    advice = f"What helps: {compactor('verify', listing.path)}"
+    advice = with_command("This says what helps:", compactor("verify", listing.path))
     return [fail("logs", few(found, _SHOWN, "; "), advice)]
 
 
@@ -172,16 +172,14 @@ def _permissions(log_dir: str, listing: LogDirListing) -> Check:
     paths = [log_dir, *(log.path for log in listing.partitions)]
     closed = [path for path in paths if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]
     if closed:  # a failure only if a run would come to it, and then said by itself
-        advice = f"Run it as the owner: {typed_by(found, 'plan', log_dir)}"
+        advice = with_command("Run it as the owner:", typed_by(found, "plan", log_dir))
         return warn(
             "permissions", f"{me} may not read and write {first_few(closed, _SHOWN)}", advice
         )
     if me == owner:
         return ok("permissions", f"{me} owns it, and may read and write every log")
-    advice = (
-        f"{typed_by(found, 'plan', log_dir)}, and run likewise, so that the broker can write all "
-        "that it finds."
-    )
+    sentence = "Plan and run as the owner, so that the broker can write all that it finds:"
+    advice = with_command(sentence, typed_by(found, "plan", log_dir))
     return warn("permissions", f"{me} may read and write every log, and {owner} owns it", advice)
 
 
@@ -202,11 +200,14 @@ def _room(log_dir: str, listing: LogDirListing) -> Check:
     if largest is None or free >= _size(largest):
         return ok("room", found)
     name = f"{largest.topic}-{largest.partition}"
+    sentences = (
+        "A log is rewritten beside the old one. Retention, or moving a log away, makes room. This "
+        "says which logs would be left out:"
+    )
     return warn(
         "room",
         f"{found}, and the largest log, {printable(name)}, has {size_text(_size(largest))}",
-        f"A log is rewritten beside the old one: {compactor('plan', log_dir)} says which "
-        "logs would be left out. Retention, or moving a log away, makes room.",
+        with_command(sentences, compactor("plan", log_dir)),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from compactor.brokers import by_broker
 from compactor.cluster_settings import ClusterSettings, MetadataSource, read_cluster_settings
-from compactor.doctor.checks import Check, fail, ok, warn
+from compactor.doctor.checks import Check, fail, ok, warn, with_command
 from compactor.errors import ConfigError
 from compactor.host.printable import counted, printable
 from compactor.planning.remedies import REMEDIES
@@ -33,8 +33,11 @@ def settings_check(listing: LogDirListing, given: Sequence[str], now_ms: int) ->
         return warn(
             _SUBJECT,
             f"no {METADATA_DIR} here; by default it is in the first of log.dirs",
-            "Give that directory too, or --metadata DIR. If there is none: --topic-configs FILE "
-            f"with what this prints: {all_described()}",
+            with_command(
+                "Give that directory too, or --metadata DIR. If there is none: --topic-configs "
+                "FILE with what this prints:",
+                all_described(),
+            ),
         )
     notices = "; ".join(cluster.notices)
     doubts = [cluster.doubt] if cluster.doubt else []

@@ -1,11 +1,12 @@
-"""Offset checkpoints of a log directory: each parses, and has no offset that no log can have."""
+"""Offset checkpoints of a log directory: each parses, and each log and offset in it may be."""
 
 import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from compactor.missing_logs import may_be_log
 from compactor.verification.verify_batches import Finding, finding_of
-from storage.errors import CorruptFileError
+from storage.errors import CorruptFileError, shown
 from storage.files.files import Files
 from storage.formats import checkpoint
 
@@ -40,7 +41,7 @@ CHECKPOINTS = {
 def check_checkpoints(
     log_dir: str, end_offsets: dict[tuple[str, int], int], others_too: bool, files: Files
 ) -> Iterator[Finding]:
-    """Each parses, and no offset is past the end of its log."""
+    """Each parses, names only logs that can be, and no offset is past the end of its log."""
     for name, consequence in CHECKPOINTS.items():
         path = os.path.join(log_dir, name)
         try:
@@ -54,6 +55,11 @@ def check_checkpoints(
                 yield finding_of(error, path)
             continue
         for (topic, partition), offset in entries.items():
+            if not may_be_log((topic, partition)):
+                if others_too:
+                    named = shown(f"{topic}-{partition}")
+                    yield Finding(path, 0, f"no log can have the name {named}")
+                continue
             end_offset = end_offsets.get((topic, partition))
             if offset < 0 or (end_offset is not None and offset > end_offset):
                 problem = f"{topic}-{partition} has offset {offset}, its log ends at {end_offset}"

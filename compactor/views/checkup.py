@@ -1,6 +1,6 @@
 """What `doctor` has found: a line for each thing, and what to do about those that are not ok."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -13,16 +13,18 @@ from compactor.host.printable import counted, one_line, printable
 from compactor.views.report_json import JsonObject
 from compactor.views.run_ending import run_ending_document
 
+_INDENT = " " * 6
 _STYLES = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "bold red"}
 
 
 def checkup_view(found: Checkup) -> RenderableType:
     """The machine, then each log directory, then how many are not ok."""
-    parts: list[RenderableType] = [Text("This machine", "bold"), _table(found.machine)]
+    width = max((len(check.subject) for check in found.checks), default=0)
+    parts: list[RenderableType] = [Text("This machine", "bold"), *_lines(found.machine, width)]
     for path, checks in found.log_dirs:
-        parts += [Text(printable(path), "bold"), _table(checks)]
+        parts += [Text(printable(path), "bold"), *_lines(checks, width)]
     if found.run:
-        parts += [Text("A run", "bold"), _table(found.run)]
+        parts += [Text("A run", "bold"), *_lines(found.run, width)]
     return Group(*parts, Text(_sum(found)))
 
 
@@ -51,17 +53,23 @@ def checkup_document(found: Checkup) -> JsonObject:
     }
 
 
-def _table(checks: Sequence[Check]) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+def _lines(checks: Sequence[Check], width: int) -> Iterator[RenderableType]:
+    """Yield what was found, in columns, and what to do, never broken: a shell may get it.
+
+    width: of the column of subjects.
+    """
     for check in checks:
-        told = Text(one_line(check.found))
-        if check.advice:
-            told.append(f"\n{one_line(check.advice)}", "dim")
-        table.add_row(Text(check.grade, _STYLES[check.grade]), check.subject, told)
-    return table
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(no_wrap=True, min_width=max(map(len, Grade)))
+        table.add_column(no_wrap=True, min_width=width)
+        table.add_column(overflow="fold")
+        grade = Text(check.grade, _STYLES[check.grade])
+        table.add_row(grade, check.subject, Text(one_line(check.found)))
+        yield table
+        for line in (check.advice or "").splitlines():
+            is_command = line.startswith(" ")
+            shown = f"{'  ' if is_command else ''}{_INDENT}{one_line(line)}"
+            yield Text(shown, "dim", no_wrap=True, overflow="ignore")
 
 
 def _sum(found: Checkup) -> str:

@@ -114,6 +114,23 @@ def test_a_log_that_had_no_records_is_sound(
     assert ".log files are gone" not in ended(data, *words).out
 
 
+@pytest.mark.parametrize("topic", ["t\0", "../u", "t\x1b", "t" * 250])
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_name_that_no_log_can_have_is_none_that_is_gone(
+    tmp_path: Path, words: tuple[str, ...], topic: str
+) -> None:
+    """As one damaged byte of a checkpoint leaves it: a broker passes over such a line."""
+    data = tmp_path / "data"
+    build(data, Shape("t"))
+    (tmp_path / "topics.json").write_text(json.dumps({"t": {"cleanup.policy": "compact"}}))
+    path = data / checkpoint.REPLICATION
+    checkpoint.write(str(path), checkpoint.read(str(path)) | {(topic, 0): 6})
+    found = ended(data, *words)
+    assert found.code == (4 if words[0] == "verify" else 0), found
+    assert "not in this directory" not in found.out + found.error
+    assert (f"{path}, byte 0: no log can have the name" in found.out) is (words[0] == "verify")
+
+
 def test_a_log_that_is_left_out_is_not_looked_for(tmp_path: Path) -> None:
     data = without_logs(tmp_path)
     found = ended(data, "run", "{data}", "--any-clock", "--include", "u")

@@ -18,7 +18,8 @@ from compactor.host.printable import shell_word
 from demo.new_log_dir import new_log_dir
 from storage.codecs.compression import Codec
 from storage.file_names import LOG, file_name
-from storage.formats import clean_shutdown
+from storage.formats import checkpoint, clean_shutdown
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.engine.appending import AppendRequest
@@ -39,7 +40,7 @@ class Place(NamedTuple):
 
     @property
     def log_dir(self) -> Path:
-        return self.root / "it's a b"
+        return self.root / "it's a\nb"
 
     @property
     def name(self) -> str:
@@ -137,8 +138,28 @@ def without_keys(place: Place) -> None:
 # ---- what commands do ---------------------------------------------------------------------------
 
 
+def malformed_epochs(place: Place) -> None:
+    dirty(place)
+    (place.log / LEADER_EPOCH_CHECKPOINT).write_bytes(b"0\n9\n")
+
+
+def malformed_checkpoint(place: Place) -> None:
+    dirty(place)
+    (place.log_dir / checkpoint.RECOVERY_POINT).write_bytes(b"0\n9\n")
+
+
 def well(_: Place, ended: Ended) -> None:
     assert ended.code == 0, ended
+
+
+def mends_epochs(place: Place, ended: Ended) -> None:
+    well(place, ended)
+    assert not (place.log / LEADER_EPOCH_CHECKPOINT).exists()
+
+
+def empties_it(place: Place, ended: Ended) -> None:
+    well(place, ended)
+    assert (place.log_dir / checkpoint.RECOVERY_POINT).stat().st_size == 0
 
 
 def finds_damage(place: Place, ended: Ended) -> None:
@@ -295,6 +316,24 @@ CASES = {
     "inspect an open transaction": Case(
         with_open_transaction, f"inspect {{dir}} {ON_LOG}", {"explain": names_the_way_out}
     ),
+    "doctor": Case(
+        dirty,
+        "doctor {dir}",
+        {"kafka-configs.sh": None},
+        {"recover": well, "kafka-configs.sh": None},
+    ),
+    "doctor of malformed leader epochs": Case(
+        malformed_epochs,
+        "doctor {dir}",
+        {"rm": mends_epochs, "kafka-configs.sh": None},
+        {"rm": mends_epochs, "recover": None, "kafka-configs.sh": None},
+    ),
+    "doctor of a malformed checkpoint": Case(
+        malformed_checkpoint,
+        "doctor {dir}",
+        {"truncate": empties_it, "kafka-configs.sh": None},
+        {"truncate": empties_it, "recover": None, "kafka-configs.sh": None},
+    ),
     "configs that nobody knows": Case(dirty, "configs {dir}", {"kafka-configs.sh": None}),
 }
 PLACES = [("t", True), ("-foo", True), ("-foo", False)]
@@ -356,6 +395,7 @@ def test_a_command_does_what_its_message_says(
     for words in printed:
         if not page.exists():
             assert " ".join(map(shell_word, words)) in shown, shown
+            assert str(place.log_dir) not in shown  # whose name has two lines
         does_it = does[name_of(words)]
         if does_it is None:
             continue
