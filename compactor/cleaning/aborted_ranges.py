@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cleaner_jobs.txn_batch import RANGE_COLUMNS, Int64Array
-from storage.formats.txn_index import Entries, columns_of
+from storage.formats.txn_index_columns import Entries, columns_of
 
 FOR_MAP, FOR_CLEANING = 1, 2  # flags of an aborted range
 

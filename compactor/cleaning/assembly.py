@@ -40,8 +40,8 @@ from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.filesystem import naming, private, sync_file
 from storage.files.freed_behind import with_freed_room
 from storage.files.released import release
-from storage.formats import segment_indexes, txn_index
-from storage.formats.txn_index import Entries
+from storage.formats import segment_indexes, txn_index_columns
+from storage.formats.txn_index_columns import Entries
 
 COPY_BYTES = 8 << 20  # at once
 HASHED_BYTES = 256 << 10  # at once: they stay in the cache of one core
@@ -138,13 +138,13 @@ def _written_indexes(
     write_like(staged.index_file, segment.indexes.offset_index, model)
     write_like(staged.time_index_file, segment.indexes.time_index, model)
     if len(aborted):
-        write_like(staged.txn_index_file, txn_index.encode_columns(aborted), model)
+        write_like(staged.txn_index_file, txn_index_columns.encode_columns(aborted), model)
     return [name for kind, name in staged.files.items() if kind != LOG]
 
 
 def _aborted_txns(path: str, segments: Sequence[JoinedSegment]) -> list[Entries]:
     """The `.txnindex` entries of a group, each with the segment that holds its marker (F-11.2)."""
-    entries = txn_index.decode_columns(read_checked(path) if path else b"", path)
+    entries = txn_index_columns.decode_columns(read_checked(path) if path else b"", path)
     edges = [segment.base_offset for segment in segments[1:]]
     return np.split(entries, np.searchsorted(entries[:, 2], edges))
 

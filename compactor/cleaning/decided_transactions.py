@@ -24,7 +24,7 @@ from compactor.cleaning.transactions import (
     exact_ranges,
 )
 from compactor.cleaning.txn_index_check import check_indexes
-from storage.formats import txn_index
+from storage.formats import txn_index_columns
 
 
 def decided(
@@ -92,6 +92,6 @@ def _save(
             discardable_files[group] = saved(plan, work_dir, f"discardable-{group}", offsets)
     for group, entries in decisions.txn_indexes.items():
         path = f"{path_of(plan, work_dir, 'group')}-{group}"
-        write_checked(path, txn_index.encode_columns(entries))
+        write_checked(path, txn_index_columns.encode_columns(entries))
         txn_index_files[group] = path
     return discardable_files, txn_index_files

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part, Rewritten, TaskProblem, Verdict
 from cleaner_jobs.txn_batch import Int64Array
-from storage.formats.txn_index import Entries
+from storage.formats.txn_index_columns import Entries
 
 
 class Scan(NamedTuple):

@@ -9,19 +9,19 @@ from cleaner_jobs.txn_batch import Int64Array
 from compactor.cleaning.aborted_ranges import TxnIndexOfSegment, expected_ranges
 from storage.file_names import INDEX, LOG, TXN_INDEX, file_name
 from storage.files import filesystem
-from storage.formats import offset_index, txn_index
+from storage.formats import offset_index, txn_index_columns
 
 
 def read_indexes(plan: LogPlan) -> list[TxnIndexOfSegment]:
     """The transaction indexes of a log. Raise CorruptFileError where one is not sound."""
     indexes = [
-        TxnIndexOfSegment(base_offset, txn_index.columns_of(entries))
+        TxnIndexOfSegment(base_offset, txn_index_columns.columns_of(entries))
         for base_offset, entries in plan.rebuilt_txn_indexes
     ]
     for base_offset in plan.txn_index_base_offsets:
         path = os.path.join(plan.path, file_name(base_offset, TXN_INDEX))
-        entries = txn_index.read_columns(path)
-        txn_index.check_columns(entries, base_offset, path)
+        entries = txn_index_columns.read_columns(path)
+        txn_index_columns.check_columns(entries, base_offset, path)
         indexes.append(TxnIndexOfSegment(base_offset, entries))
     return sorted(indexes, key=lambda index: index.base_offset)
 

@@ -42,7 +42,7 @@ from compactor.cleaning.aborted_ranges import (
     expected_ranges,
 )
 from compactor.cleaning.stage_values import Decisions
-from storage.formats.txn_index import Entries
+from storage.formats.txn_index_columns import Entries
 
 FIRST_ROWS = 64  # of a table of producers
 

@@ -35,7 +35,8 @@ from compactor.cleaning.transactions import LogTransactions, ProducerTable
 from storage.errors import CorruptFileError
 from storage.file_names import TXN_INDEX, file_name
 from storage.formats import txn_index
-from storage.formats.txn_index import AbortedTxn, Entries
+from storage.formats.txn_index import AbortedTxn
+from storage.formats.txn_index_columns import Entries
 
 # Gives, of some producers, the first marker of each behind the segments of the round.
 LaterMarkers = Callable[[Collection[int]], Mapping[int, Marker]]

@@ -24,7 +24,7 @@ from storage.file_names import (
 )
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.formats import checkpoint, offset_index, txn_index
+from storage.formats import checkpoint, offset_index, txn_index_columns
 from storage.formats.batch_columns import Int64Array
 from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
@@ -80,10 +80,10 @@ def view_of_log(log: Log, selection: Selection) -> LogView:
                 start = min(size, segment.offset_index.lookup(selection.start_offset).position)
             path = os.path.join(log.path, file_name(segment.base_offset, LOG))
             stretches.append((segment.base_offset, Stretch(path=path, start=start, end=size)))
-    aborted = txn_index.columns_of(())
+    aborted = txn_index_columns.columns_of(())
     if selection.is_committed:
         found = log.aborted_transactions(log.log_start_offset, end.offset)
-        aborted = txn_index.columns_of(found)
+        aborted = txn_index_columns.columns_of(found)
     return LogView(
         topic=topic,
         partition=partition,
@@ -103,7 +103,7 @@ def view_of_directory(path: str, selection: Selection, files: Files = LOCAL) -> 
     """
     listing = list_closed(path, files)
     log_start = _log_start(listing)
-    end_offset, aborted = 2**63 - 1, txn_index.columns_of(())
+    end_offset, aborted = 2**63 - 1, txn_index_columns.columns_of(())
     if selection.is_committed and listing.segments:
         state = _producers(listing, log_start)
         if state.first_unstable_offset is not None:
@@ -243,11 +243,11 @@ def _aborted(listing: PartitionListing, state: ProducerState) -> Int64Array:
     for segment in listing.segments:
         entries = state.rebuilt_txn_indexes.get(segment.base_offset)
         if entries is not None:
-            found.append(txn_index.columns_of(entries))
+            found.append(txn_index_columns.columns_of(entries))
         elif segment.txn_index_bytes:
             path = os.path.join(listing.path, file_name(segment.base_offset, TXN_INDEX))
-            found.append(txn_index.read_columns(path, listing.access))
-    return np.concatenate(found) if found else txn_index.columns_of(())
+            found.append(txn_index_columns.read_columns(path, listing.access))
+    return np.concatenate(found) if found else txn_index_columns.columns_of(())
 
 
 def _sorted(aborted: Int64Array) -> Int64Array:

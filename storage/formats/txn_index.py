@@ -9,9 +9,6 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 from storage.files.local import LOCAL
@@ -19,11 +16,6 @@ from storage.files.local import LOCAL
 VERSION = 0
 ENTRY = Struct(">hqqqq")
 assert ENTRY.size == 34
-COLUMNS = "producer_id", "first_offset", "last_offset", "last_stable_offset"
-ENTRY_ROW = np.dtype([("version", ">i2"), *((name, ">i8") for name in COLUMNS)])
-assert ENTRY_ROW.itemsize == ENTRY.size
-
-Entries = NDArray[np.int64]  # (n, 4): the fields of AbortedTxn
 
 
 class AbortedTxn(NamedTuple):
@@ -76,45 +68,6 @@ def check(entries: Iterable[AbortedTxn], base_offset: int, path: str) -> None:
             problem = f"first offset {txn.first_offset} is past last offset {txn.last_offset}"
             raise CorruptFileError(path, index * ENTRY.size, problem)
         lowest = txn.last_offset + 1
-
-
-def columns_of(entries: Iterable[AbortedTxn]) -> Entries:
-    """Many entries as one array."""
-    return np.array(list(entries), np.int64).reshape(-1, len(COLUMNS))
-
-
-def decode_columns(data: bytes, path: str) -> Entries:
-    """What `decode` gives, as one array; raise what it raises."""
-    if len(data) % ENTRY.size == 0:
-        rows = np.frombuffer(data, ENTRY_ROW)
-        if not rows["version"].any():  # all are of VERSION
-            return np.stack([rows[name] for name in COLUMNS], axis=1).astype(np.int64)
-    return columns_of(decode(data, path))
-
-
-def encode_columns(entries: Entries) -> bytes:
-    """Lay out many entries."""
-    rows = np.zeros(len(entries), ENTRY_ROW)
-    for number, name in enumerate(COLUMNS):
-        rows[name] = entries[:, number]
-    return rows.tobytes()
-
-
-def read_columns(path: str, files: Files = LOCAL) -> Entries:
-    """What `read` gives, as one array."""
-    try:
-        data = files.read_bytes(path)
-    except FileNotFoundError:
-        return columns_of(())
-    return decode_columns(data, path)
-
-
-def check_columns(entries: Entries, base_offset: int, path: str) -> None:
-    """Raise what `check` raises."""
-    first, last = entries[:, 1], entries[:, 2]
-    lowest = np.concatenate(([base_offset - 1], last[:-1])) if len(entries) else last
-    if np.any((last <= lowest) | (first < 0) | (first > last)):
-        check(map(AbortedTxn._make, entries.tolist()), base_offset, path)
 
 
 class Aborted(NamedTuple):

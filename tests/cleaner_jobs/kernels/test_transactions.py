@@ -28,7 +28,8 @@ from cleaner_jobs.txn_batch import (
     Int64Array,
     words_of,
 )
-from storage.formats.txn_index import AbortedTxn, columns_of
+from storage.formats.txn_index import AbortedTxn
+from storage.formats.txn_index_columns import columns_of
 from tests.bounds.guarded import Fences
 
 FENCES = Fences(Random(1))

@@ -18,7 +18,8 @@ from compactor.cleaning.aborted_ranges import (
     expected_ranges,
 )
 from compactor.cleaning.transactions import LogTransactions, SegmentOfRound, decide, exact_ranges
-from storage.formats.txn_index import AbortedTxn, Entries, columns_of
+from storage.formats.txn_index import AbortedTxn
+from storage.formats.txn_index_columns import Entries, columns_of
 from tests.support import reference_transactions as reference
 from tests.support.reference_transactions import (
     ABORT,

@@ -11,7 +11,8 @@ from compactor.cleaning.later_markers import Marker
 from compactor.cleaning.transactions import LogTransactions, SegmentOfRound
 from compactor.cleaning.txn_index_check import check_indexes
 from storage.errors import CorruptFileError
-from storage.formats.txn_index import AbortedTxn, columns_of
+from storage.formats.txn_index import AbortedTxn
+from storage.formats.txn_index_columns import columns_of
 
 Row = tuple[int, int, int]  # offset, producer id, kind
 # Producer 1 commits 0-1, aborts 4-7; producer 2 aborts 5-8, and what it has at 11 in segment 20.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.formats import txn_index
+from storage.formats import txn_index, txn_index_columns
 from storage.formats.txn_index import Aborted, AbortedTxn, check, decode, encode, search
 
 # written by Kafka 4.3.1 for a transaction with data at 3 and 4 and its abort marker at 6
@@ -79,16 +79,16 @@ def test_columns_are_the_entries_or_raise_what_these_raise(kept: int) -> None:
         expected = [list(entry) for entry in decode(data, "6.txnindex")]
     except CorruptFileError as error:
         with pytest.raises(CorruptFileError, match=re.escape(str(error))):
-            txn_index.decode_columns(data, "6.txnindex")
+            txn_index_columns.decode_columns(data, "6.txnindex")
     else:
-        assert txn_index.decode_columns(data, "6.txnindex").tolist() == expected
+        assert txn_index_columns.decode_columns(data, "6.txnindex").tolist() == expected
 
 
 def test_columns_of_another_version_and_of_no_file(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedFormatError, match="byte 34: version 1, expected 0"):
-        txn_index.decode_columns(KAFKAS + b"\x00\x01" + KAFKAS[2:], "6.txnindex")
-    assert txn_index.read_columns(str(tmp_path / "6.txnindex")).shape == (0, 4)
-    assert txn_index.encode_columns(txn_index.columns_of([ABORTED])) == KAFKAS
+        txn_index_columns.decode_columns(KAFKAS + b"\x00\x01" + KAFKAS[2:], "6.txnindex")
+    assert txn_index_columns.read_columns(str(tmp_path / "6.txnindex")).shape == (0, 4)
+    assert txn_index_columns.encode_columns(txn_index_columns.columns_of([ABORTED])) == KAFKAS
 
 
 @pytest.mark.parametrize(
@@ -103,10 +103,10 @@ def test_columns_of_another_version_and_of_no_file(tmp_path: Path) -> None:
     ],
 )
 def test_columns_are_checked_as_entries_are(entries: list[AbortedTxn], base_offset: int) -> None:
-    columns, told = txn_index.columns_of(entries), []
+    columns, told = txn_index_columns.columns_of(entries), []
     checks: list[Callable[[], None]] = [
         lambda: check(entries, base_offset, "6.txnindex"),
-        lambda: txn_index.check_columns(columns, base_offset, "6.txnindex"),
+        lambda: txn_index_columns.check_columns(columns, base_offset, "6.txnindex"),
     ]
     for checked in checks:
         try:
