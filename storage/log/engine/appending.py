@@ -136,7 +136,7 @@ def _follow(
     parts.marks.follow_end()
     update_all(manager, producers.updated)
     for txn in producers.completed:
-        index_and_complete(segment, manager, txn)
+        index_and_complete(manager, txn, segment.add_aborted)
     manager.map_end_offset = info.last_offset + 1
     parts.marks.update_first_unstable()
     if local.end_offset - local.recovery_point >= parts.config.flush_messages:

@@ -40,8 +40,8 @@ from storage.log.engine.local_log import LocalLog
 from storage.log.engine.moves import remove_if_there
 from storage.log.engine.named_offsets import required_offset
 from storage.log.engine.producer_manager import ProducerManager
-from storage.log.engine.rebuilding_producers import rebuild_producers, recover_segment
-from storage.log.engine.recovering import RecoveredSegment
+from storage.log.engine.rebuilding_producers import rebuild_producers
+from storage.log.engine.recovering import RecoveredSegment, recover_segment
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.snapshot_deletion import delete_snapshots
 from storage.log.engine.snapshot_files import SnapshotFiles

@@ -1,41 +1,73 @@
-"""The producers of a log as its segments have them, from the newest snapshot on.
+"""Rebuild the producers of a log from its newest snapshot and the batches behind it.
 
+Nothing here needs arrays: a plan of many logs loads their producers, too.
 Source: Kafka, UnifiedLog.rebuildProducerState, loadProducersFromRecords; spec L-14.15.
 """
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine.batches import Batch
-from storage.log.engine.epochs import LeaderEpochs
 from storage.log.engine.errors import LogError
 from storage.log.engine.offsets import OffsetMetadata
 from storage.log.engine.producer_append import AppendOrigin, CompletedTxn, ProducerAppend
 from storage.log.engine.producer_manager import ProducerManager
-from storage.log.engine.recovering import RecoveredSegment, recover
-from storage.log.engine.segment import LogSegment
-from storage.log.engine.segments import LogSegments
 
-_MAX_INT = 2**31 - 1
-_FIRST_VERSION = 0  # of a transaction
+NoteAborted = Callable[[AbortedTxn], object]
+
+FIRST_VERSION = 0  # of a transaction
+
+
+class ReplayedSegment(Protocol):
+    """A segment whose batches can be replayed."""
+
+    base_offset: int
+
+    def batches_between(self, start: int, end: int | None) -> tuple[int, Iterable[Batch]]:
+        """Return the position of the batch that holds offset `start`, and the batches from there.
+
+        end: stop before the batch that holds this offset; None: go on to the last batch.
+        """
+        ...
+
+
+class ReplayedSegments(Protocol):
+    """The segments of a log, by base offset."""
+
+    def last_bases(self, count: int) -> list[int]:
+        """Return the base offsets of the last segments."""
+        ...
+
+    def floor(self, offset: int) -> ReplayedSegment | None:
+        """Return the segment with the greatest base offset that is not above offset."""
+        ...
+
+    def values(self, start: int, end: int) -> Sequence[ReplayedSegment]:
+        """Return the segments of a range of offsets, from the one that holds start on."""
+        ...
 
 
 def rebuild_producers(
     manager: ProducerManager,
-    segments: LogSegments,
+    segments: ReplayedSegments,
     log_start: int,
     end: int,
     now_ms: int,
     after_clean_shutdown: bool,
-) -> None:
+) -> list[CompletedTxn]:
     """Bring the state of producers to an offset, with snapshots on the way as Kafka takes them.
 
     After a clean shutdown without any snapshot no segment is read: there were no producers.
+    Return the transactions that the replay completed, in the order of their markers.
     """
+    completed: list[CompletedTxn] = []
     bases = segments.last_bases(2)
     if manager.latest_snapshot is None and after_clean_shutdown:
         for offset in [*bases, end]:
             manager.map_end_offset = offset
             manager.take_snapshot()
-        return
+        return completed
     was_empty = manager.is_empty and manager.map_end_offset >= end
     manager.truncate_and_reload(log_start, end, now_ms)
     if end > manager.map_end_offset and not was_empty:
@@ -45,29 +77,26 @@ def rebuild_producers(
             manager.map_end_offset = start
             if segment.base_offset in (*bases, end):
                 manager.take_snapshot()
-            _replay(manager, segment, start, end if segment is last else None)
+            completed += _replay(manager, segment, start, end if segment is last else None)
     manager.map_end_offset = end
     manager.take_snapshot()
+    return completed
 
 
-def _replay(manager: ProducerManager, segment: LogSegment, start: int, end: int | None) -> None:
-    """Replay a segment from an offset on, to the batch that holds end, if there is one."""
+def _replay(
+    manager: ProducerManager, segment: ReplayedSegment, start: int, end: int | None
+) -> list[CompletedTxn]:
+    """Replay a segment from an offset on, up to the batch that holds end, if there is one."""
     appends: dict[int, ProducerAppend] = {}
     completed: list[CompletedTxn] = []
-    stop = segment.size_bytes
     position: int | None = None
     try:
-        found = None if end is None else segment.translate(end)
-        stop = stop if found is None else found.position
-        read = segment.read(start, _MAX_INT, stop)
-        if read is None or read.records is None:
-            return
-        position = read.metadata.position
-        for batch in read.records.batches():
+        position, batches = segment.batches_between(start, end)
+        for batch in batches:
             position = batch.position
             if batch.has_producer_id:
                 txn = update_producer(
-                    manager, batch, appends, None, AppendOrigin.REPLICATION, _FIRST_VERSION
+                    manager, batch, appends, None, AppendOrigin.REPLICATION, FIRST_VERSION
                 )
                 if txn is not None:
                     completed.append(txn)
@@ -78,6 +107,7 @@ def _replay(manager: ProducerManager, segment: LogSegment, start: int, end: int 
     update_all(manager, appends)
     for txn in completed:
         manager.complete(txn)
+    return completed
 
 
 def update_all(manager: ProducerManager, appends: dict[int, ProducerAppend]) -> None:
@@ -116,48 +146,18 @@ def update_producer(
     return completed
 
 
-def recover_segment(
-    segment: LogSegment, manager: ProducerManager, epochs: LeaderEpochs
-) -> RecoveredSegment:
-    """Recover a segment with the producers that stand before it."""
-    return recover(segment, _ProducersAndEpochs(segment, manager, epochs))
+def replay_recovered(manager: ProducerManager, batch: Batch, note: NoteAborted) -> None:
+    """Replay one batch of a producer in a segment that is being recovered."""
+    append = manager.prepare(batch.producer_id, AppendOrigin.REPLICATION)
+    txn = append.append(batch, None, FIRST_VERSION)
+    manager.update(append)
+    if txn is not None:
+        index_and_complete(manager, txn, note)
 
 
-class _ProducersAndEpochs:
-    """What is recovered beside a segment."""
-
-    def __init__(self, segment: LogSegment, manager: ProducerManager, epochs: LeaderEpochs) -> None:
-        self._segment, self._manager, self._epochs = segment, manager, epochs
-
-    @property
-    def latest_epoch(self) -> int | None:
-        return self._epochs.latest
-
-    def take(self, batch: Batch) -> None:
-        epoch, latest = batch.leader_epoch, self.latest_epoch
-        if epoch >= 0 and (latest is None or epoch > latest):
-            self._epochs.assign(epoch, batch.base_offset)
-        if batch.has_producer_id:
-            self._apply(batch)
-        self._manager.map_end_offset = batch.last_offset + 1
-
-    def _apply(self, batch: Batch) -> None:
-        manager = self._manager
-        append = manager.prepare(batch.producer_id, AppendOrigin.REPLICATION)
-        txn = append.append(batch, None, _FIRST_VERSION)
-        manager.update(append)
-        if txn is not None:
-            index_and_complete(self._segment, manager, txn)
-
-    def pass_over(self, end_offset: int) -> None:
-        self._manager.map_end_offset = end_offset
-
-
-def index_and_complete(segment: LogSegment, manager: ProducerManager, txn: CompletedTxn) -> None:
-    """Note an aborted transaction in the segment's index; no transaction of it is open then."""
+def index_and_complete(manager: ProducerManager, txn: CompletedTxn, note: NoteAborted) -> None:
+    """Note the index entry of a transaction if it is aborted, and complete the transaction."""
     last_stable = manager.last_stable_offset(txn)
     if txn.is_aborted:
-        segment.add_aborted(
-            AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, last_stable)
-        )
+        note(AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, last_stable))
     manager.complete(txn)

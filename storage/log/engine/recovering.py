@@ -17,6 +17,7 @@ from storage.formats import offset_index, time_index
 from storage.formats.batch_header import BATCH_HEADER_BYTES, MAX_LAST_OFFSET, NO_LEADER_EPOCH
 from storage.log.engine.batches import Batch
 from storage.log.engine.compiled import COMPILED
+from storage.log.engine.epochs import LeaderEpochs
 from storage.log.engine.errors import (
     CorruptRecordError,
     InvalidRecordError,
@@ -25,6 +26,8 @@ from storage.log.engine.errors import (
     LogSegmentOffsetOverflowError,
 )
 from storage.log.engine.offsets import UNKNOWN
+from storage.log.engine.producer_manager import ProducerManager
+from storage.log.engine.rebuilding_producers import replay_recovered
 from storage.log.engine.segment import LogSegment
 
 _WINDOW_BYTES = 512 * 1024  # stays in the processor's cache
@@ -64,6 +67,35 @@ class RecoveredSegment(NamedTuple):
     end_offset: int  # behind its last sound batch
     # of the first batch that begins below the end of one before it, which Kafka does not look at
     out_of_order_at: int | None
+
+
+def recover_segment(
+    segment: LogSegment, manager: ProducerManager, epochs: LeaderEpochs
+) -> RecoveredSegment:
+    """Recover a segment with the producers that stand before it; raise what `recover` raises."""
+    return recover(segment, _ProducersAndEpochs(segment, manager, epochs))
+
+
+class _ProducersAndEpochs:
+    """Producers and leader epochs, brought up to date as a segment is recovered."""
+
+    def __init__(self, segment: LogSegment, manager: ProducerManager, epochs: LeaderEpochs) -> None:
+        self._segment, self._manager, self._epochs = segment, manager, epochs
+
+    @property
+    def latest_epoch(self) -> int | None:
+        return self._epochs.latest
+
+    def take(self, batch: Batch) -> None:
+        epoch, latest = batch.leader_epoch, self.latest_epoch
+        if epoch >= 0 and (latest is None or epoch > latest):
+            self._epochs.assign(epoch, batch.base_offset)
+        if batch.has_producer_id:
+            replay_recovered(self._manager, batch, self._segment.add_aborted)
+        self._manager.map_end_offset = batch.last_offset + 1
+
+    def pass_over(self, end_offset: int) -> None:
+        self._manager.map_end_offset = end_offset
 
 
 def recover(segment: LogSegment, recovery: Recovery) -> RecoveredSegment:

@@ -27,7 +27,12 @@ from storage.log.engine.errors import (
     LogError,
     LogSegmentOffsetOverflowError,
 )
-from storage.log.engine.file_records import BatchPosition, FileRecords, LargestTimestamp
+from storage.log.engine.file_records import (
+    MAX_BYTES,
+    BatchPosition,
+    FileRecords,
+    LargestTimestamp,
+)
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.moves import moved_meanwhile, remove_if_there
 from storage.log.engine.offset_index_file import OffsetIndexFile
@@ -254,6 +259,18 @@ class LogSegment:
         length = min(max_position - found.position, most)
         records = self.log.slice(found.position, length)
         return SegmentRead(metadata, records, most < found.size_bytes)
+
+    def batches_between(self, start: int, end: int | None) -> tuple[int, Iterable[Batch]]:
+        """Return the position of the batch that holds offset `start`, and the batches from there.
+
+        end: stop before the batch that holds this offset; None: go on to the last batch.
+        """
+        found = None if end is None else self.translate(end)
+        stop = self.size_bytes if found is None else found.position
+        read = self.read(start, MAX_BYTES, stop)
+        if read is None or read.records is None:
+            return stop, ()
+        return read.metadata.position, read.records.batches()
 
     def next_offset(self) -> int:
         """The offset after the last batch; by way of the last index entry, which few are behind:

@@ -7,7 +7,9 @@ lists its directory once. Source: Kafka, ProducerStateManager.snapshots; spec L-
 import contextlib
 import os
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 
+from storage.errors import CorruptFileError
 from storage.file_names import DELETED, SNAPSHOT, file_name, offset_of
 from storage.files.files import Files
 from storage.formats import producer_snapshot
@@ -19,10 +21,12 @@ from storage.log.engine.named_offsets import required_offset
 class SnapshotFiles:
     """Whoever calls holds the log's lock."""
 
-    def __init__(self, files: Files, directory: str) -> None:
+    def __init__(self, files: Files, directory: str, offsets: Iterable[int] | None = None) -> None:
+        """offsets: of the files, where they are known; None: the directory is listed."""
         self._files, self._directory = files, directory
-        self._offsets: list[int] = []  # rising
-        self.look()
+        self._offsets = sorted(offsets or ())  # rising
+        if offsets is None:
+            self.look()
 
     def move_to(self, directory: str) -> None:
         """The directory of the log has got another name."""
@@ -59,8 +63,12 @@ class SnapshotFiles:
         return [*self._offsets[:first], *self._offsets[max(first, last) :]]
 
     def read(self, offset: int) -> list[ProducerEntry]:
-        """What one holds; CorruptFileError where that is damaged."""
-        return producer_snapshot.read(self.path(offset), self._files)
+        """Return what one holds; CorruptFileError where it is damaged or gone."""
+        path = self.path(offset)
+        try:
+            return producer_snapshot.read(path, self._files)
+        except FileNotFoundError as error:
+            raise CorruptFileError(path, 0, "the file is gone") from error
 
     def write(self, offset: int, data: bytes, sync: bool) -> str:
         """Make one, over one of the same offset; give its path."""
