@@ -1,14 +1,12 @@
 """Values that travel between the driver and the tasks of a cleaning round."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from storage.files.files import Entry
 from storage.formats.segment import Segment
+from storage.formats.txn_index import AbortedTxn
 from storage.kafka_versions import NEWEST, KafkaVersion
-
-if TYPE_CHECKING:  # with arrays, which a plan does without
-    from storage.formats.txn_index import AbortedTxn
 
 
 class ActiveProducer(NamedTuple):
@@ -54,7 +52,7 @@ class LogPlan:
     log_start_offset: int = 0
     txn_index_base_offsets: tuple[int, ...] = ()  # of all segments whose `.txnindex` has entries
     # base offset and entries of segments whose `.txnindex` a broker would rebuild, file or not
-    rebuilt_txn_indexes: tuple[tuple[int, tuple["AbortedTxn", ...]], ...] = ()
+    rebuilt_txn_indexes: tuple[tuple[int, tuple[AbortedTxn, ...]], ...] = ()
     notes: tuple[str, ...] = ()  # what was done to the log before this round
     limited_map_end_offset: int | None = None  # exclusive; None: the map took everything
     files: tuple[Entry, ...] = ()  # of the log, as they were when the round was planned

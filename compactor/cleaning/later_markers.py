@@ -9,8 +9,7 @@ from storage.file_names import LOG, file_name
 from storage.files.local import LOCAL
 from storage.formats.control_record import ControlType
 from storage.log.log_dir import list_partition
-from storage.log.producer_state import read_marker
-from storage.log.segment_reader import read_batch_headers
+from storage.log.segment_reader import read_batch_headers, read_marker
 
 
 class Marker(NamedTuple):

@@ -17,8 +17,7 @@ from storage.formats import producer_snapshot, txn_index
 from storage.formats.control_record import ControlType
 from storage.formats.record_batch import BatchHeader
 from storage.log.log_dir import PartitionListing
-from storage.log.producer_state import read_marker
-from storage.log.segment_reader import read_batch_headers
+from storage.log.segment_reader import read_batch_headers, read_marker
 
 
 class _Found(NamedTuple):

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cleaner_jobs.plan import ActiveProducer
 from compactor.config import Config
@@ -32,12 +32,10 @@ from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, DELETED, LOG, file_name
 from storage.formats.segment import MAX_LOG_BYTES, Segment
+from storage.formats.txn_index import AbortedTxn
 from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.log_dir import PartitionListing, log_end_offset, why_unloadable
 from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
-
-if TYPE_CHECKING:  # with arrays, which a plan does without
-    from storage.formats.txn_index import AbortedTxn
 
 # Files that a broker had no time to unlink, and those of a cleaner that failed (C-17.3): a broker
 # removes both when it starts, and a round the latter before its first swap.
@@ -100,7 +98,7 @@ class Prepared(NamedTuple):
     refusal: Reason | None  # why it cannot be cleaned yet, though it is eligible
     to_rewrite: tuple[Segment, ...]  # index files that are missing have the size of rebuilt ones
     # of all segments without .index: base offset, and the entries that a broker's recovery finds
-    rebuilt_txn_indexes: tuple[tuple[int, tuple["AbortedTxn", ...]], ...]
+    rebuilt_txn_indexes: tuple[tuple[int, tuple[AbortedTxn, ...]], ...]
     notes: tuple[str, ...] = ()
     codec_notes: tuple[str, ...] = ()  # a run finds for itself what it compresses anew
 

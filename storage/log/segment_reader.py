@@ -6,12 +6,14 @@ end where a batch ends. A message of format v0 or v1 is a batch, too.
 
 from collections.abc import Iterator
 
-from storage.errors import CorruptFileError
+from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files, OpenFile
 from storage.files.local import LOCAL
 from storage.formats.batch_header import BATCH_HEADER_BYTES
+from storage.formats.control_record import ControlType, decode_coordinator_epoch, decode_type
 from storage.formats.legacy_messages import check_crc, decode_header
-from storage.formats.record_batch import BatchHeader
+from storage.formats.record import MalformedRecordError
+from storage.formats.record_batch import BatchHeader, decode_records
 
 _HEADER_WINDOW_BYTES = 32 * 1024  # takes in many small batches, and costs little for a large one
 _CHUNK_BYTES = 1024 * 1024
@@ -81,3 +83,22 @@ def _require_whole(header: BatchHeader, position: int, stop: int, path: str) -> 
 def _raise_cut_short(header: BatchHeader, position: int, stop: int, path: str) -> None:
     problem = f"batch is cut short: {stop - position} of {header.size_bytes} bytes"
     raise CorruptFileError(path, position, problem)
+
+
+def read_marker(
+    header: BatchHeader, log_path: str, position: int, files: Files = LOCAL
+) -> tuple[ControlType, int, int]:
+    """Give kind, coordinator epoch and timestamp of the marker in a control batch with a record.
+
+    Raise CorruptFileError where it does not parse or is no marker.
+    """
+    batch = files.read_range(log_path, position, header.size_bytes)
+    record = decode_records(batch, header, log_path, position)[0]
+    try:
+        kind = decode_type(record.key)
+        if kind.is_marker:
+            return kind, decode_coordinator_epoch(record.value), record.timestamp
+    except MalformedRecordError as error:
+        raise CorruptFileError(log_path, position, str(error)) from error
+    problem = f"control record {kind.name} of producer {header.producer_id}, expected a marker"
+    raise UnsupportedFormatError(log_path, position, problem)

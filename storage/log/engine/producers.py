@@ -104,11 +104,13 @@ class KnownProducer:
         return ProducerEntry(
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
-            last_sequence=None if last is None else last.last_sequence,
+            last_sequence=None if self.last_sequence == NO_SEQUENCE else self.last_sequence,
             last_offset=None if last is None else last.last_offset,
             offset_delta=0 if last is None else last.offset_delta,
             timestamp=self.last_timestamp,
-            coordinator_epoch=self.coordinator_epoch,
+            coordinator_epoch=(
+                None if self.coordinator_epoch == NO_COORDINATOR_EPOCH else self.coordinator_epoch
+            ),
             current_txn_first_offset=self.txn_first_offset,
         )
 

