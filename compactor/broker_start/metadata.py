@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from compactor.broker_start.values import StartOutcome, StartProblem
+from compactor.host.shell_commands import tool
 from compactor.reason_codes import ReasonCode
 from compactor.settings_sources import Finding, State
 
@@ -48,6 +49,33 @@ def problems_of_metadata(
                 "fetches it from them.",
                 reason_code=ReasonCode.METADATA_DAMAGED,
             )
+
+
+class TornSnapshot(NamedTuple):
+    """The newest snapshot, which a start goes by, and which is not whole."""
+
+    path: str
+    problem: str
+    left: MetadataLeft | None  # what a start goes on with; None: the broker ends
+    is_dispensable: bool  # what is older, and the log behind it, have all that is needed here
+
+
+def problems_of_snapshot(torn: TornSnapshot) -> Iterator[StartProblem]:
+    """Say what a start makes of it. Other controllers send what is behind it alone."""
+    if torn.left is not None and torn.left.names_all:
+        return
+    command, repair = None, "Bring it back from a backup, or from another node of the cluster."
+    if torn.is_dispensable:
+        command = tool("rm", "--", torn.path)
+        repair = "Remove it: the rest of the metadata log has all that it had."
+    yield StartProblem(
+        outcome=StartOutcome.BROKER_ENDS if torn.left is None else StartOutcome.LOGS_STRAY,
+        path=torn.path,
+        problem=torn.problem,
+        repair=repair,
+        command=command,
+        reason_code=ReasonCode.METADATA_DAMAGED,
+    )
 
 
 def has_other_voters(quorum: bytes | None, node_id: int | None) -> bool:

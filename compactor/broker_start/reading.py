@@ -2,12 +2,19 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
 from compactor.broker_start.conditions import QUORUM_STATE, start_problems
 from compactor.broker_start.identities import is_of_broker, names_another
-from compactor.broker_start.metadata import MetadataLeft, has_other_voters, problems_of_metadata
+from compactor.broker_start.metadata import (
+    MetadataLeft,
+    TornSnapshot,
+    has_other_voters,
+    problems_of_metadata,
+    problems_of_snapshot,
+)
 from compactor.broker_start.values import (
     ClusterFacts,
     DirectoryFiles,
@@ -20,13 +27,20 @@ from compactor.broker_start.values import (
 from compactor.cluster_settings import MetadataSource, read_cluster_settings
 from compactor.directories_beside import beside
 from compactor.errors import ConfigError
+from compactor.settings_sources import Finding, State
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown, meta_properties
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
-from storage.log.cluster_metadata import METADATA_DIR, read_cluster_metadata
+from storage.log.cluster_metadata import (
+    METADATA_DIR,
+    ClusterMetadata,
+    SnapshotUse,
+    newest_snapshot,
+    read_cluster_metadata,
+)
 from storage.log.copy_marks import why_not_to_change
 
 _CHECKPOINTS = (
@@ -130,16 +144,46 @@ def _of_metadata(
         return []
     if cluster is None or cluster.metadata is None:
         return []
+    torn = next((each for each in cluster.findings if each.state is State.SNAPSHOT_TORN), None)
+    if torn is not None:
+        return list(problems_of_snapshot(_torn_snapshot(torn, directories, files)))
     quorum = _read(os.path.join(cluster.metadata.path, QUORUM_STATE), files)
-    topics, logs = cluster.metadata.topics, (log for each in directories for log in each.logs)
+    left = _left(cluster.metadata, directories)
+    return list(problems_of_metadata(cluster.findings, left, quorum, cluster.node_id))
+
+
+def _left(metadata: ClusterMetadata, directories: Sequence[DirectoryFiles]) -> MetadataLeft:
+    logs = (log for each in directories for log in each.logs)
     keys = (partition_in(log.dir_name) for log in logs)
-    left = MetadataLeft(
-        names_any=bool(topics or cluster.metadata.broker_log_dirs),
+    topics = metadata.topics
+    return MetadataLeft(
+        names_any=bool(topics or metadata.broker_log_dirs),
         names_all=all(
             key is None or (key[0] in topics and key[1] in topics[key[0]].replicas) for key in keys
         ),
     )
-    return list(problems_of_metadata(cluster.findings, left, quorum, cluster.node_id))
+
+
+def _torn_snapshot(
+    finding: Finding, directories: Sequence[DirectoryFiles], files: Files
+) -> TornSnapshot:
+    """Read what a broker would go on with, as it is, and if it were removed."""
+    path = newest_snapshot(finding.path, files)
+    assert path is not None
+    left, is_dispensable = None, False
+    with suppress(CorruptFileError, UnsupportedFormatError):
+        left = _left(
+            read_cluster_metadata(finding.path, files, SnapshotUse.AS_A_BROKER), directories
+        )
+    with suppress(CorruptFileError, UnsupportedFormatError):
+        older = read_cluster_metadata(finding.path, files, SnapshotUse.LEFT_OUT)
+        reaches = older.end_offset >= _offset_of(path) and older.unread is None
+        is_dispensable = reaches and _left(older, directories).names_all
+    return TornSnapshot(path, finding.text, left, is_dispensable)
+
+
+def _offset_of(snapshot: str) -> int:
+    return int(os.path.basename(snapshot).partition("-")[0])
 
 
 def _directory(path: str, files: Files) -> DirectoryFiles:

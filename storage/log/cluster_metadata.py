@@ -13,8 +13,9 @@ Source: Kafka, MetadataDelta, MetadataLoader, KafkaRaftLog, Snapshots, ZkMigrati
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from struct import Struct
 from typing import NamedTuple
 from uuid import UUID
@@ -22,7 +23,7 @@ from uuid import UUID
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import LOG, OFFSET_DIGITS, is_offset
 from storage.file_names import SNAPSHOT as PRODUCERS
-from storage.files.files import Files
+from storage.files.files import Files, size_of
 from storage.files.local import LOCAL
 from storage.formats import metadata_records as records
 from storage.formats.batch_header import (
@@ -86,7 +87,17 @@ class ClusterMetadata(NamedTuple):
     is_migrated: bool = False  # from ZooKeeper, for good
 
 
-def read_cluster_metadata(path: str, files: Files = LOCAL) -> ClusterMetadata:
+class SnapshotUse(Enum):
+    """What is done with the newest snapshot."""
+
+    WHOLE = "it has to be whole"
+    AS_A_BROKER = "where it ends inside of a batch, it is believed as far as it goes"
+    LEFT_OUT = "it is left out, as if it were removed"
+
+
+def read_cluster_metadata(
+    path: str, files: Files = LOCAL, newest: SnapshotUse = SnapshotUse.WHOLE
+) -> ClusterMetadata:
     """Read the directory of a metadata log; FileNotFoundError if it is not there.
 
     One without a file has nothing to say. Raise CorruptFileError where a record is damaged or of an
@@ -94,10 +105,17 @@ def read_cluster_metadata(path: str, files: Files = LOCAL) -> ClusterMetadata:
     """
     for _ in range(_READINGS - 1):
         try:
-            return _read(path, files)
+            return _read(path, files, newest)
         except FileNotFoundError:  # a snapshot took the place of segments
             files.list_directory(path)
-    return _read(path, files)
+    return _read(path, files, newest)
+
+
+def newest_snapshot(path: str, files: Files = LOCAL) -> str | None:
+    """Give the path of the snapshot that a broker goes by; None where there is none."""
+    names = [entry.name for entry in files.list_directory(path) if not entry.is_dir]
+    found = _snapshots(names)
+    return os.path.join(path, found[-1][0]) if found else None
 
 
 def nothing_read(path: str) -> ClusterMetadata:
@@ -105,16 +123,28 @@ def nothing_read(path: str) -> ClusterMetadata:
     return _Image().frozen(path, 0)
 
 
-def _read(path: str, files: Files) -> ClusterMetadata:
+def _snapshots(names: Iterable[str]) -> list[re.Match[str]]:
+    """The snapshots among names of files, the newest last."""
+    found = [match for match in map(_SNAPSHOT.fullmatch, names) if match]
+    return sorted(found, key=lambda match: (int(match[1]), int(match[2])))
+
+
+def _read(path: str, files: Files, use: SnapshotUse) -> ClusterMetadata:
     names = sorted(entry.name for entry in files.list_directory(path) if not entry.is_dir)
-    snapshots = [found for found in map(_SNAPSHOT.fullmatch, names) if found]
+    snapshots = _snapshots(names)
+    if use is SnapshotUse.LEFT_OUT:
+        snapshots = snapshots[:-1]
     bases = [int(n[:OFFSET_DIGITS]) for n in names if is_offset(n[:-4]) and n.endswith(LOG)]
     image = _Image()
     end = 0
     if snapshots:
-        newest = max(snapshots, key=lambda found: (int(found[1]), int(found[2])))
+        newest = snapshots[-1]
         end = int(newest[1])
-        _apply_snapshot(image, os.path.join(path, newest[0]), files)
+        try:
+            _apply_snapshot(image, os.path.join(path, newest[0]), files)
+        except CorruptFileError as error:
+            if use is not SnapshotUse.AS_A_BROKER or not _ends_inside(error, files):
+                raise
     snapshot_end = end
     unread, is_torn = None, False
     for base, following in zip(bases, [*bases[1:], None], strict=False):
@@ -160,7 +190,17 @@ def _apply_snapshot(image: "_Image", path: str, files: Files) -> None:
         else:
             _apply_batch(image, batch, header, path, position)
     if not ends:
-        raise CorruptFileError(path, 0, "a snapshot without its end")
+        raise CorruptFileError(path, size_of(files, path), "a snapshot without its end")
+
+
+def _ends_inside(error: CorruptFileError, files: Files) -> bool:
+    """Say whether a snapshot ends behind its first batch, and not with its last one."""
+    with files.open(error.path) as snapshot:
+        rest = snapshot.read(error.position, snapshot.entry.size_bytes - error.position)
+    if error.position == 0 or len(rest) < LOG_OVERHEAD_BYTES:
+        return error.position > 0
+    length = int.from_bytes(rest[LENGTH_AT:LOG_OVERHEAD_BYTES], "big", signed=True)
+    return length + LOG_OVERHEAD_BYTES > len(rest)
 
 
 def _of_snapshot(

@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 import typer
 
+from compactor import api
 from compactor.command_line.commands import app
 from compactor.settings_sources import LOG_LAG_MS, SNAPSHOT_LAG_MS, State, Verdict
 from storage.formats import checkpoint, meta_properties, partition_metadata
@@ -602,6 +603,9 @@ def test_no_start_is_recommended_that_makes_every_log_a_stray_one(
             assert "tart the broker" not in shown, words
 
 
+END_BYTES = len(control(0, 4))  # of a snapshot
+
+
 def flipped(data: bytes, position: int) -> bytes:
     return data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
 
@@ -642,3 +646,42 @@ def test_no_start_is_recommended_where_a_damaged_end_names_the_logs(
         assert ("Start no broker" in shown or "start no broker" in shown) is (voters == "1")
         if voters == "1":
             assert "Next: start the broker" not in shown, (words, shown)
+
+
+TORN_SNAPSHOTS: dict[str, tuple[Callable[[bytes], bytes], str | None]] = {
+    "whole": (lambda data: data, None),
+    "without its end": (lambda data: data[:-END_BYTES], None),  # all that it says is there
+    "its last setting gone": (lambda data: data[: -END_BYTES - 3], None),
+    "its beginning, and a broker": (lambda data: data[: data.index(b"\1\2\0\2t")], "logs-stray"),
+    "its beginning alone": (lambda data: data[:40], "broker-ends"),
+    "no bytes": (lambda _: b"", "broker-ends"),
+    "NULs": (lambda data: bytes(len(data)), "broker-ends"),
+    "a damaged batch": (lambda data: flipped(data, len(data) - END_BYTES - 3), "broker-ends"),
+}
+
+
+@pytest.mark.parametrize("name", TORN_SNAPSHOTS)
+@pytest.mark.parametrize("has_older", [True, False])
+def test_no_start_is_recommended_with_a_torn_snapshot_that_a_broker_goes_by(
+    tmp_path: Path, name: str, has_older: bool
+) -> None:
+    """Each seen with a broker 4.3.1, and that it starts well once the snapshot is removed."""
+    change, outcome = TORN_SNAPSHOTS[name]
+    found = scene(tmp_path) if has_older else no_file(tmp_path)
+    snapshot(found.metadata, len(KNOWN), *KNOWN, time_ms=TIME_MS)
+    if not has_older:
+        written(found.metadata, registration(1, B), base=len(KNOWN))
+    (path,) = found.metadata.glob("*.checkpoint")
+    path.write_bytes(change(path.read_bytes()))
+    problems = api.start_problems([str(found.data)])
+    assert [each.outcome for each in problems] == ([outcome] if outcome else [])
+    for command in ("recover", "verify", "plan", "doctor"):
+        ended = run_command(command, found.data)
+        shown = " ".join((ended.out + ended.error).split())
+        assert ("tart the broker" not in shown) or outcome is None, (command, shown)
+    if outcome and has_older:
+        assert problems[0].command == f"rm -- {path}"
+        path.unlink()
+        assert "Next: start the broker" in run_command("recover", found.data).out
+    elif outcome:
+        assert problems[0].command is None

@@ -11,7 +11,9 @@ from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.cluster_metadata import (
     ClusterMetadata,
+    SnapshotUse,
     TopicImage,
+    newest_snapshot,
     nothing_read,
     read_cluster_metadata,
 )
@@ -165,6 +167,26 @@ def test_a_snapshot_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     snapshot(tmp_path, 4, topic("t", A), whole=False)
     with pytest.raises(CorruptFileError, match="a snapshot without its end"):
         read(tmp_path)
+
+
+def test_a_torn_snapshot_is_read_as_a_broker_does_and_as_if_it_were_removed(tmp_path: Path) -> None:
+    """Seen with a broker 4.3.1. It does not start where the first batch is cut, or one damaged."""
+    snapshot(tmp_path, 4, topic("t", A), config("x", "1"), config("x", "2"), whole=False)
+    log(tmp_path, 0, batches(0, topic("t", A), config("x", "log")))
+    (path,) = tmp_path.glob("*.checkpoint")
+    assert newest_snapshot(str(tmp_path)) == str(path)
+    data = path.read_bytes()
+    believed = {len(data): "2", len(data) - 1: "1", len(data) - 9: "1"}
+    for size, value in believed.items():
+        path.write_bytes(data[:size])
+        found = read_cluster_metadata(str(tmp_path), newest=SnapshotUse.AS_A_BROKER)
+        assert (found.topic_configs["t"], found.end_offset) == ({"x": value}, 4)
+        older = read_cluster_metadata(str(tmp_path), newest=SnapshotUse.LEFT_OUT)
+        assert (older.topic_configs["t"], older.end_offset) == ({"x": "log"}, 2)
+    for damaged in (b"", data[:40], bytes(len(data)), data[:-1] + b"\xff"):
+        path.write_bytes(damaged)
+        with pytest.raises(CorruptFileError):
+            read_cluster_metadata(str(tmp_path), newest=SnapshotUse.AS_A_BROKER)
 
 
 def test_a_log_that_does_not_go_on_where_the_snapshot_ends_is_refused(tmp_path: Path) -> None:
