@@ -82,6 +82,7 @@ def kernels_mark(environ: Mapping[str, str]) -> Path:
     files = sorted(p for name in PACKAGES_WITH_KERNELS for p in (SOURCES / name).rglob("*.py"))
     facts = [f"{file} {file.stat().st_mtime_ns} {file.stat().st_size}" for file in files]
     facts += [sys.version, platform.machine(), metadata.version("numba")]
+    facts.append(environ.get("NUMBA_CACHE_DIR", ""))  # which may lack what another one has
     return kept_file(environ, "kernels", SOURCES, facts)
 
 
@@ -135,7 +136,8 @@ class _Maker(NamedTuple):
         """What to say of one that has not made it; one that was killed is tried again next time."""
         now = memory_kills()
         if self.process.returncode != -SIGKILL or now is None or now <= (self.kills_before or 0):
-            return f"; see {self.log_path}"
+            lines = self.log_path.read_text(errors="replace").splitlines()
+            return f": {lines[-1] if lines else 'it does not say why'}; see {self.log_path}"
         self.log_path.unlink(missing_ok=True)
         return ": the kernel killed a process for want of memory"
 
@@ -175,7 +177,10 @@ def _make_both(
                 mark.touch()
                 forget_older(mark)
             else:
-                say(f"the kernels were not compiled{kernels.why_not()}")
+                say(
+                    "no compiled kernels are kept, so each run takes half a minute longer"
+                    f"{kernels.why_not()}"
+                )
         if archive and not archive.made_it(MAKING_SECONDS):
             say(
                 "no archive of Java classes was made, so each start takes longer"

@@ -193,7 +193,9 @@ def _tasks_of_any_stage(spark: SparkContext, tasks: int, given: str | None) -> "
         context = TaskContext.get()
         assert context is not None, "runs in a Spark task only"
         work_dir, stage = context.getLocalProperty(WORK_DIR), context.getLocalProperty(STAGE)
-        assert work_dir is not None and stage is not None, "the driver sets them"
+        if work_dir is None or stage is None:
+            # py4j repeats a call whose connection breaks, on a Java thread that knows neither
+            raise ConnectionAbortedError("the connection between Spark's Java and Python broke")
         attempt = f"{stage}-{number}-{context.taskAttemptId()}"
         return run_task(ground.here(work_dir), stage, number, attempt, ground)
 

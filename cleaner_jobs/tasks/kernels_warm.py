@@ -43,7 +43,7 @@ from storage.formats import (
     segment_indexes,
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES
-from storage.kernels.kernel import why_not_kept
+from storage.kernels.kernel import require_keeping
 from storage.kernels.xxh3_kernel import digest_between, digests_between
 
 
@@ -199,13 +199,15 @@ def _warm_transactions() -> None:
 
 
 def main() -> int:
-    """The exit code: 1 where what was compiled cannot be kept for other processes."""
-    warm()
-    problem = why_not_kept()
-    if problem is None:
-        return 0
-    sys.stderr.write(f"{problem.filename}: {problem.strerror}\n")
-    return 1
+    """The exit code: 1 where what is compiled cannot be kept for other processes."""
+    require_keeping()
+    try:
+        warm()
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"{where}{error.strerror}\n")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

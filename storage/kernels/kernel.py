@@ -22,6 +22,7 @@ from functools import cache
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeVar, cast
 
 import numba
@@ -130,8 +131,9 @@ class _KernelCache(FunctionCache):
         """Keep it. Where that cannot be done, this process alone has what it has compiled."""
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-        except OSError as error:
-            _problems.append(error)
+        except OSError:
+            if _must_keep.is_set():
+                raise
 
 
 class _KernelFiles(IndexDataCacheFile):
@@ -168,12 +170,12 @@ class _KernelFiles(IndexDataCacheFile):
                 file.unlink(missing_ok=True)
 
 
-_problems: list[OSError] = []
+_must_keep = Event()
 
 
-def why_not_kept() -> OSError | None:
-    """What kept this process from keeping a kernel that it has compiled; None: nothing did."""
-    return _problems[0] if _problems else None
+def require_keeping() -> None:
+    """Let a kernel that cannot be kept raise OSError: for who compiles for later processes."""
+    _must_keep.set()
 
 
 @cache

@@ -174,7 +174,8 @@ def test_kernels_that_cannot_be_compiled_are_a_message_and_no_error(
     told: list[str] = []
     first_use.prepare(environ, told.append)
     log = Path(told[-1].rpartition(" ")[2])
-    assert told[-1] == f"the kernels were not compiled; see {log}"
+    said = "no compiled kernels are kept, so each run takes half a minute longer: no memory; see"
+    assert told[-1] == f"{said} {log}"
     assert "no memory" in log.read_text()
     assert not first_use.kernels_mark(environ).exists()
     set_module(monkeypatch, tmp_path, "KERNELS_MODULE", "")
@@ -225,9 +226,10 @@ def test_a_cache_that_cannot_be_written_is_a_message_and_no_error(
     assert "file/log-compactor: Not a directory" in told[0]
 
 
-def test_the_mark_tells_the_interpreter(
+def test_the_mark_tells_the_interpreter_and_the_cache(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = first_use.kernels_mark(environ)
+    assert first_use.kernels_mark({**environ, "NUMBA_CACHE_DIR": "/another"}) != mark
     monkeypatch.setattr(sys, "version", "3.99")
     assert first_use.kernels_mark(environ) != mark

@@ -131,18 +131,24 @@ def failing(path, *rest, **named):
     return of_python(path, *rest, **named)
 builtins.open = failing
 from {{package}}.work import work
-assert work(7) == 7
-problem = kernel.why_not_kept()
-assert problem is not None and problem.errno == {number}, problem
+if {is_required}:
+    kernel.require_keeping()
+try:
+    assert work(7) == 7
+except OSError as error:
+    assert {is_required} and error.errno == {number}, error
+else:
+    assert not {is_required}
 """
 
 
+@pytest.mark.parametrize("is_required", [False, True])
 @pytest.mark.parametrize("name", ["ENOSPC", "EDQUOT", "ENOTDIR", "EIO", "EROFS", "EACCES"])
-def test_a_cache_that_fails_is_no_error_of_the_work(
-    package: Path, monkeypatch: pytest.MonkeyPatch, name: str
+def test_a_cache_that_fails_is_an_error_only_of_who_compiles_for_it(
+    package: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_required: bool
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(package.parent / "numba-cache"))
-    done = run(package, FAILING.format(number=getattr(errno, name)))
+    done = run(package, FAILING.format(number=getattr(errno, name), is_required=is_required))
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
 
