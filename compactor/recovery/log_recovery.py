@@ -26,7 +26,7 @@ from storage.log.engine.loading import LoadingState, LoadingWay
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.log_options import LogOptions
 from storage.log.engine.opening import Rehearsal, rehearsed
-from storage.log.engine.producer_manager import ProducerSettings
+from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
 from storage.log.engine.recovering import RecoveredSegment
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.log_dir import PartitionListing, list_partition
@@ -70,7 +70,7 @@ class RecoveryFacts(NamedTuple):
                 recovery_point=self.recovery_point,
                 log_start=self.log_start_offset,
             ),
-            producer_settings=ProducerSettings(self.clock.expiration_ms),
+            producer_settings=ProducerStateManagerConfig(self.clock.expiration_ms),
             kafka=self.kafka,
         )
 

@@ -14,7 +14,7 @@ from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.engine.appending import AppendRequest
 from storage.log.engine.log import Log
-from storage.log.engine.producer_append import AppendOrigin
+from storage.log.engine.producer_append_info import AppendOrigin
 
 BATCH_BYTES = 16_384  # as a producer's batch.size
 

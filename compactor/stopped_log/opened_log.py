@@ -31,7 +31,7 @@ from storage.log.engine.log import Log
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.log_options import LogOptions
 from storage.log.engine.opening import opened_parts
-from storage.log.engine.producer_manager import ProducerSettings
+from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
 from storage.log.engine.scheduler import ManualScheduler
 
 Result = TypeVar("Result")
@@ -160,7 +160,7 @@ def _open(at: LogAt, known: KnownOffsets, settings: LogSettings, files: Files) -
             recovery_point=known.recovery_point,
             log_start=known.log_start,
         ),
-        producer_settings=ProducerSettings(settings.producer_expiration_ms),
+        producer_settings=ProducerStateManagerConfig(settings.producer_expiration_ms),
         kafka=settings.kafka,
     )
     log = Log(opened_parts(at.path, options))  # who changes a log has asked for marks of copies

@@ -1,6 +1,6 @@
 """Active producers and open transactions of a log, as a broker that loads the log has them.
 
-The engine's ProducerManager does it, on files that are only read: the newest sound snapshot is
+The engine's ProducerStateManager does it, on files that are only read: the newest sound snapshot is
 taken, what has expired in it left out, and the batches from there to the log end offset replayed,
 by their headers. Replayed producers do not expire.
 
@@ -25,8 +25,11 @@ from storage.formats.segment import Segment
 from storage.formats.txn_index import AbortedTxn
 from storage.log.engine.batches import Batch
 from storage.log.engine.errors import BufferUnderflowError, IllegalArgumentError, LogError
-from storage.log.engine.producer_append import CompletedTxn
-from storage.log.engine.producer_manager import ProducerManager, ProducerSettings
+from storage.log.engine.producer_append_info import CompletedTxn
+from storage.log.engine.producer_state_manager import (
+    ProducerStateManager,
+    ProducerStateManagerConfig,
+)
 from storage.log.engine.rebuilding_producers import rebuild_producers, replay_recovered
 from storage.log.engine.snapshot_files import SnapshotFiles
 from storage.log.log_dir import PartitionListing
@@ -87,7 +90,7 @@ class _Loading:
         self, log: PartitionListing, files: Files, log_start: int, clock: ExpiryClock
     ) -> None:
         self._log, self._files, self._log_start, self._clock = log, files, log_start, clock
-        self._settings = ProducerSettings(clock.expiration_ms)
+        self._settings = ProducerStateManagerConfig(clock.expiration_ms)
         self._snapshots = SnapshotFiles(self._files, log.path, log.snapshot_offsets)
 
     def load(self, log_end: int, clean_shutdown: bool) -> ProducerState:
@@ -101,12 +104,12 @@ class _Loading:
         completed = self._rebuild(manager, segments, log_end, clean_shutdown)
         return self._state(manager, completed, rebuilt)
 
-    def _manager(self, offsets: Sequence[int]) -> ProducerManager:
+    def _manager(self, offsets: Sequence[int]) -> ProducerStateManager:
         snapshots = SnapshotFiles(self._files, self._log.path, offsets)
-        return ProducerManager(snapshots, self._settings)
+        return ProducerStateManager(snapshots, self._settings)
 
     def _rebuild(
-        self, manager: ProducerManager, segments: "_ListedSegments", end: int, is_clean: bool
+        self, manager: ProducerStateManager, segments: "_ListedSegments", end: int, is_clean: bool
     ) -> list[CompletedTxn]:
         try:
             return rebuild_producers(
@@ -119,7 +122,7 @@ class _Loading:
         """Recover a segment of a log that is loaded as far as that; the entries of its index."""
         log = self._log
         base = log.segments[number].base_offset
-        manager = ProducerManager(self._snapshots, self._settings)
+        manager = ProducerStateManager(self._snapshots, self._settings)
         self._rebuild(manager, _ListedSegments(log, log.segments[:number]), base, False)
         aborted: list[AbortedTxn] = []
         for batch in _ListedSegment(log, log.segments[number]).batches():
@@ -135,7 +138,7 @@ class _Loading:
 
     def _state(
         self,
-        manager: ProducerManager,
+        manager: ProducerStateManager,
         completed: list[CompletedTxn],
         rebuilt: Mapping[int, tuple[AbortedTxn, ...]],
     ) -> ProducerState:

@@ -11,8 +11,8 @@ from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import Log, LogManager, ManagerOptions
 from storage.log.engine.appending import AppendRequest
-from storage.log.engine.producer_append import AppendOrigin
-from storage.log.engine.producers import KnownProducer
+from storage.log.engine.producer_append_info import AppendOrigin
+from storage.log.engine.producer_state_entry import ProducerStateEntry
 from storage.log.manager.manager_options import BY_HAND
 from tests.broker.requests import ActiveProducer
 
@@ -59,7 +59,7 @@ def epochs_on_disk(log_dirs: Sequence[Path], name: str) -> list[tuple[int, int]]
     return [(int(epoch), int(offset)) for epoch, offset in map(str.split, lines)]
 
 
-def _told(known: KnownProducer) -> ActiveProducer:
+def _told(known: ProducerStateEntry) -> ActiveProducer:
     """In the words of DescribeProducers."""
     return ActiveProducer(
         producer_id=known.producer_id,

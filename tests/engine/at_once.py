@@ -14,7 +14,7 @@ from storage.log.engine.batch_appends import AppendedBatches, BatchAppendError
 from storage.log.engine.batches import in_memory
 from storage.log.engine.errors import LogError
 from storage.log.engine.log import Log
-from storage.log.engine.producers import SENTINEL
+from storage.log.engine.producer_state_entry import SENTINEL
 from tests.engine.replay.log_operations import LogOperations, _appended
 from tests.engine.replay.replayed import replayed
 from tests.engine.replay.script_values import Line, Values

@@ -23,7 +23,7 @@ from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import Log, LogOptions
 from storage.log.engine.appending import AppendRequest
 from storage.log.engine.log_config import LogConfig
-from storage.log.engine.producer_append import AppendOrigin
+from storage.log.engine.producer_append_info import AppendOrigin
 from storage.log.engine.scheduler import ManualScheduler
 
 NOW_MS = 1_700_000_000_000

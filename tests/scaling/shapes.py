@@ -12,7 +12,7 @@ from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import Log, LogManager
 from storage.log.engine.appending import AppendRequest
-from storage.log.engine.producer_append import AppendOrigin
+from storage.log.engine.producer_append_info import AppendOrigin
 
 KEY_BYTES, ROWS = 10, 20_000  # rows are appended at once
 

@@ -32,13 +32,13 @@ from storage.log.engine.errors import (
 )
 from storage.log.engine.offsets import UNKNOWN, OffsetMetadata
 from storage.log.engine.parts import LogParts, flush, roll
-from storage.log.engine.producer_append import (
+from storage.log.engine.producer_append_info import (
     UNKNOWN_VERSION,
     AppendOrigin,
     CompletedTxn,
-    ProducerAppend,
+    ProducerAppendInfo,
 )
-from storage.log.engine.producers import SENTINEL, BatchMetadata, VerificationGuard
+from storage.log.engine.producer_state_entry import SENTINEL, BatchMetadata, VerificationGuard
 from storage.log.engine.rebuilding_producers import (
     index_and_complete,
     update_all,
@@ -291,7 +291,7 @@ def _segment_for(parts: LogParts, info: LogAppendInfo, size_bytes: int) -> LogSe
 class _ProducersOfAppend:
     """What an append will make of producers, or what it repeats."""
 
-    updated: dict[int, ProducerAppend] = field(default_factory=dict)
+    updated: dict[int, ProducerAppendInfo] = field(default_factory=dict)
     completed: list[CompletedTxn] = field(default_factory=list)
     duplicate: BatchMetadata | None = None
 

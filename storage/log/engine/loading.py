@@ -30,16 +30,16 @@ from storage.file_names import (
     UNFINISHED_SUFFIXES,
     file_name,
 )
-from storage.log.engine.epochs import LeaderEpochs
 from storage.log.engine.errors import (
     CorruptIndexError,
     InvalidOffsetError,
     LogSegmentOffsetOverflowError,
 )
+from storage.log.engine.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.engine.local_log import LocalLog
 from storage.log.engine.moves import remove_if_there
 from storage.log.engine.named_offsets import required_offset
-from storage.log.engine.producer_manager import ProducerManager
+from storage.log.engine.producer_state_manager import ProducerStateManager
 from storage.log.engine.rebuilding_producers import rebuild_producers
 from storage.log.engine.recovering import RecoveredSegment, recover_segment
 from storage.log.engine.segment import LogSegment
@@ -100,8 +100,8 @@ class LogLoader:
         self,
         local: LocalLog,
         state: LoadingState,
-        epochs: LeaderEpochs,
-        producers: ProducerManager,
+        epochs: LeaderEpochFileCache,
+        producers: ProducerStateManager,
         way: LoadingWay,
     ) -> None:
         self._local, self._state = local, state
@@ -212,7 +212,7 @@ class LogLoader:
 
     def _recover_segment(self, segment: LogSegment) -> int:
         """Recover a segment, with producers of its own; give the bytes cut off."""
-        producers = ProducerManager(self._listed_snapshots(), self._producers.settings)
+        producers = ProducerStateManager(self._listed_snapshots(), self._producers.settings)
         start, now_ms = self._state.log_start, self._place.clock()
         segments = self._local.segments
         rebuild_producers(producers, segments, start, segment.base_offset, now_ms, False)

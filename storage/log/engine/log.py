@@ -27,8 +27,8 @@ from storage.log.engine.offsets import EndOffset, OffsetMetadata, OffsetSnapshot
 from storage.log.engine.opening import opened_alone
 from storage.log.engine.parts import LogParts
 from storage.log.engine.plain_append import PlainAppends
-from storage.log.engine.producer_append import AppendOrigin
-from storage.log.engine.producers import VerificationGuard
+from storage.log.engine.producer_append_info import AppendOrigin
+from storage.log.engine.producer_state_entry import VerificationGuard
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_swap import CleanedGroup, LogView
 from storage.log.engine.txn_verification import start_verification

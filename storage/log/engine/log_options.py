@@ -9,7 +9,7 @@ from storage.log.engine.loading import LoadingState, LoadingWay
 from storage.log.engine.local_log import LogDirState
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.parts import Truncating, no_owner
-from storage.log.engine.producer_manager import ProducerSettings
+from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
 from storage.log.engine.scheduler import Scheduler
 from storage.log.engine.segment_values import Clock
 
@@ -33,7 +33,9 @@ class LogOptions:
     files: Files = LOCAL
     max_open_files: int | None = None
     state: LoadingState = field(default_factory=LoadingState)
-    producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
+    producer_settings: ProducerStateManagerConfig = field(
+        default_factory=ProducerStateManagerConfig
+    )
     directory: LogDirState = field(default_factory=LogDirState)
     way: LoadingWay = field(default_factory=LoadingWay)
     truncating: Truncating = no_owner

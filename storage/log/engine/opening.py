@@ -13,12 +13,12 @@ from storage.files.file_pool import pooled
 from storage.files.local import LOCAL
 from storage.files.overlay import FileChange, OverlayFiles
 from storage.log.copy_marks import require_may_change
-from storage.log.engine.epochs import LeaderEpochs
+from storage.log.engine.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.engine.loading import LoadingReport, LogLoader
 from storage.log.engine.local_log import LocalLog
 from storage.log.engine.log_options import LogOptions
 from storage.log.engine.parts import LogParts
-from storage.log.engine.producer_manager import ProducerManager
+from storage.log.engine.producer_state_manager import ProducerStateManager
 from storage.log.engine.segment_values import LogPlace
 from storage.log.engine.segments import LogSegments
 from storage.log.engine.snapshot_files import SnapshotFiles
@@ -99,8 +99,8 @@ def _loaded(local: LocalLog, options: LogOptions) -> LoadedLog:
 
 def _load(local: LocalLog, options: LogOptions) -> LoadedLog:
     files, path = local.files, local.place.path
-    epochs = LeaderEpochs(files, path, options.scheduler)
-    producers = ProducerManager(SnapshotFiles(files, path), options.producer_settings)
+    epochs = LeaderEpochFileCache(files, path, options.scheduler)
+    producers = ProducerStateManager(SnapshotFiles(files, path), options.producer_settings)
     loader = LogLoader(local, options.state, epochs, producers, options.way)
     try:
         offsets = loader.load()

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from storage.log.engine.epochs import LeaderEpochs
+from storage.log.engine.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.engine.local_log import LocalLog
 from storage.log.engine.log_config import LogConfig
-from storage.log.engine.producer_manager import ProducerManager
+from storage.log.engine.producer_state_manager import ProducerStateManager
 from storage.log.engine.scheduler import Scheduler
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.watermarks import Watermarks
@@ -29,8 +29,8 @@ class LogParts:
 
     local: LocalLog
     marks: Watermarks
-    producers: ProducerManager
-    epochs: LeaderEpochs
+    producers: ProducerStateManager
+    epochs: LeaderEpochFileCache
     scheduler: Scheduler
     truncating: Truncating = no_owner  # see LogOptions
 

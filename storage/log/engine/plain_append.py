@@ -28,7 +28,7 @@ from storage.log.engine.log_config import LogConfig
 from storage.log.engine.offsets import OffsetMetadata
 from storage.log.engine.parts import LogParts, flush, roll
 from storage.log.engine.plain_producers import PlainProducers
-from storage.log.engine.producer_append import AppendOrigin
+from storage.log.engine.producer_append_info import AppendOrigin
 from storage.log.engine.scratch import Scratch, scratch
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_values import IncomingBytes

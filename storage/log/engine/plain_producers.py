@@ -12,8 +12,8 @@ from storage.formats.batch_header import (
     NO_SEQUENCE,
     PRODUCER_ID_AT,
 )
-from storage.log.engine.producer_manager import ProducerManager
-from storage.log.engine.producers import BatchMetadata, KnownProducer
+from storage.log.engine.producer_state_entry import BatchMetadata, ProducerStateEntry
+from storage.log.engine.producer_state_manager import ProducerStateManager
 from storage.log.engine.scratch import Scratch
 
 _PRODUCER = Struct("=4q")  # append_kernel.PlainProducer
@@ -23,9 +23,9 @@ _ID = Struct(">q")
 class PlainProducers:
     """Those of one log that are in the room of a thread, for the appends of one call."""
 
-    def __init__(self, manager: ProducerManager) -> None:
+    def __init__(self, manager: ProducerStateManager) -> None:
         self._manager = manager
-        self.known: list[KnownProducer] = []  # that the kernel was told of
+        self.known: list[ProducerStateEntry] = []  # that the kernel was told of
 
     def forget(self) -> None:
         """Begin anew: state or room may have changed."""
@@ -83,7 +83,7 @@ class PlainProducers:
                 known.add_batch(known.epoch, batch)
 
 
-def _rises(known: KnownProducer) -> bool:
+def _rises(known: ProducerStateEntry) -> bool:
     """Whether no batch that follows can be one of those that are remembered."""
     last = known.last_sequence
     return last >= NO_SEQUENCE and all(batch.last_sequence <= last for batch in known.batches)

@@ -11,8 +11,8 @@ from storage.formats.txn_index import AbortedTxn
 from storage.log.engine.batches import Batch
 from storage.log.engine.errors import LogError
 from storage.log.engine.offsets import OffsetMetadata
-from storage.log.engine.producer_append import AppendOrigin, CompletedTxn, ProducerAppend
-from storage.log.engine.producer_manager import ProducerManager
+from storage.log.engine.producer_append_info import AppendOrigin, CompletedTxn, ProducerAppendInfo
+from storage.log.engine.producer_state_manager import ProducerStateManager
 
 NoteAborted = Callable[[AbortedTxn], object]
 
@@ -49,7 +49,7 @@ class ReplayedSegments(Protocol):
 
 
 def rebuild_producers(
-    manager: ProducerManager,
+    manager: ProducerStateManager,
     segments: ReplayedSegments,
     log_start: int,
     end: int,
@@ -84,10 +84,10 @@ def rebuild_producers(
 
 
 def _replay(
-    manager: ProducerManager, segment: ReplayedSegment, start: int, end: int | None
+    manager: ProducerStateManager, segment: ReplayedSegment, start: int, end: int | None
 ) -> list[CompletedTxn]:
     """Replay a segment from an offset on, up to the batch that holds end, if there is one."""
-    appends: dict[int, ProducerAppend] = {}
+    appends: dict[int, ProducerAppendInfo] = {}
     completed: list[CompletedTxn] = []
     position: int | None = None
     try:
@@ -110,7 +110,7 @@ def _replay(
     return completed
 
 
-def update_all(manager: ProducerManager, appends: dict[int, ProducerAppend]) -> None:
+def update_all(manager: ProducerStateManager, appends: dict[int, ProducerAppendInfo]) -> None:
     """Take over what an append, or a replay, has made of its producers.
 
     Kafka's table puts the later ones first, and so they come to stand in the next snapshot.
@@ -120,9 +120,9 @@ def update_all(manager: ProducerManager, appends: dict[int, ProducerAppend]) -> 
 
 
 def update_producer(
-    manager: ProducerManager,
+    manager: ProducerStateManager,
     batch: Batch,
-    appends: dict[int, ProducerAppend],
+    appends: dict[int, ProducerAppendInfo],
     first: OffsetMetadata | None,
     origin: AppendOrigin,
     transaction_version: int,
@@ -146,7 +146,7 @@ def update_producer(
     return completed
 
 
-def replay_recovered(manager: ProducerManager, batch: Batch, note: NoteAborted) -> None:
+def replay_recovered(manager: ProducerStateManager, batch: Batch, note: NoteAborted) -> None:
     """Replay one batch of a producer in a segment that is being recovered."""
     append = manager.prepare(batch.producer_id, AppendOrigin.REPLICATION)
     txn = append.append(batch, None, FIRST_VERSION)
@@ -155,7 +155,7 @@ def replay_recovered(manager: ProducerManager, batch: Batch, note: NoteAborted) 
         index_and_complete(manager, txn, note)
 
 
-def index_and_complete(manager: ProducerManager, txn: CompletedTxn, note: NoteAborted) -> None:
+def index_and_complete(manager: ProducerStateManager, txn: CompletedTxn, note: NoteAborted) -> None:
     """Note the index entry of a transaction if it is aborted, and complete the transaction."""
     last_stable = manager.last_stable_offset(txn)
     if txn.is_aborted:

@@ -17,7 +17,6 @@ from storage.formats import offset_index, time_index
 from storage.formats.batch_header import BATCH_HEADER_BYTES, MAX_LAST_OFFSET, NO_LEADER_EPOCH
 from storage.log.engine.batches import Batch
 from storage.log.engine.compiled import COMPILED
-from storage.log.engine.epochs import LeaderEpochs
 from storage.log.engine.errors import (
     CorruptRecordError,
     InvalidRecordError,
@@ -25,8 +24,9 @@ from storage.log.engine.errors import (
     LogError,
     LogSegmentOffsetOverflowError,
 )
+from storage.log.engine.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.engine.offsets import UNKNOWN
-from storage.log.engine.producer_manager import ProducerManager
+from storage.log.engine.producer_state_manager import ProducerStateManager
 from storage.log.engine.rebuilding_producers import replay_recovered
 from storage.log.engine.segment import LogSegment
 
@@ -70,7 +70,7 @@ class RecoveredSegment(NamedTuple):
 
 
 def recover_segment(
-    segment: LogSegment, manager: ProducerManager, epochs: LeaderEpochs
+    segment: LogSegment, manager: ProducerStateManager, epochs: LeaderEpochFileCache
 ) -> RecoveredSegment:
     """Recover a segment with the producers that stand before it; raise what `recover` raises."""
     return recover(segment, _ProducersAndEpochs(segment, manager, epochs))
@@ -79,7 +79,9 @@ def recover_segment(
 class _ProducersAndEpochs:
     """Producers and leader epochs, brought up to date as a segment is recovered."""
 
-    def __init__(self, segment: LogSegment, manager: ProducerManager, epochs: LeaderEpochs) -> None:
+    def __init__(
+        self, segment: LogSegment, manager: ProducerStateManager, epochs: LeaderEpochFileCache
+    ) -> None:
         self._segment, self._manager, self._epochs = segment, manager, epochs
 
     @property

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from storage.log.engine.local_log import LocalLog
 from storage.log.engine.moves import remove_if_there
-from storage.log.engine.producer_manager import ProducerManager
+from storage.log.engine.producer_state_manager import ProducerStateManager
 from storage.log.engine.segment import LogSegment
 
 
 def delete_snapshots(
-    local: LocalLog, producers: ProducerManager, segments: Iterable[LogSegment]
+    local: LocalLog, producers: ProducerStateManager, segments: Iterable[LogSegment]
 ) -> None:
     """Rename the snapshots at the bases of segments now, and remove them with the segments."""
     found = [producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]

@@ -5,7 +5,11 @@ Source: Kafka, UnifiedLog.maybeStartTransactionVerification; spec L-15.
 
 from storage.log.engine.errors import InvalidProducerEpochError
 from storage.log.engine.parts import LogParts
-from storage.log.engine.producers import SENTINEL, Verification, VerificationGuard
+from storage.log.engine.producer_state_entry import (
+    SENTINEL,
+    VerificationGuard,
+    VerificationStateEntry,
+)
 
 
 def start_verification(
@@ -21,7 +25,7 @@ def start_verification(
         )
     if producers.has_ongoing(producer_id, epoch):
         return SENTINEL
-    new = Verification(
+    new = VerificationStateEntry(
         created_ms=parts.now_ms,
         lowest_sequence=sequence,
         epoch=epoch,

@@ -28,7 +28,7 @@ from storage.log.engine.errors import (
 )
 from storage.log.engine.lazy_messages import LazyMessage, lacks_key, whole
 from storage.log.engine.log_config import LogConfig
-from storage.log.engine.producer_append import AppendOrigin
+from storage.log.engine.producer_append_info import AppendOrigin
 from storage.log.engine.rebuilding import BatchModel, rebuild, require_encodable, set_times
 
 

@@ -6,7 +6,7 @@ Source: Kafka, UnifiedLog; spec L-17, C-4.5.
 from storage.log.engine.errors import IllegalArgumentError, OffsetOutOfRangeError
 from storage.log.engine.local_log import LocalLog
 from storage.log.engine.offsets import OffsetMetadata
-from storage.log.engine.producer_manager import ProducerManager
+from storage.log.engine.producer_state_manager import ProducerStateManager
 
 
 class Watermarks:
@@ -16,7 +16,7 @@ class Watermarks:
     that looks for the batch, and then its base offset takes the place of the value.
     """
 
-    def __init__(self, local: LocalLog, producers: ProducerManager, log_start: int) -> None:
+    def __init__(self, local: LocalLog, producers: ProducerStateManager, log_start: int) -> None:
         self._local, self._producers = local, producers
         self.log_start = log_start
         self._high_watermark = OffsetMetadata(log_start)

@@ -10,7 +10,7 @@ from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
 from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.engine.log_config import LogConfig
-from storage.log.engine.producer_manager import ProducerSettings
+from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
 from storage.log.engine.scheduler import Scheduler
 from storage.log.engine.segment_values import Clock
 from storage.log.log_dir_lock import lock_log_dir
@@ -61,7 +61,9 @@ class ManagerOptions:
     lock: Callable[[str], AbstractContextManager[object]] = lock_log_dir
     config: LogConfig = field(default_factory=LogConfig)
     topic_settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    producer_settings: ProducerSettings = field(default_factory=ProducerSettings)
+    producer_settings: ProducerStateManagerConfig = field(
+        default_factory=ProducerStateManagerConfig
+    )
     recovery_threads: int = 2  # for each directory that was not shut down cleanly
     progress: LoadingProgress = field(default_factory=LoadingProgress)  # of a start
     intervals: TaskIntervals = field(default_factory=TaskIntervals)

@@ -5,8 +5,8 @@ from typing import Any
 
 from storage.log.engine.appending import AppendRequest, LogAppendInfo
 from storage.log.engine.log import Log
-from storage.log.engine.producer_append import UNKNOWN_VERSION, AppendOrigin
-from storage.log.engine.producers import SENTINEL, VerificationGuard
+from storage.log.engine.producer_append_info import UNKNOWN_VERSION, AppendOrigin
+from storage.log.engine.producer_state_entry import SENTINEL, VerificationGuard
 from tests.engine.replay.script_batches import ScriptBatches
 from tests.engine.replay.script_cleaning import ScriptCleaning
 from tests.engine.replay.script_clock import ScriptClock

@@ -4,7 +4,7 @@ import re
 
 from compactor.json_types import json_text
 from storage.kafka_versions import KafkaVersion
-from storage.log.engine.producer_manager import ProducerSettings
+from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
 from storage.log.engine.scheduler import ManualScheduler
 from tests.engine.replay.script_values import Line, ScriptError
 
@@ -21,7 +21,7 @@ class ScriptClock:
         self.kafka = kafka
         self.now_ms = FIRST_CLOCK_MS
         self.scheduler = ManualScheduler(lambda: self.now_ms)
-        self.producer_settings = ProducerSettings(max_transaction_ms=300_000)
+        self.producer_settings = ProducerStateManagerConfig(max_transaction_ms=300_000)
         self.follows_end = False  # whether the high watermark goes to the log end with each append
 
     def configure(self, op: str, line: Line) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from compactor.json_types import json_text
 from storage.errors import LogCompactionError
 from storage.log.engine.log import Log
-from storage.log.engine.producers import MAX_SEQUENCE, KnownProducer
+from storage.log.engine.producer_state_entry import MAX_SEQUENCE, ProducerStateEntry
 from storage.log.engine.segment import LogSegment
 
 Line = dict[str, Any]
@@ -82,7 +82,7 @@ class Values:
         return at
 
 
-def _next_sequence(producer: KnownProducer | None) -> int:
+def _next_sequence(producer: ProducerStateEntry | None) -> int:
     last = -1 if producer is None else producer.last_sequence
     return 0 if last == MAX_SEQUENCE else last + 1
 

@@ -11,7 +11,7 @@ from storage.log.engine.errors import LogError, RecordValidationError
 from storage.log.engine.log import Log
 from storage.log.engine.offset_index_file import ENTRY as OFFSET_ENTRY
 from storage.log.engine.offsets import OffsetMetadata
-from storage.log.engine.producers import KnownProducer
+from storage.log.engine.producer_state_entry import ProducerStateEntry
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.time_index_file import ENTRY as TIME_ENTRY
 
@@ -56,7 +56,7 @@ def _segment(segment: LogSegment) -> Json:
     }
 
 
-def _producer(state: KnownProducer) -> Json:
+def _producer(state: ProducerStateEntry) -> Json:
     return {
         "pid": state.producer_id,
         "epoch": state.epoch,

@@ -16,7 +16,7 @@ from storage.log.engine.batch_appends import BatchAppendError
 from storage.log.engine.errors import InvalidOffsetError, KafkaStorageError, LogError
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.plain_append import PlainAppends
-from storage.log.engine.producer_append import AppendOrigin
+from storage.log.engine.producer_append_info import AppendOrigin
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.time_index_file import ENTRY

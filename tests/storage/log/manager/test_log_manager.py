@@ -19,7 +19,7 @@ from storage.log.engine.errors import (
     KafkaStorageError,
 )
 from storage.log.engine.log_config import LogConfig
-from storage.log.engine.producer_manager import ProducerSettings
+from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
 from storage.log.manager.manager_options import BY_HAND, INITIAL_TASK_DELAY_MS, TaskIntervals
@@ -469,7 +469,7 @@ def test_a_directory_that_takes_no_log_is_passed_over(broker: Broker) -> None:
 
 def test_defaults_are_those_of_a_broker() -> None:
     """L-29.2, C-20.1: as the tables of the rules have them."""
-    intervals, options, producers = TaskIntervals(), ManagerOptions(), ProducerSettings()
+    intervals, options, producers = TaskIntervals(), ManagerOptions(), ProducerStateManagerConfig()
     expected = {
         "num.recovery.threads.per.data.dir": options.recovery_threads,
         "log.flush.interval.messages": LogConfig().flush_messages,

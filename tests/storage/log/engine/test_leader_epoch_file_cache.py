@@ -2,8 +2,8 @@
 
 import pytest
 
-from storage.log.engine.epochs import LeaderEpochs
 from storage.log.engine.errors import IllegalArgumentError
+from storage.log.engine.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.engine.scheduler import ManualScheduler
 from tests.support.files.memory import MemoryFiles
 
@@ -17,8 +17,8 @@ def files() -> MemoryFiles:
     return files
 
 
-def opened(files: MemoryFiles, *entries: tuple[int, int]) -> LeaderEpochs:
-    epochs = LeaderEpochs(files, "/t-0", ManualScheduler(lambda: 0))
+def opened(files: MemoryFiles, *entries: tuple[int, int]) -> LeaderEpochFileCache:
+    epochs = LeaderEpochFileCache(files, "/t-0", ManualScheduler(lambda: 0))
     for epoch, offset in entries:
         epochs.assign(epoch, offset)
     return epochs

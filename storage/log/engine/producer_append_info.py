@@ -21,7 +21,12 @@ from storage.log.engine.errors import (
 )
 from storage.log.engine.lazy_messages import whole
 from storage.log.engine.offsets import OffsetMetadata
-from storage.log.engine.producers import MAX_SEQUENCE, BatchMetadata, KnownProducer, Verification
+from storage.log.engine.producer_state_entry import (
+    MAX_SEQUENCE,
+    BatchMetadata,
+    ProducerStateEntry,
+    VerificationStateEntry,
+)
 
 UNKNOWN_VERSION = -1  # of a transaction
 MAX_EPOCH = 2**15 - 1
@@ -52,14 +57,14 @@ class StartedTxn(NamedTuple):
     first: OffsetMetadata
 
 
-class ProducerAppend:
+class ProducerAppendInfo:
     """The state of one producer as it will be."""
 
     def __init__(
         self,
-        current: KnownProducer,
+        current: ProducerStateEntry,
         origin: AppendOrigin,
-        verification: Verification | None,
+        verification: VerificationStateEntry | None,
     ) -> None:
         """current: as the log has it, and not changed."""
         self._current, self._origin, self._verification = current, origin, verification

@@ -16,7 +16,7 @@ from storage.log.engine.offsets import UNKNOWN, EndOffset
 from storage.log.engine.scheduler import Scheduler
 
 
-class LeaderEpochs:
+class LeaderEpochFileCache:
     """Epochs by rising number, each with its start offset; every change is in the file.
 
     Readers take no lock: so a change puts new epochs in the place of the old ones, in one step.

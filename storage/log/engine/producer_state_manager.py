@@ -10,20 +10,20 @@ from storage.formats import producer_snapshot
 from storage.formats.batch_header import NO_TIMESTAMP
 from storage.log.engine.errors import IllegalArgumentError
 from storage.log.engine.offsets import OffsetMetadata
-from storage.log.engine.producer_append import AppendOrigin, CompletedTxn, ProducerAppend
-from storage.log.engine.producers import (
+from storage.log.engine.producer_append_info import AppendOrigin, CompletedTxn, ProducerAppendInfo
+from storage.log.engine.producer_state_entry import (
     SENTINEL,
-    KnownProducer,
     ProducerMap,
-    Verification,
+    ProducerStateEntry,
     VerificationGuard,
+    VerificationStateEntry,
 )
 from storage.log.engine.snapshot_files import SnapshotFiles
 
 LATE_BUFFER_MS = 5 * 60 * 1000
 
 
-class ProducerSettings:
+class ProducerStateManagerConfig:
     """Settings of the broker about producers; may change while logs are open."""
 
     def __init__(
@@ -36,7 +36,7 @@ class ProducerSettings:
         self.max_transaction_ms = max_transaction_ms
 
 
-class OpenTxn(NamedTuple):
+class TxnMetadata(NamedTuple):
     """A transaction by its first offset, and its marker where that is known."""
 
     producer_id: int
@@ -44,16 +44,16 @@ class OpenTxn(NamedTuple):
     last_offset: int | None = None
 
 
-class ProducerManager:
+class ProducerStateManager:
     """One for each log; whoever calls holds the log's lock."""
 
-    def __init__(self, snapshots: SnapshotFiles, settings: ProducerSettings) -> None:
+    def __init__(self, snapshots: SnapshotFiles, settings: ProducerStateManagerConfig) -> None:
         """Without any state."""
         self._snapshots, self.settings = snapshots, settings
         self.producers = ProducerMap()
-        self._verifications: dict[int, Verification] = {}
-        self._ongoing: dict[int, OpenTxn] = {}  # by first offset
-        self._unreplicated: dict[int, OpenTxn] = {}  # likewise
+        self._verifications: dict[int, VerificationStateEntry] = {}
+        self._ongoing: dict[int, TxnMetadata] = {}  # by first offset
+        self._unreplicated: dict[int, TxnMetadata] = {}  # likewise
         self.map_end_offset = self._last_snapshot = 0
 
     def move_to(self, directory: str) -> None:
@@ -124,17 +124,17 @@ class ProducerManager:
                 self._snapshots.remove(offset)
                 continue
             for entry in entries:
-                state = KnownProducer.of(entry)
+                state = ProducerStateEntry.of(entry)
                 if not self._is_expired(state, now_ms):
                     self._load(state)
             break
         self._last_snapshot = self.map_end_offset = log_start if offset is None else offset
 
-    def _load(self, state: KnownProducer) -> None:
+    def _load(self, state: ProducerStateEntry) -> None:
         self.producers.put(state)
         first = state.txn_first_offset
         if first is not None:
-            self._ongoing[first] = OpenTxn(state.producer_id, OffsetMetadata(first))
+            self._ongoing[first] = TxnMetadata(state.producer_id, OffsetMetadata(first))
 
     def _forget(self) -> None:
         self.producers.clear()
@@ -165,12 +165,12 @@ class ProducerManager:
 
     # ---- appends ------------------------------------------------------------------------------
 
-    def prepare(self, producer_id: int, origin: AppendOrigin) -> ProducerAppend:
+    def prepare(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
         """What an append works on; nothing changes before `update`."""
-        current = self.producers.get(producer_id) or KnownProducer(producer_id)
-        return ProducerAppend(current, origin, self._verifications.get(producer_id))
+        current = self.producers.get(producer_id) or ProducerStateEntry(producer_id)
+        return ProducerAppendInfo(current, origin, self._verifications.get(producer_id))
 
-    def update(self, append: ProducerAppend) -> None:
+    def update(self, append: ProducerAppendInfo) -> None:
         """Take over what an append has made of its producer."""
         updated = append.updated
         known = self.producers.get(updated.producer_id)
@@ -179,7 +179,7 @@ class ProducerManager:
         else:
             known.take_over(updated)
         for started in append.started:
-            self._ongoing[started.first.offset] = OpenTxn(*started)
+            self._ongoing[started.first.offset] = TxnMetadata(*started)
 
     def complete(self, txn: CompletedTxn) -> None:
         """A transaction has its marker; it counts until the high watermark is past that."""
@@ -213,7 +213,7 @@ class ProducerManager:
 
     # ---- expiry and verification --------------------------------------------------------------
 
-    def _is_expired(self, state: KnownProducer, now_ms: int) -> bool:
+    def _is_expired(self, state: ProducerStateEntry, now_ms: int) -> bool:
         age = now_ms - state.last_timestamp
         return state.txn_first_offset is None and age >= self.settings.expiration_ms
 
@@ -229,10 +229,12 @@ class ProducerManager:
         state = self.producers.get(producer_id)
         return state is not None and state.txn_first_offset is not None and state.epoch == epoch
 
-    def verification(self, producer_id: int) -> Verification | None:
+    def verification(self, producer_id: int) -> VerificationStateEntry | None:
         return self._verifications.get(producer_id)
 
-    def start_verification(self, producer_id: int, new: Verification) -> VerificationGuard:
+    def start_verification(
+        self, producer_id: int, new: VerificationStateEntry
+    ) -> VerificationGuard:
         """Note that a transaction is being verified; the guard of what was noted first."""
         known = self._verifications.setdefault(producer_id, new)
         known.update(new.lowest_sequence, new.epoch)

@@ -38,7 +38,7 @@ class BatchMetadata(NamedTuple):
 
 
 @dataclass(slots=True)
-class KnownProducer:
+class ProducerStateEntry:
     """One producer. Changed in place, by whoever holds the log's lock."""
 
     producer_id: int
@@ -72,7 +72,7 @@ class KnownProducer:
             del self.batches[0]
         self.batches.append(batch)
 
-    def take_over(self, newer: "KnownProducer") -> None:
+    def take_over(self, newer: "ProducerStateEntry") -> None:
         """Take what an append has made of this producer."""
         self.change_epoch(newer.epoch)
         for batch in newer.batches:
@@ -88,9 +88,9 @@ class KnownProducer:
         found = (b for b in self.batches if (b.first_sequence, b.last_sequence) == (first, last))
         return next(found, None)
 
-    def without_batches(self) -> "KnownProducer":
+    def without_batches(self) -> "ProducerStateEntry":
         """A copy for an append, which notes the batches that come with it."""
-        return KnownProducer(
+        return ProducerStateEntry(
             producer_id=self.producer_id,
             epoch=self.epoch,
             coordinator_epoch=self.coordinator_epoch,
@@ -142,16 +142,16 @@ class ProducerMap:
     """
 
     def __init__(self) -> None:
-        self._by_id: dict[int, KnownProducer] = {}
+        self._by_id: dict[int, ProducerStateEntry] = {}
         self._places = 16
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def get(self, producer_id: int) -> KnownProducer | None:
+    def get(self, producer_id: int) -> ProducerStateEntry | None:
         return self._by_id.get(producer_id)
 
-    def put(self, state: KnownProducer) -> None:
+    def put(self, state: ProducerStateEntry) -> None:
         self._by_id[state.producer_id] = state
         while len(self._by_id) > self._places * 3 // 4:
             self._places *= 2
@@ -163,7 +163,7 @@ class ProducerMap:
     def clear(self) -> None:
         self._by_id.clear()
 
-    def __iter__(self) -> Iterator[KnownProducer]:
+    def __iter__(self) -> Iterator[ProducerStateEntry]:
         """In the order of the table."""
         return iter(sorted(self._by_id.values(), key=lambda state: self._place(state.producer_id)))
 
@@ -183,7 +183,7 @@ SENTINEL = VerificationGuard()  # there is nothing to verify
 
 
 @dataclass(slots=True)
-class Verification:
+class VerificationStateEntry:
     """A producer whose next transaction is being verified with its coordinator."""
 
     created_ms: int
