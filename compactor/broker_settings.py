@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from compactor.errors import ConfigError
-from compactor.topic_config import SETTINGS, Value, check_values
+from storage.formats.topic_config import SETTINGS, Value, check_values
 
 _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
 
@@ -32,6 +32,8 @@ SYNONYMS: Mapping[str, _Synonyms] = MappingProxyType(
         "max.compaction.lag.ms": (("log.cleaner.max.compaction.lag.ms", 1),),
         "max.decompressed.message.bytes": (("max.decompressed.message.bytes", 1),),
         "max.message.bytes": (("message.max.bytes", 1),),
+        "message.timestamp.after.max.ms": (("log.message.timestamp.after.max.ms", 1),),
+        "message.timestamp.before.max.ms": (("log.message.timestamp.before.max.ms", 1),),
         "message.timestamp.type": (("log.message.timestamp.type", 1),),
         "min.cleanable.dirty.ratio": (("log.cleaner.min.cleanable.ratio", 1),),
         "min.compaction.lag.ms": (("log.cleaner.min.compaction.lag.ms", 1),),

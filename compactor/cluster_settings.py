@@ -25,14 +25,6 @@ from compactor.settings_sources import (
     kafka_of,
     torn_identity,
 )
-from compactor.topic_config import (
-    DELETE,
-    KNOWN_ELSEWHERE,
-    MAX_INT,
-    SETTINGS,
-    Setting,
-    check_value,
-)
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 from storage.formats import clean_shutdown, java_properties, meta_properties
@@ -41,6 +33,15 @@ from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, decode_uuid, encode_uuid
 from storage.formats.partition_metadata import read as read_partition_metadata
 from storage.formats.producer_snapshot import EXPIRATION_MS
+from storage.formats.topic_config import (
+    DELETE,
+    KNOWN_ELSEWHERE,
+    SETTINGS,
+    Effect,
+    KafkaSetting,
+    check_value,
+    int_setting,
+)
 from storage.kafka_versions import NOBODY_SAYS, KafkaChoice
 from storage.log.cluster_metadata import (
     CLUSTER_DEFAULT,
@@ -52,8 +53,8 @@ from storage.log.cluster_metadata import (
 from storage.log.log_dir import PartitionListing
 
 PRODUCER_ID_EXPIRATION = "producer.id.expiration.ms"
-BROKER_SETTINGS: Mapping[str, Setting] = {
-    PRODUCER_ID_EXPIRATION: Setting(EXPIRATION_MS, 1, MAX_INT),
+BROKER_SETTINGS: Mapping[str, KafkaSetting] = {
+    PRODUCER_ID_EXPIRATION: int_setting(Effect.CLEANING, EXPIRATION_MS, 1),
 }
 KAFKAS_DEFAULT, TOPICS_OWN = "Kafka's default", "the topic itself"
 _RESERVED_IDS = 100  # of directories: no directory has such a small number

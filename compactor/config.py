@@ -22,18 +22,16 @@ from compactor.errors import ConfigError
 from compactor.host.suggestions import near_path
 from compactor.json_types import json_text
 from compactor.round_report import Reason
-from compactor.topic_config import (
-    BROKER_TOPICS,
+from compactor.topic_config import BROKER_TOPICS, TopicConfig, topic_config
+from storage.formats.producer_snapshot import EXPIRATION_MS
+from storage.formats.topic_config import (
     COMPACT,
     SETTINGS,
-    TopicConfig,
     Value,
     check_value,
     check_values,
-    topic_config,
     value_text,
 )
-from storage.formats.producer_snapshot import EXPIRATION_MS
 from storage.kafka_versions import BY_NAME, NAMES, NOBODY_SAYS, KafkaChoice
 from storage.log.log_dir import PartitionListing
 

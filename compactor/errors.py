@@ -1,14 +1,8 @@
 """Errors of the driver, each with the exit code that the command line ends with."""
 
 from compactor.reason_codes import ReasonCode
+from storage.errors import ConfigError as ConfigError
 from storage.errors import LogCompactionError
-
-
-class ConfigError(LogCompactionError):
-    """A setting is unknown or impossible; the message names it and where it stands. Exit code 2."""
-
-    reason_code = ReasonCode.WRONG_CONFIGURATION
-    as_options: str | None = None  # the message in the command line's words, where it has others
 
 
 class RefusedError(LogCompactionError):

@@ -1,11 +1,12 @@
 """Checks a value that was read from JSON against the type that it has to have."""
 
-import json
 import math
 from collections.abc import Collection, Mapping
 from enum import EnumType
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
+
+from storage.errors import json_text as json_text
 
 _LEAST_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 
@@ -42,15 +43,6 @@ def _are_of_types(values: list[Any], origin: Any, arguments: tuple[Any, ...]) ->
         return len(values) == len(arguments) and all(is_of_type(*pair) for pair in pairs)
     assert origin in (tuple, list, Collection), origin
     return all(is_of_type(value, arguments[0]) for value in values)
-
-
-def json_text(value: object, longest: int = 60) -> str:
-    """Return a value as JSON writes it, and text in quotes, for a message about a file.
-
-    longest: how many characters are shown.
-    """
-    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def text_in(value: object) -> str:

@@ -1,5 +1,7 @@
 """Errors about data: every one names the file and the byte at which it was noticed."""
 
+import json
+
 _SHOWN_CHARACTERS = 60
 
 
@@ -32,6 +34,13 @@ class UnsupportedFormatError(CorruptFileError):
     reason_code = "unsupported-format"
 
 
+class ConfigError(LogCompactionError):
+    """A setting is unknown or impossible; the message names it and where it stands. Exit code 2."""
+
+    reason_code = "wrong-configuration"
+    as_options: str | None = None  # the message in the command line's words, where it has others
+
+
 class UnfitProcessorError(LogCompactionError):
     """The processor lacks what kernels are compiled for. Nothing was done."""
 
@@ -52,3 +61,12 @@ def shown(value: object) -> str:
         return f"a value of {type(value).__name__}"
     text = text.replace("\n", " ")
     return f"{text[:_SHOWN_CHARACTERS]}…" if len(text) > _SHOWN_CHARACTERS else text
+
+
+def json_text(value: object, longest: int = 60) -> str:
+    """Return a value as JSON writes it, and text in quotes, for a message about a file.
+
+    longest: how many characters are shown.
+    """
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= longest else f"{text[:longest]}…"

@@ -8,7 +8,7 @@ from compactor.api.premises import Premises
 from compactor.config import Config
 from compactor.errors import ConfigError
 from compactor.stopped_log.opened_log import LogSettings
-from compactor.topic_config import value_text
+from storage.formats.topic_config import value_text
 from storage.log.engine.errors import ConfigError as EngineConfigError
 from storage.log.engine.log_config import LogConfig
 

@@ -19,7 +19,6 @@ from compactor.api.rules import ONE_ROUND, Rules, RunOptions
 from compactor.api.runs import run
 from compactor.errors import ConfigError
 from compactor.round_report import CleaningReport, LogReport, LogStatus
-from compactor.topic_config import MAX_INT
 from storage.arguments import PathArg
 from storage.file_names import (
     INDEX,
@@ -35,6 +34,7 @@ from storage.files.discarding import discard_directory
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from storage.formats.topic_config import MAX_INT
 from storage.log.engine.segment_swap import CleanedGroup
 from storage.log.manager.log_cleaner import CleanedLog, LogToClean
 

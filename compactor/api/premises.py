@@ -34,9 +34,9 @@ from compactor.planning.round_plan import RoundPlan, plan_as_asked
 from compactor.planning.unmatched import disagreements, require_include, unmatched
 from compactor.settings_sources import Finding
 from compactor.survey import topics_in
-from compactor.topic_config import COMPACT
 from storage.files.files import Files
 from storage.files.local import LOCAL
+from storage.formats.topic_config import COMPACT
 from storage.kafka_versions import KafkaUse
 
 

@@ -27,9 +27,10 @@ from compactor.planning.selection import Bound, BoundName
 from compactor.reason_codes import ReasonCode
 from compactor.retention.retention_round import retention_report
 from compactor.round_report import LogReport, LogStatus, RetentionReport
-from compactor.topic_config import MAX_LONG, TopicConfig
+from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import is_special_dir, parse_partition_dir
+from storage.formats.topic_config import MAX_LONG
 from storage.kafka_versions import RECORD_LIMIT, record_limit
 from storage.log.log_dir import log_end_offset
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from compactor.cluster_settings import KAFKAS_DEFAULT, TOPICS_OWN
 from compactor.config import Config
-from compactor.topic_config import KNOWN_ELSEWHERE, SETTINGS, Value
+from storage.formats.topic_config import KNOWN_ELSEWHERE, SETTINGS, Value
 from storage.kafka_versions import has_setting
 
 

@@ -9,7 +9,8 @@ from compactor.planning.candidate import Judgement
 from compactor.planning.selection import Bound, BoundName, DirtyFrom
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
-from compactor.topic_config import MAX_LONG, TopicConfig
+from compactor.topic_config import TopicConfig
+from storage.formats.topic_config import MAX_LONG
 
 CODE_OF_BOUND = {
     BoundName.ACTIVE_SEGMENT: ReasonCode.NOTHING_NEW,

@@ -6,8 +6,8 @@ from rich.cells import cell_len
 
 from compactor.host.printable import counted, printable
 from compactor.inspect.topic_settings import TopicConfiguration
-from compactor.topic_config import json_value, value_text
 from compactor.views.report_json import JsonObject
+from storage.formats.topic_config import json_value, value_text
 
 # The width of the column of values: a longer one moves what follows it, in its own line alone.
 _USUAL_VALUE = 16

@@ -7,9 +7,9 @@ from compactor.exit_codes import ExitCode
 from compactor.host.printable import iso_time
 from compactor.host.version import version
 from compactor.reason_codes import ReasonCode
-from compactor.topic_config import json_value
 from compactor.views.report_json import JsonObject, summary
 from compactor.views.run_ending import run_ending_document
+from storage.formats.topic_config import json_value
 from storage.kafka_versions import KafkaUse
 
 # what every summary begins with; then comes what stands in every ending

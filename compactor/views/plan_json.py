@@ -13,8 +13,8 @@ from compactor.planning.round_plan import LogDirFacts, LogFacts, RoundPlan
 from compactor.planning.space import SpaceFacts
 from compactor.retention.retention_round import retention_report
 from compactor.round_report import LogStatus
-from compactor.topic_config import MAX_LONG
 from compactor.views.report_json import JsonObject, retention_document
+from storage.formats.topic_config import MAX_LONG
 
 
 def plan_document(

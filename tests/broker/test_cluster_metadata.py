@@ -23,8 +23,8 @@ from confluent_kafka.admin import (
 from compactor import api
 from compactor.api import Rules
 from compactor.config import parse_topic_configs
-from compactor.topic_config import SETTINGS
 from storage.formats import meta_properties, partition_metadata
+from storage.formats.topic_config import SETTINGS
 from storage.log.cluster_metadata import METADATA_DIR, read_cluster_metadata
 from tests.broker import clients
 from tests.broker.broker import Broker

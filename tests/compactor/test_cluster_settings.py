@@ -20,12 +20,12 @@ from compactor.config import Config, load_config
 from compactor.errors import ConfigError, RefusedError
 from compactor.exit_codes import UsageError
 from compactor.inspect.topic_settings import ConfigEntry
-from compactor.topic_config import Value
 from storage.files.local import LOCAL
 from storage.formats import meta_properties, partition_metadata
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
+from storage.formats.topic_config import Value
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import NOW_MS, Shape, build
 from tests.storage.log.test_cluster_metadata import A, B, batches, config, log, partition, topic

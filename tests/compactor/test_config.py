@@ -16,7 +16,7 @@ from compactor.config import (
     with_filters,
 )
 from compactor.errors import ConfigError
-from compactor.topic_config import CLEANING
+from storage.formats.topic_config import SETTINGS, Effect
 
 SHIPPED = Path(__file__).parents[2] / "conf" / "compactor.toml"
 
@@ -46,7 +46,8 @@ def test_the_shipped_file_says_what_holds_without_it() -> None:
 
 def test_the_shipped_file_tells_of_every_setting_with_default_and_limits() -> None:
     text = SHIPPED.read_text()
-    settings = {**CLEANING, **BROKER_SETTINGS}
+    cleaning = {name: each for name, each in SETTINGS.items() if each.effect is Effect.CLEANING}
+    settings = {**cleaning, **BROKER_SETTINGS}
     for name, setting in settings.items():
         about = re.search(
             rf"^# {re.escape(name)}\b[^\n]*:((.|\n)*?)^(# )?{name} = (.*)$", text, re.M

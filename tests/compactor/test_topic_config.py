@@ -5,7 +5,8 @@ import json
 import pytest
 
 from compactor.errors import ConfigError
-from compactor.topic_config import KNOWN_ELSEWHERE, SETTINGS, check_values, topic_config
+from compactor.topic_config import topic_config
+from storage.formats.topic_config import KNOWN_ELSEWHERE, SETTINGS, check_values
 
 MAX_INT = 2147483647
 MAX_LONG = 9223372036854775807
@@ -38,10 +39,12 @@ KAFKAS_NUMBERS = [
     ("flush.messages", MAX_LONG, 1, MAX_LONG),
     ("flush.ms", MAX_LONG, 0, MAX_LONG),
     ("index.interval.bytes", 4096, 0, MAX_INT),
-    ("internal.segment.bytes", None, 1, MAX_INT),
+    ("internal.segment.bytes", None, -MAX_INT - 1, MAX_INT),
     ("max.compaction.lag.ms", MAX_LONG, 1, MAX_LONG),
     ("max.decompressed.message.bytes", 2147483639, 1, 2147483639),  # of 4.2.2 and 4.4.0
     ("max.message.bytes", 1048588, 0, MAX_INT),
+    ("message.timestamp.after.max.ms", 3600000, 0, MAX_LONG),
+    ("message.timestamp.before.max.ms", MAX_LONG, 0, MAX_LONG),
     ("min.cleanable.dirty.ratio", 0.5, 0, 1),
     ("min.compaction.lag.ms", 0, 0, MAX_LONG),
     ("retention.bytes", -1, -MAX_LONG - 1, MAX_LONG),
@@ -90,6 +93,8 @@ def test_numbers_have_kafkas_defaults_and_limits(
         ("compression.gzip.level", 10),
         ("message.timestamp.type", "createtime"),
         ("cleanup.policy", "compaction"),
+        ("cleanup.policy", "compact,"),
+        ("cleanup.policy", ","),
         ("cleanup.policy", "compact;delete"),
         ("cleanup.policy", 7),
         ("cleanup.policy", ["compact", 7]),
