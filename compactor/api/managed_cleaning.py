@@ -34,12 +34,14 @@ from storage.files.discarding import discard_directory
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.formats.topic_config import MAX_INT
+from storage.formats.topic_config import COMPACT, MAX_INT
 from storage.log.engine.segment_swap import CleanedGroup
 from storage.log.manager.log_cleaner import CleanedLog, LogToClean
 
 # the producers are those that the log has at this moment, as if they had just written: whether they
 # expire is its own affair
+# retention is the manager's own affair: here the log is compacted, and nothing else
+_HERE = {"cleanup.policy": COMPACT, "retention.ms": -1, "retention.bytes": -1}
 _NONE_EXPIRES = {"producer.id.expiration.ms": str(MAX_INT)}
 COPIED_BYTES = 1024 * 1024  # at a time, of an active segment
 
@@ -76,7 +78,7 @@ class Cleaner:
         try:
             log_dir = os.path.join(own, "logs")
             _lay_out(log_dir, logs, now_ms)
-            topics = {log.partition[0]: _settings(log) for log in logs}
+            topics = {log.partition[0]: log.config.for_cleaning() | _HERE for log in logs}
             rules = Rules(
                 topic_configs=topics,
                 settings=_NONE_EXPIRES,
@@ -100,22 +102,6 @@ class Cleaner:
             ]
         finally:
             discard_directory(own)
-
-
-def _settings(log: LogToClean) -> dict[str, str]:
-    """Retention is the manager's own affair: here the log is compacted, and nothing else."""
-    config = log.config
-    return {
-        "cleanup.policy": "compact",
-        "delete.retention.ms": str(config.delete_retention_ms),
-        "index.interval.bytes": str(config.index_interval_bytes),
-        "max.compaction.lag.ms": str(config.max_compaction_lag_ms),
-        "max.decompressed.message.bytes": str(config.max_decompressed_message_bytes),
-        "min.cleanable.dirty.ratio": str(config.min_cleanable_dirty_ratio),
-        "min.compaction.lag.ms": str(config.min_compaction_lag_ms),
-        "segment.bytes": str(config.segment_bytes),
-        "segment.index.bytes": str(config.segment_index_bytes),
-    }
 
 
 def _lay_out(log_dir: str, logs: Sequence[LogToClean], now_ms: int) -> None:

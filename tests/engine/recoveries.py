@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 from compactor.host.output import print_line
 from compactor.recovery.as_kafka import load_as_kafka
-from storage.errors import LogCompactionError
+from storage.errors import ConfigError, LogCompactionError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.kafka_versions import BY_NAME
-from storage.log.engine.errors import ConfigError, LogError
+from storage.log.engine.errors import LogError
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.log_options import LogOptions

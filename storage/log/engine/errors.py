@@ -44,10 +44,6 @@ class NoSuchElementError(LogError):
     """Something was asked for that is not there."""
 
 
-class ConfigError(LogError):
-    """A topic configuration with a value that Kafka does not take."""
-
-
 class KafkaError(LogError):
     """What Kafka raises where it has no more exact name."""
 

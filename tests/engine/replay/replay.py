@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
+from storage.errors import ConfigError
 from storage.files.files import Files
 from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.engine.errors import LogError
@@ -82,7 +83,7 @@ class Replay:
                 outcome = {"result": None}
             else:
                 outcome = {"result": scripted.perform(op, line, resolved)}
-        except (LogError, OSError) as error:
+        except (LogError, ConfigError, OSError) as error:
             outcome = described(error)
         told = {"n": number, "op": op} | ({"resolved": resolved} if resolved else {})
         return told | outcome | scripted.told()

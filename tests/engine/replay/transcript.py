@@ -6,6 +6,7 @@ import re
 from typing import Any
 from zlib import crc32
 
+from storage.errors import ConfigError
 from storage.files.files import Files
 from storage.log.engine.errors import LogError, RecordValidationError
 from storage.log.engine.log import Log
@@ -134,6 +135,8 @@ def described(error: Exception) -> Json:
 def _name(error: BaseException) -> str:
     if isinstance(error, LogError):
         return error.kafka_name
+    if isinstance(error, ConfigError):
+        return "ConfigException"
     if isinstance(error, FileExistsError):
         return "FileAlreadyExistsException"
     return "NoSuchFileException" if isinstance(error, FileNotFoundError) else "IOException"

@@ -13,10 +13,10 @@ import pytest
 
 from storage.arrow.writing import Batching, append
 from storage.codecs.compression import Codec, compress, decompress
+from storage.errors import ConfigError
 from storage.files.local import LOCAL
 from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.log import Log, LogConfig, LogOptions
-from storage.log.engine.errors import ConfigError
 from storage.log.engine.scheduler import ManualScheduler
 from tests.engine.replay.replayed import replayed
 

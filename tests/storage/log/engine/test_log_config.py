@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.log.engine.errors import ConfigError
+from storage.errors import ConfigError
 from storage.log.engine.log_config import LogConfig
 
 

@@ -9,15 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from storage.errors import ConfigError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.log import LogManager, ManagerOptions
-from storage.log.engine.errors import (
-    ConfigError,
-    IllegalStateError,
-    KafkaError,
-    KafkaStorageError,
-)
+from storage.log.engine.errors import IllegalStateError, KafkaError, KafkaStorageError
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
 from storage.log.engine.scheduler import ManualScheduler
