@@ -159,8 +159,8 @@ def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
         is_clean = all(clean_shutdown.exists(path, premises.files) for path in own.copies)
         if options.link and not is_clean:
             raise RefusedError(
-                f"--link: {' or '.join(own.log_dirs)} was clean when the run began, and is not by "
-                "now: a broker was started there. Stop it, and begin anew",
+                f"--link: a broker was started in {' or '.join(own.log_dirs)} during the copy. "
+                "Stop it and run again",
                 ReasonCode.CHANGED_MEANWHILE,
             )
         there = _Asked(

@@ -72,7 +72,7 @@ def master(text: str | None) -> str | None:
 
 
 def executor_path(text: str) -> tuple[str, str]:
-    """HERE=THERE of `--executor-path`: what a directory of this host is called on executors."""
+    """DRIVER=EXECUTOR of `--executor-path`: a directory of this host, and its path on executors."""
     here, _, there = text.partition("=")
     if not (here.startswith("/") and there.startswith("/")) or "=" in there:
         raise UsageError(f"--executor-path {text}: expected two absolute paths, /data=/mnt/data")

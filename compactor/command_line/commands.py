@@ -112,7 +112,7 @@ def _show_entry_file(wanted: bool) -> None:
 def compactor(
     version: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, callback=_show_version, help="show the version"),
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version"),
     ] = False,
     entry_file: Annotated[
         bool,
@@ -120,7 +120,7 @@ def compactor(
             "--entry-file",
             is_eager=True,
             callback=_show_entry_file,
-            help="path of the file for spark-submit: spark-submit $(compactor --entry-file) run …",
+            help="Path of the file for spark-submit: spark-submit $(compactor --entry-file) run …",
         ),
     ] = False,
     completion: Annotated[
@@ -130,7 +130,8 @@ def compactor(
             metavar="SHELL",
             is_eager=True,
             callback=show_script,
-            help="print what bash, zsh or fish has to load to complete commands, options and logs",
+            help="Print the script that makes bash, zsh or fish complete commands, "
+            "options and logs",
         ),
     ] = None,
 ) -> None:

@@ -29,8 +29,7 @@ def _any_command(
             OPTION,
             rich_help_panel=OUTPUT,
             expose_value=False,
-            help="what standard error gets while the command goes on: lines of text, or one JSON "
-            "object a line",
+            help="Progress on standard error: lines of text, or one JSON object a line",
         ),
     ] = LogFormat.TEXT,
 ) -> None: ...

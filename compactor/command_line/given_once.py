@@ -46,7 +46,7 @@ class GivenOnce(TyperCommand):
             if times > 1 and not (option.multiple or option.is_flag):
                 hint = _HINTS.get(parameter.name or "", "")
                 raise _UsageError(
-                    f"{parameter.opts[0]}: is given {times} times, and takes one{hint}"
+                    f"{parameter.opts[0]}: is given {times} times; it may be given once{hint}"
                 )
         note_given(Given(_options(in_order, values), lambda name: _taken_by(ctx, name)))
         return super().parse_args(ctx, args)

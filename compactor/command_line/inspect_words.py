@@ -35,7 +35,7 @@ def inspect(  # one parameter an option: this is how typer learns of them
         typer.Option(
             "--sample",
             rich_help_panel=LOGS,
-            help="read at most 256 MiB of each log, spread evenly; every count is of what was read",
+            help="Read at most 256 MiB of each log, spread evenly. Counts are of what was read",
         ),
     ] = False,
     top: Annotated[
@@ -45,7 +45,7 @@ def inspect(  # one parameter an option: this is how typer learns of them
             min=0,
             max=20,
             rich_help_panel=LOGS,
-            help="how many of the keys with most versions, and with most bytes, are shown",
+            help="Number of keys to show with most versions, and with most bytes",
         ),
     ] = 10,
     configuration: ConfigurationArguments = NOTHING_GIVEN,

@@ -13,8 +13,8 @@ Kafka = Annotated[
         "--kafka",
         metavar="|".join(BY_NAME),
         rich_help_panel=CONFIGURATION,
-        help="give the answer of this Kafka; by default that of the broker's software, as the "
-        "metadata log says, else of the newest",
+        help="Give the answer of this Kafka. Default: the broker's version by the "
+        "metadata log, else the newest",
     ),
 ]
 ExactBytes = Annotated[
@@ -22,6 +22,6 @@ ExactBytes = Annotated[
     typer.Option(
         "--exact-bytes",
         rich_help_panel=LOGS,
-        help="refuse to clean where a codec's build is not that Kafka's; without it a note says so",
+        help="Refuse to clean if a codec's build is not that Kafka's. Default: clean, with a note",
     ),
 ]

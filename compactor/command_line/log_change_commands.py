@@ -26,8 +26,8 @@ class CodecName(StrEnum):
 def roll(shared: SharedArguments) -> Request:
     """Begin a new segment, so that all records there are lie in closed ones, which can be cleaned.
 
-    No record is changed, so other replicas do not mind. A log with an empty active segment is
-    left as it is.
+    Records do not change, so it is safe with other replicas. A log with an empty active segment
+    stays as it is.
 
     [dim]compactor log roll /data/kafka orders-0[/]
     """
@@ -47,7 +47,7 @@ def delete_records(
             "--before",
             metavar="OFFSET",
             min=0,
-            help="the log begins here from now on; without it all records go",
+            help="New log start offset. Default: delete all records",
         ),
     ] = None,
 ) -> Request:
@@ -73,7 +73,7 @@ def truncate(
     to: Annotated[
         int,
         typer.Option(
-            "--to", metavar="OFFSET", min=0, help="the log ends here: the first offset that goes"
+            "--to", metavar="OFFSET", min=0, help="New log end offset: the first one to delete"
         ),
     ],
 ) -> Request:
@@ -99,14 +99,14 @@ def append(
         typer.Option(
             "--records",
             metavar="FILE",
-            help="a JSON object a line, - for standard input: key, value (text, null, "
-            '{"hex": ...} or {"base64": ...}), timestamp (ms, null for none; now), '
-            r"headers ([\[name, value], ...])",  # Rich takes brackets for markup
+            help="JSON lines (- for stdin): key, value, timestamp, headers",
         ),
     ],
     codec: Annotated[
         CodecName,
-        typer.Option("--codec", help="of the batches; the topic's compression.type comes first"),
+        typer.Option(
+            "--codec", help="Codec of the batches. The topic's compression.type comes first"
+        ),
     ] = CodecName.NONE,
 ) -> Request:
     """Append records, as the leader of the log would: a tombstone for a key, or a whole test log.
@@ -136,7 +136,7 @@ def abort(
             "--producer-id",
             metavar="ID",
             min=0,
-            help="whose transaction to end; compactor log offsets shows those that are open",
+            help="Producer whose transaction to end, as log offsets shows",
         ),
     ],
 ) -> Request:
@@ -161,11 +161,11 @@ def move(  # one parameter an option: this is how typer learns of them
     log_dir: LogDir,
     topic_partition: TopicPartition,
     to_dir: Annotated[
-        str, typer.Argument(metavar="TO_DIR", help="another log directory of the same broker")
+        str, typer.Argument(metavar="TO_DIR", help="Another log directory of the same broker")
     ],
     yes: Yes = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="say what would be done, and change nothing")
+        bool, typer.Option("--dry-run", help="Show what would be done, and change nothing")
     ] = False,
     allow_file_system: AllowFileSystem = None,
     format_: OutputFormat = Format.TABLE,

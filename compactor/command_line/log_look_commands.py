@@ -33,8 +33,8 @@ def offsets(  # one parameter an option: this is how typer learns of them
         typer.Option(
             "--at",
             metavar="TIME",
-            help="also the first record that is not older than TIME: epoch milliseconds or "
-            "ISO 8601 (UTC unless it has a zone); may be repeated",
+            help="Also the first record that is not older than TIME, epoch milliseconds "
+            "or ISO 8601. Repeatable",
         ),
     ] = None,
     topic_configs: TopicConfigs = None,
@@ -78,54 +78,47 @@ def read(  # one parameter an option: this is how typer learns of them
         typer.Option(
             "--from",
             metavar="OFFSET|TIME|start",
-            help="the first record: an offset; a time, ISO 8601 (UTC unless it has a zone) or @ "
-            "and epoch milliseconds, for the first record that is not older; or start",
+            help="An offset, a time (ISO 8601, or @ and epoch ms), or start",
         ),
     ] = "start",
     end: Annotated[
         str | None,
-        typer.Option(
-            "--to", metavar="OFFSET|TIME", help="likewise the first record that is not shown"
-        ),
+        typer.Option("--to", metavar="OFFSET|TIME", help="Stop before this offset or time"),
     ] = None,
     isolation: Annotated[
         api.Isolation,
-        typer.Option(
-            help="how far: log-end: all there is, also records of aborted and open transactions; "
-            "high-watermark: what is replicated; committed: of that what is decided, without "
-            "aborted transactions"
-        ),
+        typer.Option(help="All records, replicated ones or committed ones"),
     ] = api.Isolation.LOG_END,
     key: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="only records with this key, written as --keys says"),
+        typer.Option(metavar="KEY", help="Only records with this key, written as --keys says"),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="RECORDS", min=1, help="no more than so many")
+        int | None, typer.Option(metavar="RECORDS", min=1, help="Show at most this many records")
     ] = None,
     max_bytes: Annotated[
         int | None,
         typer.Option(
-            metavar="BYTES", min=1, help="of the log's files; no batch is begun beyond them"
+            metavar="BYTES", min=1, help="Begin no batch beyond this many bytes of the log's files"
         ),
     ] = None,
     keys: Annotated[
-        Form, typer.Option(help="how keys are written; json: as a value of its own in JSON")
+        Form, typer.Option(help="Form of keys; json: a JSON value of its own")
     ] = Form.TEXT,
-    values: Annotated[Form, typer.Option(help="how values are written")] = Form.TEXT,
+    values: Annotated[Form, typer.Option(help="Form of values")] = Form.TEXT,
     format_: Annotated[
         ReadFormat,
         typer.Option(
             "--format",
-            help="table: a line a record; json: an object a line, which log append takes; csv; "
-            "values: bare bytes, a line feed behind each; parquet: every column, to --output",
+            help="json: as log append takes it; values: bare bytes",
         ),
     ] = ReadFormat.TABLE,
     output: Annotated[
-        str | None, typer.Option(metavar="FILE", help="where --format parquet goes")
+        str | None, typer.Option(metavar="FILE", help="File for --format parquet")
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="go on with what is appended, until interrupted")
+        bool,
+        typer.Option("--follow", help="Go on with records that are appended, until interrupted"),
     ] = False,
     topic_configs: TopicConfigs = None,
     config: Config = None,

@@ -12,7 +12,7 @@ LogDir = Annotated[
     str,
     typer.Argument(
         metavar="LOG_DIR",
-        help="log directory of a stopped broker (log.dirs)",
+        help="Log directory of a stopped broker (log.dirs)",
         show_default=False,
         autocompletion=directories,
     ),
@@ -20,22 +20,20 @@ LogDir = Annotated[
 TopicPartition = Annotated[
     str,
     typer.Argument(
-        metavar="TOPIC-PARTITION", help="one log in it, like orders-0", autocompletion=logs
+        metavar="TOPIC-PARTITION", help="One log in it, like orders-0", autocompletion=logs
     ),
 ]
 Yes = Annotated[
     bool,
-    typer.Option("--yes", rich_help_panel=CHANGE, help="do it without asking on the terminal"),
+    typer.Option("--yes", rich_help_panel=CHANGE, help="Do it without asking on the terminal"),
 ]
 OnlyReplica = Annotated[
     bool,
     typer.Option(
         "--only-replica",
         rich_help_panel=CHANGE,
-        help="no other replica of this partition exists, or all others are rebuilt from this one. "
-        "Without it the command is refused: the other replicas would keep other records under the "
-        "same offsets and leader epochs, no broker would notice, and readers would get the one or "
-        "the other, by who leads",
+        help="Required: say that no other replica exists, or that all others are "
+        "rebuilt from this one",
     ),
 ]
 LogDryRun = Annotated[
@@ -43,7 +41,7 @@ LogDryRun = Annotated[
     typer.Option(
         "--dry-run",
         rich_help_panel=CHANGE,
-        help="do it in memory only, and say what would come of it",
+        help="Show the result without changing files",
     ),
 ]
 RecoverLogFirst = Annotated[
@@ -51,7 +49,6 @@ RecoverLogFirst = Annotated[
     typer.Option(
         "--recover-first",
         rich_help_panel=CHANGE,
-        help="where the broker did not stop cleanly, or one of these commands was cut short, do "
-        "what compactor recover does with the directory, then go on; refused otherwise",
+        help="Recover LOG_DIR first if the broker did not stop cleanly, or a command was cut short",
     ),
 ]

@@ -50,7 +50,7 @@ def explain(  # one parameter an option: this is how typer learns of them
         str,
         typer.Argument(
             metavar="TOPIC-PARTITION",
-            help="the log, for example orders-7",
+            help="The log, for example orders-7",
             autocompletion=directories_or_logs,
         ),
     ],
@@ -93,8 +93,8 @@ def configs(  # one parameter an option: this is how typer learns of them
         typer.Argument(
             metavar="LOG_DIR... [TOPIC]",
             autocompletion=directories_or_topics,
-            help="log directories of a broker, or of several; a last word that is no directory is "
-            "a topic: only that one, with all that has Kafka's default",
+            help="Log directories. A last word that is no directory is a topic: only "
+            "that one, with its defaults",
             show_default=False,
         ),
     ],
@@ -122,7 +122,7 @@ def doctor(
     log_dir: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[LOG_DIR]...", help="look at these log directories too", show_default=False
+            metavar="[LOG_DIR]...", help="Log directories to check as well", show_default=False
         ),
     ] = None,
     start_spark: Annotated[
@@ -130,7 +130,7 @@ def doctor(
         typer.Option(
             "--start-spark",
             rich_help_panel=SPARK,
-            help="also start Spark, and let it do one small job; a few seconds",
+            help="Also start Spark and run one small job, which takes a few seconds",
         ),
     ] = False,
     report: Report = None,
@@ -159,7 +159,7 @@ def dump(
     path: Annotated[
         str,
         typer.Argument(
-            metavar="PATH", help="a file of a log directory, a partition, or a log directory"
+            metavar="PATH", help="A file of a log directory, a partition, or a log directory"
         ),
     ],
     topic_partition: Annotated[
@@ -167,20 +167,20 @@ def dump(
         typer.Argument(
             metavar="[TOPIC-PARTITION]",
             autocompletion=logs,
-            help="of a log directory: which of its partitions, for example orders-7",
+            help="Partition of the log directory, for example orders-7",
             show_default=False,
         ),
     ] = None,
     from_offset: Annotated[
-        int, typer.Option(metavar="OFFSET", min=0, help="the first record or entry that is shown")
+        int, typer.Option(metavar="OFFSET", min=0, help="First record or entry to show")
     ] = 0,
     to_offset: Annotated[
         int | None,
-        typer.Option(metavar="OFFSET", min=0, help="the first one that is not shown any more"),
+        typer.Option(metavar="OFFSET", min=0, help="Stop before this offset"),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(metavar="RECORDS", min=1, help="no more than so many records or entries"),
+        typer.Option(metavar="RECORDS", min=1, help="Show at most this many records or entries"),
     ] = None,
     format_: DumpLines = DumpFormat.TEXT,
     debug: Debug = False,
@@ -259,7 +259,7 @@ def report(
         list[str],
         typer.Argument(
             metavar="FILE…",
-            help="reports as JSON: of --report, or the last line of standard output",
+            help="Reports as JSON: from --report, or the last line of standard output",
             show_default=False,
         ),
     ],
@@ -267,7 +267,7 @@ def report(
     format_: OutputFormat = Format.TABLE,
     debug: Debug = False,
 ) -> Request:
-    """Say how runs ended, by their reports: a line each, the sum of all, and the worst exit code.
+    """Summarize reports: how each run ended, the sum of all, and the worst exit code.
 
     [dim]compactor report reports/*.json --report all.json[/]
     """

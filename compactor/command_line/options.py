@@ -14,7 +14,7 @@ LogDirs = Annotated[
     list[str],
     typer.Argument(
         metavar="LOG_DIR",
-        help="log directories of a broker (log.dirs), or of several brokers",
+        help="Log directories of a broker (log.dirs), or of several brokers",
         show_default=False,
         autocompletion=directories_or_logs,
     ),
@@ -23,8 +23,8 @@ LogDirsAndPartitions = Annotated[
     list[str],
     typer.Argument(
         metavar="LOG_DIR... [TOPIC-PARTITION]...",
-        help="log directories of a broker, or of several; a word that is a partition in one before "
-        "it, like orders-7, means: only these partitions",
+        help="Log directories. A partition of one before it, like orders-7, limits "
+        "the command to it",
         show_default=False,
         autocompletion=directories_or_logs,
     ),
@@ -34,8 +34,8 @@ TopicConfigs = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=CONFIGURATION,
-        help="settings of topics: what kafka-configs --describe --all prints, or JSON: "
-        "{topic: {name: value}}, with its names",
+        help="Settings of topics: the output of kafka-configs --describe --all, or "
+        "JSON {topic: {name: value}}",
     ),
 ]
 TrustTopicConfigs = Annotated[
@@ -43,8 +43,8 @@ TrustTopicConfigs = Annotated[
     typer.Option(
         metavar="TOPIC",
         rich_help_panel=CONFIGURATION,
-        help="--topic-configs decides this topic's cleanup.policy, even if the metadata log "
-        "disagrees; may be repeated",
+        help="Let --topic-configs decide this topic's cleanup.policy against the "
+        "metadata log. Repeatable",
     ),
 ]
 Config = Annotated[
@@ -52,7 +52,7 @@ Config = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=CONFIGURATION,
-        help="defaults, and settings of topics by pattern, as TOML",
+        help="Defaults, and settings of topics by pattern, as TOML",
     ),
 ]
 Setting = Annotated[
@@ -61,9 +61,8 @@ Setting = Annotated[
         "--set",
         metavar="NAME=VALUE",
         rich_help_panel=CONFIGURATION,
-        help="a setting for every topic; takes precedence over all files; may be repeated. "
-        "plan and run take cleanup.policy=compact only with --include; it changes no topic that "
-        "has one in --topic-configs",
+        help="Setting for every topic, over all files. Repeatable. In plan and run, "
+        "cleanup.policy=compact needs --include",
     ),
 ]
 Metadata = Annotated[
@@ -71,8 +70,8 @@ Metadata = Annotated[
     typer.Option(
         metavar="DIR",
         rich_help_panel=CONFIGURATION,
-        help="the cluster's metadata log (__cluster_metadata-0), or a directory that it stands in; "
-        "by default that of the log directories, if one has it",
+        help="Cluster metadata log (__cluster_metadata-0), or its directory. "
+        "Default: the one of the log directories",
     ),
 ]
 NoMetadata = Annotated[
@@ -80,7 +79,7 @@ NoMetadata = Annotated[
     typer.Option(
         "--no-metadata",
         rich_help_panel=CONFIGURATION,
-        help="take no notice of a metadata log: what is not said by the other options is unknown",
+        help="Ignore the cluster metadata log. Topics without other settings have no known policy",
     ),
 ]
 ServerProperties = Annotated[
@@ -88,7 +87,7 @@ ServerProperties = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=CONFIGURATION,
-        help="the broker's server.properties, for its defaults of topics",
+        help="The broker's server.properties, for its defaults of topics",
     ),
 ]
 AllLogDirsGiven = Annotated[
@@ -96,19 +95,19 @@ AllLogDirsGiven = Annotated[
     typer.Option(
         "--all-log-dirs-given",
         rich_help_panel=LOGS,
-        help="run even if the metadata log knows of more log directories of this broker",
+        help="Run even if the metadata log knows more log directories of this broker",
     ),
 ]
 Include = Annotated[
     str | None,
     typer.Option(
-        metavar="REGEX", rich_help_panel=LOGS, help="only topics whose whole name matches"
+        metavar="REGEX", rich_help_panel=LOGS, help="Only topics whose whole name matches"
     ),
 ]
 Exclude = Annotated[
     str | None,
     typer.Option(
-        metavar="REGEX", rich_help_panel=LOGS, help="leave out topics whose whole name matches"
+        metavar="REGEX", rich_help_panel=LOGS, help="Leave out topics whose whole name matches"
     ),
 ]
 AsOf = Annotated[
@@ -116,8 +115,8 @@ AsOf = Annotated[
     typer.Option(
         metavar="TIME",
         rich_help_panel=LOGS,
-        help="the time to take as now, for every horizon and lag: epoch milliseconds or ISO 8601 "
-        "(UTC unless it has a zone); by default the clock of this machine",
+        help="Time that counts as now: epoch milliseconds or ISO 8601 (UTC without a"
+        " zone). Default: the clock",
     ),
 ]
 AnyClock = Annotated[
@@ -125,8 +124,8 @@ AnyClock = Annotated[
     typer.Option(
         "--any-clock",
         rich_help_panel=LOGS,
-        help="accept any clock: an --as-of in 1970 or ahead of this machine's clock, and logs "
-        "written more than five minutes after it",
+        help="Skip the clock checks: accept any --as-of, and logs that were written "
+        "after the clock",
     ),
 ]
 AssumeFullyReplicated = Annotated[
@@ -134,8 +133,7 @@ AssumeFullyReplicated = Annotated[
     typer.Option(
         "--assume-fully-replicated",
         rich_help_panel=LOGS,
-        help="take the end of each log as its high watermark; a run needs it where no file of the "
-        "log directory says how far its logs are replicated",
+        help="Treat every record as replicated. Required where no checkpoint says how far logs are",
     ),
 ]
 DryRun = Annotated[
@@ -143,7 +141,7 @@ DryRun = Annotated[
     typer.Option(
         "--dry-run",
         rich_help_panel=LOGS,
-        help="do everything except writing; the counts are those of a real run",
+        help="Do everything except writing. The counts are those of a real run",
     ),
 ]
 
@@ -165,8 +163,8 @@ AllowFileSystem = Annotated[
         "--allow-file-system",
         metavar="TYPE",
         rich_help_panel=LOGS,
-        help="also work on file systems of this type, nfs4 for example, where a lock may not "
-        "exclude a broker on another host; may be repeated",
+        help="Also work on this type of file system, like nfs4, whose locks may not "
+        "exclude a broker. Repeatable",
     ),
 ]
 RecoverFirst = Annotated[
@@ -174,8 +172,8 @@ RecoverFirst = Annotated[
     typer.Option(
         "--recover-first",
         rich_help_panel=LOGS,
-        help="after an unclean shutdown of the broker, do what compactor recover does, then go on; "
-        "without this option such a directory is refused, even after compactor recover",
+        help="After an unclean shutdown, recover first. Each run needs it until a "
+        "broker has stopped cleanly",
     ),
 ]
 Wait = Annotated[
@@ -186,8 +184,8 @@ Wait = Annotated[
         callback=_at_most(7 * 86400),
         rich_help_panel=LOGS,
         show_default=False,
-        help="wait so long for another run, or a broker, to leave the log directories; without "
-        "this option the run is refused at once",
+        help="Wait this long for another run or a broker to leave the log "
+        "directories. Default: do not wait",
     ),
 ]
 Retry = Annotated[
@@ -195,7 +193,7 @@ Retry = Annotated[
     typer.Option(
         "--retry",
         rich_help_panel=LOGS,
-        help="try logs again that earlier runs have set aside, even if they have not changed",
+        help="Also try unchanged logs that earlier runs have set aside",
     ),
 ]
 DropNullKeys = Annotated[
@@ -203,8 +201,7 @@ DropNullKeys = Annotated[
     typer.Option(
         "--drop-null-keys",
         rich_help_panel=LOGS,
-        help="also clean logs where more than half of the records to be removed have no key; "
-        "without this option they are set aside, since their topics may not be compacted ones",
+        help="Also clean logs where most records to remove have no key. Default: set them aside",
     ),
 ]
 CorruptPolicy = Annotated[
@@ -212,8 +209,7 @@ CorruptPolicy = Annotated[
     typer.Option(
         "--on-corrupt",
         rich_help_panel=LOGS,
-        help="what to do with a log whose data is damaged: set it aside and go on with the others, "
-        "or fail before any log is swapped in",
+        help="A damaged log: set it aside, or fail before any log is swapped in",
     ),
 ]
 WorkDir = Annotated[
@@ -221,8 +217,8 @@ WorkDir = Annotated[
     typer.Option(
         metavar="DIR",
         rich_help_panel=SPARK,
-        help="directory for the run's own files, made if it is not there; on a cluster, one that "
-        "all executors share",
+        help="Directory for the run's own files, made if missing. On a cluster, all "
+        "executors share it",
     ),
 ]
 KeepOriginals = Annotated[
@@ -230,8 +226,7 @@ KeepOriginals = Annotated[
     typer.Option(
         metavar="DIR",
         rich_help_panel=LOGS,
-        help="keep replaced and deleted files in DIR/RUN_ID, for compactor undo; as hard links if "
-        "DIR is on the same file system",
+        help="Keep replaced and deleted files in DIR/RUN_ID, for compactor undo",
     ),
 ]
 KeepFor = Annotated[
@@ -239,8 +234,8 @@ KeepFor = Annotated[
     typer.Option(
         metavar="TIME",
         rich_help_panel=LOGS,
-        help="before the run, discard what runs that began longer ago than this kept in that DIR: "
-        "7d or 12h, for example; by default nothing is discarded",
+        help="First discard what runs kept in that DIR that began longer ago than "
+        "this, like 7d or 12h",
     ),
 ]
 OutputDirs = Annotated[
@@ -249,8 +244,8 @@ OutputDirs = Annotated[
         "--output",
         metavar="DIR",
         rich_help_panel=LOGS,
-        help="leave LOG_DIR as it is: copy all that a broker needs into DIR, and compact there; "
-        "DIR is new or empty. Once for each LOG_DIR, in their order",
+        help="Compact a copy in DIR, which is new or empty, instead of LOG_DIR. Once"
+        " for each LOG_DIR, in order",
     ),
 ]
 CompactedOnly = Annotated[
@@ -258,7 +253,7 @@ CompactedOnly = Annotated[
     typer.Option(
         "--compacted-only",
         rich_help_panel=LOGS,
-        help="with --output: copy the logs of compacted topics alone, and the metadata log",
+        help="With --output: copy only the logs of compacted topics, and the metadata log",
     ),
 ]
 Link = Annotated[
@@ -266,16 +261,16 @@ Link = Annotated[
     typer.Option(
         "--link",
         rich_help_panel=LOGS,
-        help="with --output: hard links to closed segments in the place of copies; no broker may "
-        "start there, since it would change the original with them",
+        help="With --output: hard-link closed segments instead of copying them. No "
+        "broker may start there",
     ),
 ]
 ManifestToo = Annotated[
     bool,
     typer.Option(
         "--manifest",
-        help="also check every file against compactor-copy.json, which run --output has left; a "
-        "broker that has started there since has changed some",
+        help="Also check every file of a copy against the compactor-copy.json that "
+        "run --output has left",
     ),
 ]
 Master = Annotated[
@@ -283,18 +278,17 @@ Master = Annotated[
     typer.Option(
         metavar="URL",
         rich_help_panel=SPARK,
-        help="Spark master; by default the one of spark-submit, or all cores of this host",
+        help="Spark master. Default: that of spark-submit, or all cores of this host",
     ),
 ]
 ExecutorPaths = Annotated[
     list[str] | None,
     typer.Option(
         "--executor-path",
-        metavar="HERE=THERE",
+        metavar="DRIVER=EXECUTOR",
         rich_help_panel=SPARK,
-        help="what a directory of this host is called on executors: /data=/mnt/data; may be "
-        "repeated, also for one directory, where executors differ: each takes the name that leads "
-        "to this run's files",
+        help="Map a directory of this host to its path on the executors, like "
+        "/data=/mnt/data. Repeatable",
     ),
 ]
 Against = Annotated[
@@ -302,8 +296,8 @@ Against = Annotated[
     typer.Option(
         metavar="BEFORE",
         rich_help_panel=LOGS,
-        help="a copy of LOG_DIR from before a compaction (cp -al will do): show that readers "
-        "find the latest record of every key, and that every record that is gone had a reason",
+        help="Copy of LOG_DIR from before a compaction (cp -al): prove that no live "
+        "record was lost",
     ),
 ]
 AsOfCleaning = Annotated[
@@ -311,9 +305,8 @@ AsOfCleaning = Annotated[
     typer.Option(
         metavar="TIME",
         rich_help_panel=LOGS,
-        help="with --against: the clock of the cleaning, to check delete horizons: epoch "
-        "milliseconds or ISO 8601 (UTC unless it has a zone); by default the clock of this "
-        "machine, by which they can only be compared with one another",
+        help="With --against: clock of the cleaning, epoch milliseconds or ISO 8601,"
+        " to check delete horizons",
     ),
 ]
 FailIf = Annotated[
@@ -322,8 +315,8 @@ FailIf = Annotated[
         "--fail-if",
         metavar="CONDITION",
         rich_help_panel=OUTPUT,
-        help="end with exit code 5 if this holds, and say of which logs: 'dirty_ratio > 0.8 and "
-        "dirty_bytes > 1e9', for example; if repeated, any of them",
+        help="End with exit code 5 if this holds, like 'dirty_ratio > 0.8 and "
+        "dirty_bytes > 1e9'. Repeatable: any of them",
     ),
 ]
 RunReport = Annotated[
@@ -331,8 +324,8 @@ RunReport = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=LOGS,
-        help="with --against: the report (--report) of a run, undo or compactor log command in "
-        "between, which shows what it removed and set; may be repeated",
+        help="With --against: report of a run, undo or log command that came in "
+        "between. Repeatable",
     ),
 ]
 Report = Annotated[
@@ -340,8 +333,8 @@ Report = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=OUTPUT,
-        help="also write the whole report to FILE: .json, .html (a page), .csv or .parquet (the "
-        "rows), once for each; {run_id} and {date}, of UTC, may stand in its name",
+        help="Write the report to FILE.json, .html, .csv or .parquet, once each. "
+        "{run_id} and {date} are filled in",
     ),
 ]
 Metrics = Annotated[
@@ -349,8 +342,7 @@ Metrics = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=OUTPUT,
-        help="also write metrics to FILE (.prom), for the textfile collector of Prometheus' node "
-        "exporter; however the command ends",
+        help="Write metrics to FILE.prom, for Prometheus' node exporter, however the command ends",
     ),
 ]
 OutputFormat = Annotated[
@@ -358,20 +350,19 @@ OutputFormat = Annotated[
     typer.Option(
         "--format",
         rich_help_panel=OUTPUT,
-        help="json: one JSON object on standard output, everything else on standard error; table: "
-        "a summary as JSON is the last line, unless standard output is a terminal",
+        help="A table (if piped, with a JSON summary as last line), or one JSON object",
     ),
 ]
-DumpLines = Annotated[DumpFormat, typer.Option("--format", help="text, or one JSON object a line")]
+DumpLines = Annotated[DumpFormat, typer.Option("--format", help="Text, or one JSON object a line")]
 Quiet = Annotated[
     bool,
     typer.Option(
         "--quiet",
         rich_help_panel=OUTPUT,
-        help="say nothing if all went well and there is no warning, for cron",
+        help="Print nothing if all went well and there is no warning, for cron",
     ),
 ]
 Debug = Annotated[
     bool,
-    typer.Option("--debug", rich_help_panel=OUTPUT, help="show tracebacks and Spark's own log"),
+    typer.Option("--debug", rich_help_panel=OUTPUT, help="Show tracebacks and Spark's own log"),
 ]

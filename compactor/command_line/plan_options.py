@@ -13,10 +13,7 @@ PlanOrder = Annotated[
         "--order",
         metavar="ORDER",
         rich_help_panel=LOGS,
-        help="what comes first, in the list and in a budget: gain (most dirty bytes to "
-        "clean, with --sample, too), "
-        "filthiest (highest dirty ratio), smallest (fewest bytes in all), or oldest (dirty for "
-        "the longest time)",
+        help="Order: gain (dirty bytes), filthiest, smallest or oldest",
     ),
 ]
 Top = Annotated[
@@ -26,13 +23,13 @@ Top = Annotated[
         metavar="N",
         min=1,
         rich_help_panel=OUTPUT,
-        help="rows of the list: so many topics, or each log where there are no more than N",
+        help="Rows of the list: topics, or logs if there are no more than N",
     ),
 ]
 ShowAll = Annotated[
     bool,
     typer.Option(
-        "--all", rich_help_panel=OUTPUT, help="list every log, and why each is passed over"
+        "--all", rich_help_panel=OUTPUT, help="List every log, and why each is passed over"
     ),
 ]
 SavePlan = Annotated[
@@ -41,7 +38,7 @@ SavePlan = Annotated[
         "--save",
         metavar="FILE",
         rich_help_panel=OUTPUT,
-        help="also save the plan, to be carried out as it is with run --plan FILE",
+        help="Also save the plan, for run --plan FILE",
     ),
 ]
 PlanToRun = Annotated[
@@ -50,15 +47,15 @@ PlanToRun = Annotated[
         "--plan",
         metavar="FILE",
         rich_help_panel=LOGS,
-        help="carry out what plan --save wrote: its logs, ranges, settings and clock; refused "
-        "where a log was changed since. LOG_DIR and options for them are left out",
+        help="Carry out a plan of plan --save, without LOG_DIR. Refused if a log of "
+        "it has changed since",
     ),
 ]
 LogDirsOrPlan = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="LOG_DIR",
-        help="log directories of one broker (log.dirs), or of several",
+        help="Log directories of a broker (log.dirs), or of several brokers",
         show_default=False,
     ),
 ]
@@ -69,7 +66,7 @@ MaxLogs = Annotated[
         metavar="N",
         min=1,
         rich_help_panel=LOGS,
-        help="take on no more than so many logs, in the order of --order; others are left",
+        help="Clean at most N logs, in --order",
     ),
 ]
 MaxBytes = Annotated[
@@ -78,7 +75,7 @@ MaxBytes = Annotated[
         "--max-bytes",
         metavar="SIZE",
         rich_help_panel=LOGS,
-        help="read and rewrite no more than this, in whole logs: 500GB, for example",
+        help="Read and rewrite at most this much, in whole logs, like 500GB",
     ),
 ]
 MaxMinutes = Annotated[
@@ -88,8 +85,7 @@ MaxMinutes = Annotated[
         metavar="N",
         min=0,
         rich_help_panel=LOGS,
-        help="take on whole logs as long as there is time for another, by the speed of this "
-        "machine's last runs and of this one",
+        help="Stop starting new logs when N minutes are likely to be exceeded",
     ),
 ]
 Sample = Annotated[
@@ -97,7 +93,7 @@ Sample = Annotated[
     typer.Option(
         "--sample",
         rich_help_panel=OUTPUT,
-        help="read up to --sample-bytes of each log, without Spark, and estimate what would go",
+        help="Read up to --sample-bytes of each log, without Spark, and estimate what would go",
     ),
 ]
 SampleBytes = Annotated[
@@ -106,6 +102,6 @@ SampleBytes = Annotated[
         "--sample-bytes",
         metavar="SIZE",
         rich_help_panel=OUTPUT,
-        help="for --sample: a log that is no larger is read whole, and what would go is exact",
+        help="For --sample. A log of this size or less is read whole, and its result is exact",
     ),
 ]

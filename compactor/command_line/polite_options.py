@@ -12,8 +12,8 @@ IoLimit = Annotated[
         "--io-limit",
         metavar="RATE",
         rich_help_panel=SPARK,
-        help="read and write no more than this in a second on each host, all processes of the run "
-        "together, like 200MB/s; by default there is no limit",
+        help="Read and write at most this much a second on each host, all processes "
+        "together, like 200MB/s",
     ),
 ]
 Nice = Annotated[
@@ -23,7 +23,6 @@ Nice = Annotated[
         min=0,
         max=19,
         rich_help_panel=SPARK,
-        help="niceness of the run, with Spark and its tasks; the kernel lets nice processes wait "
-        "for the disk, too",
+        help="CPU and I/O priority (nice value) of the run, with Spark and its tasks",
     ),
 ]

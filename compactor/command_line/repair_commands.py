@@ -34,9 +34,8 @@ def recover(  # one parameter an option: this is how typer learns of them
         typer.Option(
             "--as-kafka",
             rich_help_panel=LOGS,
-            help="do with each log whatever a broker does that starts and stops, and nothing else: "
-            "cut off what stands behind damage though it is sound, delete a log that ends before "
-            "its log start, split segments. Nothing brings back what that removes",
+            help="Do what a broker's start and stop does to each log, even if that "
+            "removes sound data for good",
         ),
     ] = False,
     allow_file_system: AllowFileSystem = None,
@@ -76,16 +75,16 @@ def undo(
         str,
         typer.Argument(
             metavar="RUN_DIR",
-            help="where a run keeps its originals: DIR/RUN_ID",
+            help="Where a run keeps its originals: DIR/RUN_ID",
             show_default=False,
         ),
     ],
     discard: Annotated[
-        bool, typer.Option("--discard", help="remove the originals, instead of bringing them back")
+        bool, typer.Option("--discard", help="Remove the originals instead of bringing them back")
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="say which logs would be brought back, and change nothing"),
+        typer.Option("--dry-run", help="Show which logs would be brought back, and change nothing"),
     ] = False,
     allow_file_system: AllowFileSystem = None,
     report: Report = None,

@@ -59,7 +59,7 @@ class RoundArguments:
     assume_fully_replicated: bool = False
     work_dir: str | None = None
     master: str | None = None
-    executor_paths: tuple[str, ...] = ()  # HERE=THERE
+    executor_paths: tuple[str, ...] = ()  # DRIVER=EXECUTOR
     on_corrupt: OnCorrupt = OnCorrupt.SET_ASIDE
     wait_seconds: int = 0
     retry: bool = False

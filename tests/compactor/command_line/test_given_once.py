@@ -10,11 +10,11 @@ from compactor.command_line import cli
     [
         (
             ["--exclude", "orders", "--exclude=prices"],
-            "--exclude: is given 2 times, and takes one; one expression can match several topics, "
-            "like 'a|b'",
+            "--exclude: is given 2 times; it may be given once; one expression can match several "
+            "topics, like 'a|b'",
         ),
-        (["--as-of", "1", "--as-of", "--as-of"], "--as-of: is given 2 times, and takes one"),
-        (["--config", "a", "--config=b", "--config", "c"], "--config: is given 3 times, and takes"),
+        (["--as-of", "1", "--as-of", "--as-of"], "--as-of: is given 2 times; it may be given once"),
+        (["--config", "a", "--config=b", "--config", "c"], "--config: is given 3 times; it may"),
     ],
 )
 def test_the_last_one_does_not_silently_win(
