@@ -168,14 +168,15 @@ REMEDIES: Mapping[ReasonCode, RemedyOfAny] = {
         briefly=f"find out which is the right one: {named('log offsets')} of each",
     ),
     ReasonCode.CUT_SHORT: RemedyOfAny(
-        "Run it again, which finishes it first; or finish it alone:",
+        "A run finishes it first, as a broker that starts does; or finish it alone:",
         recovered,
         briefly=f"{named('recover')}, or run again",
     ),
     ReasonCode.FOREIGN_FILE: RemedyOfAny(
-        "Move it out of the log directory. It was not made by Kafka, and a broker may not start "
-        "with it.",
-        briefly="move it out of the log directory",
+        "If it is a link, put the file itself in its place. Otherwise move it out of the log "
+        "directory: it was not made by Kafka, and a broker may not start with it.",
+        briefly="put the file itself where a link stands; move it out of the log directory if it "
+        "is none",
     ),
     ReasonCode.LOG_DIR_DAMAGED: RemedyOfAny(
         "Look at the file that is named. If it is beyond repair and you remove it, what it said is "

@@ -86,16 +86,17 @@ class Verification:
         return sorted(path for path in paths if os.path.basename(path) in CHECKPOINTS)
 
     @property
-    def has_other_findings(self) -> bool:
-        """Whether something is wrong that a broker's start does not mind at first, nor mends."""
+    def other_findings(self) -> list[Finding]:
+        """What is wrong that a broker's start does not mind at first, nor mends."""
         known = {problem.path for problem in self.start_problems} | {*self.checkpoints}
         mended = {os.path.splitext(path)[0] for path in self.to_remove}
-        return any(
-            finding.path not in known
+        return [
+            finding
+            for finding in self.findings
+            if finding.path not in known
             and not (finding.path in self.rebuilt and finding.reason_code is ReasonCode.DAMAGED)
             and os.path.splitext(finding.path)[0] not in mended
-            for finding in self.findings
-        )
+        ]
 
     def to_arrow(self) -> "pa.Table":
         """A row for each finding."""
@@ -197,7 +198,8 @@ def _verify_log_dir(
     before = len(found.findings)
     for partition in looked.partitions:
         offsets = _verify_partition(partition, found, progress)
-        if offsets.end is not None:
+        is_to_grow = any(name.endswith(LOG + SWAP) for name in partition.unfinished)
+        if offsets.end is not None and not is_to_grow:  # or a broker puts more segments in place
             end_offsets[partition.topic, partition.partition] = offsets.end
             first_dirty_offset = first_dirty_of(partition, offsets.end)
             if first_dirty_offset is not None and offsets.last_missing < first_dirty_offset:

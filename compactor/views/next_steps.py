@@ -1,5 +1,6 @@
 """What to do next: the lines that end what a command says, where there is something to be done."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -7,10 +8,12 @@ from compactor.broker_start.values import StartProblem, forbid_start
 from compactor.host.printable import counted, first_few, one_line, printable
 from compactor.host.shell_commands import compactor, named, tool, with_all_given
 from compactor.missing_logs import START_NO_BROKER
-from compactor.planning.remedy_commands import all_described
+from compactor.planning.remedies import REMEDIES, remedy_of
+from compactor.planning.remedy_commands import LogPlace, all_described
 from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.round_report import CleaningReport, LogReport, LogStatus
 from compactor.views.reason_lines import SHOWN_NAMES
+from storage.file_names import parse_partition_dir
 from storage.formats.checkpoint import RECOVERY_POINT
 
 if TYPE_CHECKING:
@@ -153,25 +156,43 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
         *_of_removable(found),
         *_of_checkpoints(found),
     ]
-    if found.rebuilt and not found.has_other_findings:
+    if found.rebuilt and not found.other_findings:
         return [*unfit, *_of_rebuilt(found, is_start_forbidden=bool(unfit))]
-    if found.findings and not found.has_other_findings:
-        return unfit
     if found.findings:
-        is_mended = found.rebuilt or found.to_remove or found.checkpoints
-        those = "each log with another finding" if is_mended else "such a log"
-        return [
-            *unfit,
-            *([f"{_rebuilt_words(found)}."] if found.rebuilt else []),
-            f"Next: fetch {those} again from a sound replica (move it away while the broker is "
-            "stopped), or from a backup. A run sets it aside, and cleans the others.",
-        ]
+        rebuilt = [f"{_rebuilt_words(found)}."] if found.rebuilt else []
+        return [*unfit, *rebuilt, *_of_findings(log_dir, found)]
     if compared is not None and compared.linked:
         return [
             f"Next: remove {printable(compared.before)} when you are satisfied: until then the "
             "disk gets no emptier."
         ]
     return []
+
+
+def _of_findings(log_dir: str, found: "Verification") -> list[str]:
+    """Say what helps once for each kind: a log is fetched again only where its data is damaged."""
+    steps: list[str] = []
+    is_some_mended = bool(found.rebuilt or found.to_remove or found.checkpoints)
+    is_any_damaged = False
+    for code, finding in {each.reason_code: each for each in found.other_findings[::-1]}.items():
+        if code is ReasonCode.DAMAGED or code not in REMEDIES:
+            is_any_damaged = True
+            continue
+        own_dir = os.path.dirname(finding.path)
+        key = parse_partition_dir(os.path.basename(own_dir))
+        place = (
+            LogPlace(log_dir, "", 0) if key is None else LogPlace(os.path.dirname(own_dir), *key)
+        )
+        remedy = remedy_of(code, place, may_start=not forbid_start(found.start_problems))
+        steps.append(f"Next: {remedy.words[:1].lower()}{remedy.words[1:]}")
+        steps += [f"  {command}" for command in remedy.commands]
+    if is_any_damaged:
+        those = "each log with another finding" if is_some_mended or steps else "such a log"
+        steps.append(
+            f"Next: fetch {those} again from a sound replica (move it away while the broker is "
+            "stopped), or from a backup. A run sets it aside, and cleans the others."
+        )
+    return steps
 
 
 def _of_removable(found: "Verification") -> list[str]:

@@ -316,6 +316,7 @@ CASES = {
     "inspect an open transaction": Case(
         with_open_transaction, f"inspect {{dir}} {ON_LOG}", {"explain": names_the_way_out}
     ),
+    "verify of what was cut short": Case(cut_short, "verify {dir}", {"recover": settles}),
     "doctor": Case(
         dirty,
         "doctor {dir}",

@@ -38,6 +38,42 @@ class TestVerify:
         assert document["exit_code"] == 4
 
 
+class TestWhatNeedsNoOtherLog:
+    """Where no data is damaged, nobody is told to fetch a log again."""
+
+    def test_what_a_cleaning_left_is_settled_and_counts_as_there(self, log_dir: Path) -> None:
+        path = log_dir / "orders-0" / "00000000000000000015.log"
+        path.rename(f"{path}.swap")
+        checkpoint.write(str(log_dir / checkpoint.REPLICATION), {("orders", 0): 30})
+        ended = run_command("verify", log_dir)
+        assert (ended.code, ended.summary["totals"]["findings"]) == (4, 1)
+        assert f"{path}.swap, byte 0: a cleaning was cut short here" in ended.out
+        assert f"\n  compactor recover {log_dir}\n" in ended.out
+        assert "fetch" not in ended.out
+
+    def test_a_name_that_no_file_has_is_moved_out(self, log_dir: Path) -> None:
+        (log_dir / "orders-0" / "000000000000000000000.log").touch()  # of 21 digits
+        ended = run_command("verify", log_dir)
+        assert ended.code == 4
+        assert "Otherwise move it out of the log directory" in ended.out
+        assert "fetch" not in ended.out
+
+    def test_a_link_is_never_moved_out_without_its_file(self, log_dir: Path) -> None:
+        path = log_dir / "orders-0" / "00000000000000000000.log"
+        path.rename(log_dir.parent / "theirs")
+        path.symlink_to(log_dir.parent / "theirs")
+        ended = run_command("verify", log_dir)
+        assert "Next: if it is a link, put the file itself in its place." in ended.out
+        assert "fetch" not in ended.out
+
+    def test_damage_beside_it_is_fetched(self, log_dir: Path) -> None:
+        path = log_dir / "orders-0" / "00000000000000000000.log"
+        path.write_bytes(path.read_bytes()[:-1])
+        (path.parent / "000000000000000000000.log").touch()
+        ended = run_command("verify", log_dir)
+        assert "Next: fetch each log with another finding again" in ended.out
+
+
 class TestIndexesThatAStartRebuilds:
     """F-16.1: orders-0 has the segments 0 and 15; a start recovers each from the recovery point on,
     after an unclean shutdown, and any segment without an offset index."""
