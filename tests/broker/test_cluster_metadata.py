@@ -202,7 +202,7 @@ def test_every_effective_value_is_the_brokers(told: Told, tmp_path: Path) -> Non
 
 def test_what_kafkas_own_tool_prints_is_taken_as_it_is(told: Told) -> None:
     """Beside the tool's own log, which stands in the same file here."""
-    found = parse_topic_configs(told.described, "configs.txt")
+    found = parse_topic_configs(f"{told.described}\n", "configs.txt")
     assert found.keys() == told.settings.keys()
     for name, values in found.items():
         as_text = {setting: _text(value) for setting, value in values.items()}
