@@ -6,6 +6,7 @@ begins.
 """
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +19,6 @@ from compactor.command_line.commands import app
 from compactor.command_line.completion import begin_if_asked
 from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.requests import Request
-from compactor.command_line.usage_errors import usage_message
 from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
 from compactor.host import descriptor_limit
 from compactor.host.log_lines import log_format_of, written_as
@@ -30,6 +30,7 @@ from compactor.host.output import (
     standard_output,
     unpadded,
 )
+from compactor.host.printable import one_line
 from compactor.host.shell_commands import given_by_nobody
 from compactor.reason_codes import ReasonCode
 from compactor.views.ending import with_ending
@@ -50,6 +51,19 @@ COMMANDS = (
     "log",
 )
 _ClickUsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
+_AFTER_MISSING = {
+    "LOG_DIR": "the broker's log directory, as log.dirs in its server.properties names it",
+    "TOPIC-PARTITION": "the log, like orders-0",
+    "RUN_DIR": "the run's own directory, DIR/RUN_ID of --keep-originals DIR",
+    "PATH": "a file of a log directory, or a partition",
+}
+_LIMITS = (
+    (re.compile(r"Input should be greater than or equal to (\S+)"), r"expected \1 or more"),
+    (re.compile(r"Input should be less than or equal to (\S+)"), r"expected \1 or less"),
+    (re.compile(r"Input should be a valid integer.*"), "expected a whole number"),
+    (re.compile(r"Input should be a valid number.*"), "expected a number"),
+    (re.compile(r"Input should be a valid \w+.*"), "expected another kind of value"),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -105,3 +119,29 @@ def _end_of_usage_error(words: list[str], error: Exception) -> int:
         with account.opened() as ended:
             print_line(to_line(with_ending(told, ended)))
     return ExitCode.USAGE
+
+
+def usage_message(error: Exception) -> str:
+    """One line without a full stop."""
+    text = one_line(str(getattr(error, "format_message", error.__str__)())).rstrip(".")
+    text = text.replace("Value error, ", "")
+    for pattern, ours in _LIMITS:
+        text = pattern.sub(ours, text)
+    text = re.sub(r" \(Possible options: ([^)]*)\)", _similar_options, text)
+    text = re.sub(r"\. Did you mean (.*)\?", _similar_commands, text)
+    text = re.sub(
+        r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", r"too many words: \1", text
+    )
+    missing = re.fullmatch(r"(?:Invalid value: )?Missing argument '([^'.]+)(?:\.\.\.)?'", text)
+    if missing and missing[1] in _AFTER_MISSING:
+        text = f"{missing[1]} is missing: {_AFTER_MISSING[missing[1]]}"
+    return text or "a command is missing"
+
+
+def _similar_options(found: re.Match[str]) -> str:
+    return f"; did you mean {' or '.join(found[1].split(', '))}?"
+
+
+def _similar_commands(found: re.Match[str]) -> str:
+    names = (name.strip("'") for name in found[1].split(", "))
+    return f"; did you mean {' or '.join(names)}?"

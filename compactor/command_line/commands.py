@@ -11,11 +11,15 @@ from typing import Annotated
 import typer
 
 from compactor import api
-from compactor.command_line import inspect_words, log_commands, look_commands, repair_commands
+from compactor.command_line import (
+    log_change_commands,
+    log_look_commands,
+    look_commands,
+    repair_commands,
+)
 from compactor.command_line.begin import begin
 from compactor.command_line.completion import show_script
 from compactor.command_line.given_once import Commands, GivenOnce
-from compactor.command_line.kafka_options import ExactBytes
 from compactor.command_line.options import (
     AllLogDirsGiven,
     AllowFileSystem,
@@ -27,16 +31,19 @@ from compactor.command_line.options import (
     Debug,
     DropNullKeys,
     DryRun,
+    ExactBytes,
     Exclude,
     ExecutorPaths,
     FailIf,
     Include,
+    IoLimit,
     KeepFor,
     KeepOriginals,
     Link,
     LogDirs,
     Master,
     Metrics,
+    Nice,
     OutputDirs,
     OutputFormat,
     Quiet,
@@ -59,7 +66,6 @@ from compactor.command_line.plan_options import (
     ShowAll,
     Top,
 )
-from compactor.command_line.polite_options import IoLimit, Nice
 from compactor.command_line.requests import (
     NOTHING_GIVEN,
     ConfigurationArguments,
@@ -91,8 +97,6 @@ app = typer.Typer(
     "5 a condition of --fail-if holds; "
     "130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP",
 )
-
-app.add_typer(log_commands.app)
 
 
 def _show_version(wanted: bool) -> None:
@@ -301,8 +305,33 @@ app.command(cls=GivenOnce)(repair_commands.recover)
 app.command(cls=GivenOnce)(repair_commands.undo)
 app.command(cls=GivenOnce)(look_commands.explain)
 app.command(cls=GivenOnce)(look_commands.configs)
-app.command(cls=GivenOnce)(inspect_words.inspect)
+app.command(cls=GivenOnce)(look_commands.inspect)
 app.command(cls=GivenOnce)(look_commands.doctor)
 app.command(cls=GivenOnce)(look_commands.dump)
 app.command(cls=GivenOnce)(look_commands.verify)
 app.command(cls=GivenOnce)(look_commands.report)
+
+
+log_app = typer.Typer(
+    name="log",
+    cls=Commands,
+    rich_markup_mode="rich",
+    help="Work with one log as Kafka's storage engine does.",
+    no_args_is_help=True,
+)
+
+
+@log_app.callback()
+def log() -> None:
+    """Work with one log as Kafka's storage engine does."""
+
+
+log_app.command(cls=GivenOnce)(log_look_commands.offsets)
+log_app.command(cls=GivenOnce)(log_look_commands.read)
+log_app.command(cls=GivenOnce)(log_change_commands.roll)
+log_app.command(cls=GivenOnce)(log_change_commands.delete_records)
+log_app.command(cls=GivenOnce)(log_change_commands.truncate)
+log_app.command(cls=GivenOnce)(log_change_commands.append)
+log_app.command(cls=GivenOnce)(log_change_commands.abort)
+log_app.command(cls=GivenOnce)(log_change_commands.move)
+app.add_typer(log_app)

@@ -1,22 +1,27 @@
 """Commands with --log-format, with a plain help, with options given once.
 
-Else the last of two would silently win: of two `--exclude` the topics of the first would be
-compacted.
+Of two values of one option the last would silently win: of two `--exclude` the topics of the first
+would be compacted. --log-format is read from the words themselves before anything else
+(`host/log_lines.py`), so that a usage error has that form, too; here the library learns of it, for
+the help and to refuse other values. Values that are text are not given to the library's own checks,
+which take a tenth of a second to load.
 """
 
+import functools
 from collections import Counter
-from typing import Any
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from compactor.command_line.every_command import log_format_option
-from compactor.command_line.plain_words import take_plain_words
+from compactor.command_line.options import OUTPUT
+from compactor.host.log_lines import OPTION, LogFormat
 from compactor.host.shell_commands import Given, note_given
 
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # newer typers bring their own
 _EXPRESSION = "; one expression can match several topics, like 'a|b'"
 _HINTS = {"include": _EXPRESSION, "exclude": _EXPRESSION}
+_NO_SUCH_THING = object()
 
 
 class Commands(TyperGroup):
@@ -90,3 +95,55 @@ def _with_plain_types(parameters: list[Any]) -> list[Any]:
 
 def _no_type(ctx: Any) -> None:
     """The name of an argument, and its help, say what it takes."""
+
+
+@functools.cache
+def log_format_option() -> Any:
+    """As the library has it: its own way to make one differs from version to version."""
+    app = typer.Typer(add_completion=False)
+    app.command()(_any_command)
+    command: Any = typer.main.get_command(app)
+    return command.params[0]
+
+
+def _any_command(
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(
+            OPTION,
+            rich_help_panel=OUTPUT,
+            expose_value=False,
+            help="Progress on standard error: lines of text, or one JSON object a line",
+        ),
+    ] = LogFormat.TEXT,
+) -> None: ...
+
+
+def take_plain_words(parameters: list[Any]) -> list[Any]:
+    """Let parameters take such values as they are; any other, and in another typer, as ever."""
+    for parameter in parameters:
+        if getattr(parameter, "_runtime_param", _NO_SUCH_THING) is None:  # typer makes it when used
+            parameter._runtime_param = _PlainFirst()
+    return parameters
+
+
+class _PlainFirst:
+    """Stands in for what typer makes to check a parameter's value."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value for the command. Raise a usage error for one that it cannot be."""
+        is_list = param.multiple or param.nargs == -1
+        if value is None:
+            return () if is_list else None
+        descriptor = param.type_descriptor
+        if descriptor.parameter_info.parser is None:
+            if type(value) is descriptor.annotation:
+                return value
+            if is_list and get_args(descriptor.annotation) == (str,) and _are_text(value):
+                return list(value)
+        param._runtime_param = None
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def _are_text(values: Any) -> bool:
+    return isinstance(values, list | tuple) and all(isinstance(value, str) for value in values)

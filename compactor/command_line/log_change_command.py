@@ -1,13 +1,15 @@
 """`log roll` and its like, from the words of the command line to a result."""
 
 import sys
+from collections.abc import Sequence
 
 from compactor import account, api
-from compactor.command_line.consent import agrees
 from compactor.command_line.console import show_lines
 from compactor.command_line.log_requests import ChangeCall, SharedArguments
 from compactor.command_line.requests import Format, Result
 from compactor.exit_codes import ExitCode
+from compactor.host.log_lines import log_line
+from compactor.host.printable import printable
 from compactor.views.log_change import change_document, change_lines
 from compactor.views.next_steps import after_change
 from compactor.views.report_json import summary
@@ -16,6 +18,7 @@ RECOVERY = (
     "no broker has stopped cleanly here. --recover-first recovers every log of this directory, as "
     "a broker that starts would, and then asks about the change"
 )
+YES = ("y", "yes")
 
 
 def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
@@ -52,3 +55,18 @@ def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
     begin = summary(f"log {name}", ExitCode.OK)
     document = change_document(wanted.log.topic_partition, outcome, wanted.dry_run)
     return Result(begin | document, begin)
+
+
+def agrees(lines: Sequence[str], yes: bool) -> bool:
+    """Show what will be done, and ask; where yes was said already, neither. Without a terminal to
+    ask on, nobody agrees."""
+    if yes:
+        return True
+    for line in lines:
+        log_line(printable(line))
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        log_line("There is no terminal to ask on: give --yes to do this.")
+        return False
+    sys.stderr.write("Do this? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in YES

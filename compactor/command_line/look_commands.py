@@ -9,6 +9,7 @@ from compactor.command_line.arguments import log_dirs_and_partitions, log_dirs_a
 from compactor.command_line.begin import begin
 from compactor.command_line.completion import directories_or_logs, directories_or_topics, logs
 from compactor.command_line.options import (
+    LOGS,
     SPARK,
     Against,
     AnyClock,
@@ -17,14 +18,17 @@ from compactor.command_line.options import (
     AssumeFullyReplicated,
     Debug,
     DumpLines,
+    ExecutorPaths,
     LogDirs,
     LogDirsAndPartitions,
     ManifestToo,
+    Master,
     OutputFormat,
     Quiet,
     Report,
     RunReport,
     TopicConfigs,
+    WorkDir,
 )
 from compactor.command_line.requests import (
     NOTHING_GIVEN,
@@ -35,6 +39,7 @@ from compactor.command_line.requests import (
     DumpFormat,
     ExplainArguments,
     Format,
+    InspectArguments,
     ReportArguments,
     Request,
     RoundArguments,
@@ -275,6 +280,65 @@ def report(
     return Request(
         command="report",
         carry_out=begin("report", wanted),
+        format=format_,
+        reports=tuple(report or ()),
+        debug=debug,
+    )
+
+
+@with_configuration
+def inspect(  # one parameter an option: this is how typer learns of them
+    log_dir_or_partition: LogDirsAndPartitions,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            rich_help_panel=LOGS,
+            help="Read at most 256 MiB of each log, spread evenly. Counts are of what was read",
+        ),
+    ] = False,
+    top: Annotated[
+        int,
+        typer.Option(
+            metavar="KEYS",
+            min=0,
+            max=20,
+            rich_help_panel=LOGS,
+            help="Number of keys to show with most versions, and with most bytes",
+        ),
+    ] = 10,
+    configuration: ConfigurationArguments = NOTHING_GIVEN,
+    as_of: AsOf = None,
+    work_dir: WorkDir = None,
+    master: Master = None,
+    executor_path: ExecutorPaths = None,
+    report: Report = None,
+    format_: OutputFormat = Format.TABLE,
+    debug: Debug = False,
+) -> Request:
+    """Show what stands in logs: formats, codecs, sizes, keys, tombstones, open transactions.
+
+    Of keys also their versions, of tombstones why they are still there. Reads every record, on
+    Spark; changes nothing.
+
+    [dim]compactor inspect /data/kafka orders-7[/]
+    """
+    log_dirs, partitions = log_dirs_and_partitions(log_dir_or_partition)
+    wanted = InspectArguments(
+        log_dirs=log_dirs,
+        partitions=partitions,
+        configuration=configuration,
+        sample=sample,
+        top=top,
+        as_of=as_of,
+        work_dir=work_dir,
+        master=master,
+        executor_paths=tuple(executor_path or ()),
+        format=format_,
+    )
+    return Request(
+        command="inspect",
+        carry_out=begin("inspect", wanted),
         format=format_,
         reports=tuple(report or ()),
         debug=debug,

@@ -7,6 +7,7 @@ import typer
 
 from compactor.command_line.completion import directories_or_logs
 from compactor.command_line.requests import DumpFormat, Format, OnCorrupt
+from storage.kafka_versions import BY_NAME
 
 LOGS, CONFIGURATION, OUTPUT, SPARK = "Logs", "Configuration", "Output", "Spark"
 
@@ -365,4 +366,46 @@ Quiet = Annotated[
 Debug = Annotated[
     bool,
     typer.Option("--debug", rich_help_panel=OUTPUT, help="Show tracebacks and Spark's own log"),
+]
+
+
+IoLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--io-limit",
+        metavar="RATE",
+        rich_help_panel=SPARK,
+        help="Read and write at most this much a second on each host, all processes "
+        "together, like 200MB/s",
+    ),
+]
+Nice = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=0,
+        max=19,
+        rich_help_panel=SPARK,
+        help="CPU and I/O priority (nice value) of the run, with Spark and its tasks",
+    ),
+]
+
+
+Kafka = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka",
+        metavar="|".join(BY_NAME),
+        rich_help_panel=CONFIGURATION,
+        help="Give the answer of this Kafka. Default: the broker's version by the "
+        "metadata log, else the newest",
+    ),
+]
+ExactBytes = Annotated[
+    bool,
+    typer.Option(
+        "--exact-bytes",
+        rich_help_panel=LOGS,
+        help="Refuse to clean if a codec's build is not that Kafka's. Default: clean, with a note",
+    ),
 ]

@@ -9,7 +9,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from compactor.command_line.kafka_options import Kafka
 from compactor.command_line.log_options import (
     LogDir,
     LogDryRun,
@@ -23,6 +22,7 @@ from compactor.command_line.options import (
     AllowFileSystem,
     Config,
     Debug,
+    Kafka,
     Metadata,
     NoMetadata,
     OutputFormat,

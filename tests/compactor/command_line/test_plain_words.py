@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from compactor.command_line import cli, commands, every_command, given_once
+from compactor.command_line import cli, commands, given_once
 from compactor.command_line.requests import Request
 
 
@@ -44,6 +44,6 @@ def test_the_values_are_those_of_typer(
 ) -> None:
     found = parsed(words)
     monkeypatch.setattr(given_once, "take_plain_words", lambda parameters: parameters)
-    every_command.log_format_option.cache_clear()
+    given_once.log_format_option.cache_clear()
     assert found == parsed(words)
     assert isinstance(found, Request) is is_sound
