@@ -51,7 +51,6 @@ from cleaner_jobs.spark.patience import end_processes, stopped_processes, why_en
 from cleaner_jobs.spark.start_failure import cause_of_no_start
 from cleaner_jobs.spark.started_java import Waiting
 from cleaner_jobs.spark.submitted_java import connect_to_java
-from cleaner_jobs.spark.submitted_log import quieten
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
 from cleaner_jobs.undisturbed import undisturbed
 from storage.user_home import has_name, home_of, name_of_user
@@ -94,8 +93,6 @@ LOOPBACK = {
     "spark.driver.host": LOOPBACK_ADDRESS,
     "spark.driver.bindAddress": LOOPBACK_ADDRESS,
 }
-
-
 OF_PYTHON = re.compile(r"^(ModuleNotFound|Import)Error|different version|^Cannot run program")
 JAVA_IS_GONE = "Spark's Java process is gone"
 
@@ -104,6 +101,8 @@ SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
 _watches: list[KillWatch] = []  # since the last start of Spark
 _started_here: list[Any] = []  # the gateway of a Java that was started here, until it has ended
+LEVEL = "spark.log.level"  # not set here: executors would take it, too
+_SPARKS_OWN = "org/apache/spark/log4j2-defaults.properties"
 
 
 def start_spark(
@@ -352,3 +351,16 @@ def _log4j_file() -> Path:
     package = Path(__file__).resolve().parent.parent
     installed = package / "conf" / "log4j2.properties"
     return installed if installed.exists() else package.parent / "conf" / "log4j2.properties"
+
+
+def quieten(conf: SparkConf, jvm: Any, is_local: bool) -> None:
+    """Before there is a context, which says the most. On a cluster warnings are told, too."""
+    if conf.get(LEVEL) is not None:
+        return
+    with suppress(Py4JError, TypeError):  # another Spark may have other insides: then it says more
+        utils = getattr(getattr(jvm.org.apache.spark.util, "Utils$"), "MODULE$")  # Scala's object
+        utils.initializeLogIfNecessary(False)  # or Spark reads its settings once more after this
+        log4j = jvm.org.apache.logging.log4j
+        settings = log4j.LogManager.getContext(False).getConfiguration().getConfigurationSource()
+        if _SPARKS_OWN in str(settings.getLocation()):
+            utils.setLogLevel(log4j.Level.ERROR if is_local else log4j.Level.WARN)

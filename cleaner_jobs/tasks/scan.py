@@ -18,6 +18,7 @@ from cleaner_jobs.kernels.packed_runs import scan_packed
 from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, PART_FULL, scan_plain
 from cleaner_jobs.kernels.record_limit import first_above
 from cleaner_jobs.kernels.record_states import count_in_batches
+from cleaner_jobs.kernels.txn_rows import note_txn_batches
 from cleaner_jobs.problems import RecordTooLargeError
 from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, RoundSettings, Section, Stretch
 from cleaner_jobs.tasks.batch_window import (
@@ -35,10 +36,9 @@ from cleaner_jobs.tasks.plain_source import PlainSource, found_sound, most_recor
 from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.sink import write_whole
 from cleaner_jobs.tasks.txn_batches import AbortedRanges
-from cleaner_jobs.tasks.txn_flags import txn_batches
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.tasks.written_batches import heads_of
-from cleaner_jobs.txn_batch import TxnBatches
+from cleaner_jobs.txn_batch import TXN_BATCH, TxnBatches, words_of
 from cleaner_jobs.unchanged import LogChangedError
 from storage.codecs.installed import builds_here
 from storage.codecs.payload_kernels import tools_of_thread
@@ -60,6 +60,7 @@ from storage.formats.batch_columns import (
     SIZE,
     SLACK_BYTES,
     Int64Array,
+    UInt64Array,
 )
 from storage.formats.batch_header import CODEC_MASK, CONTROL, TRANSACTIONAL
 from storage.formats.framed_batches import COMPRESSED, PLAIN
@@ -368,3 +369,15 @@ def _scan_window(
     # After the keys were hashed: a bit that flips before that is noticed, too. What is
     # compressed is checked against its checksum before anything is decompressed.
     check_checksums(window, ~is_packed)
+
+
+def txn_batches(
+    rows: Int64Array, segment: int, now_ms: int, first_hashes: UInt64Array
+) -> TxnBatches:
+    """The TXN_BATCH rows of those batches of rows that are transactional or control.
+
+    first_hashes: of all their records, as parse_records leaves them.
+    """
+    found = np.empty(len(rows), TXN_BATCH)
+    count = note_txn_batches(rows, segment, now_ms, first_hashes, words_of(found))
+    return found if count == len(rows) else found[:count].copy()

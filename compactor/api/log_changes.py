@@ -12,7 +12,6 @@ from compactor import account
 from compactor.api import places
 from compactor.api.bounds import Natural
 from compactor.api.changes import note_changes
-from compactor.api.log_settings import settings_of
 from compactor.api.premises import Premises, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.directory_state import require_may_change
@@ -33,7 +32,7 @@ from compactor.stopped_log.log_place import (
     require_changeable,
 )
 from compactor.stopped_log.new_record import NewRecord
-from compactor.stopped_log.opened_log import LogSettings, changed, viewed
+from compactor.stopped_log.opened_log import LogSettings, changed, settings_of, viewed
 from storage.arguments import PathArg
 from storage.codecs.compression import Codec
 from storage.file_names import LOG
@@ -147,7 +146,8 @@ def change_log(
         if change.needs_policy:
             _require_proven_policy(at, premises)
         with _recovered(at, premises, options):
-            return _change(at, settings_of(at.topic, premises), change, options)
+            settings = settings_of(at.topic, premises.config, premises.as_of_ms)
+            return _change(at, settings, change, options)
 
 
 def _require_proven_policy(at: LogAt, premises: Premises) -> None:

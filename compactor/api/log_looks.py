@@ -4,12 +4,11 @@ changed, no lock taken."""
 from collections.abc import Sequence
 
 from compactor.api import places
-from compactor.api.log_settings import settings_of
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.stopped_log.log_offsets import LogOffsets, offsets_of
 from compactor.stopped_log.log_place import find_log, known_offsets
-from compactor.stopped_log.opened_log import viewed
+from compactor.stopped_log.opened_log import settings_of, viewed
 from storage.arguments import PathArg
 from storage.files.local import LOCAL
 
@@ -29,6 +28,7 @@ def log_offsets(
     """
     (path,) = places.log_dirs([log_dir], to_write=False)
     at = find_log(path, topic_partition, LOCAL)
-    settings = settings_of(at.topic, premises_of(rules, [path]))
+    premises = premises_of(rules, [path])
+    settings = settings_of(at.topic, premises.config, premises.as_of_ms)
     with viewed(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
         return offsets_of(at.name, view, times_ms)

@@ -4,7 +4,6 @@ from compactor import account
 from compactor.api import places
 from compactor.api.changes import note_changes
 from compactor.api.log_changes import DEFAULTS, ChangeOptions
-from compactor.api.log_settings import settings_of
 from compactor.api.premises import premises_of
 from compactor.api.starts import start_problems
 from compactor.broker_start.values import forbid_start
@@ -18,7 +17,7 @@ from compactor.stopped_log.changes import Outcome
 from compactor.stopped_log.log_move import Move
 from compactor.stopped_log.log_offsets import ends_of
 from compactor.stopped_log.log_place import LogAt, known_offsets, named_log, require_changeable
-from compactor.stopped_log.opened_log import viewed
+from compactor.stopped_log.opened_log import settings_of, viewed
 from storage.arguments import PathArg
 from storage.files.local import LOCAL
 from storage.formats import clean_shutdown, meta_properties
@@ -51,7 +50,8 @@ def log_move(
         here = move.target if move.is_removed else move.source
         known = known_offsets(here, LOCAL)
         _require_movable(move)
-        with viewed(here, known, settings_of(here.topic, premises), LOCAL) as view:
+        settings = settings_of(here.topic, premises.config, premises.as_of_ms)
+        with viewed(here, known, settings, LOCAL) as view:
             ends = ends_of(view.log)
         outcome = Outcome(_told(move), ends, ends, True)
         if options.dry_run:

@@ -11,14 +11,13 @@ from datetime import datetime
 from compactor.api import places
 from compactor.api.as_of import as_of_ms
 from compactor.api.bounds import Natural
-from compactor.api.log_settings import settings_of
 from compactor.api.own_places import log_dir_around
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.exit_codes import UsageError
 from compactor.stopped_log.following import LogTail
 from compactor.stopped_log.log_place import LogAt, find_log, known_offsets
-from compactor.stopped_log.opened_log import ViewedLog, viewed
+from compactor.stopped_log.opened_log import ViewedLog, settings_of, viewed
 from compactor.stopped_log.record_tables import rows_of, write_parquet
 from compactor.stopped_log.wanted_records import Isolation, ReadRecord, Wanted
 from storage.arguments import PathArg
@@ -128,7 +127,8 @@ def _find(log_dir: PathArg, topic_partition: str) -> LogAt:
 
 @contextmanager
 def _viewed(at: LogAt, options: ReadOptions, on_hidden: OnHidden | None) -> Iterator[ViewedLog]:
-    settings = settings_of(at.topic, premises_of(options.rules, [at.log_dir]))
+    premises = premises_of(options.rules, [at.log_dir])
+    settings = settings_of(at.topic, premises.config, premises.as_of_ms)
     with viewed(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
         if on_hidden is not None and view.hidden:
             on_hidden(view.hidden)

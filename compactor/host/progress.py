@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO, cast
 from compactor.host import log_lines
 from compactor.host.log_lines import PREFIXES, Level, log_line
 from compactor.host.output import ForgivingStream
-from compactor.host.pace import pace_text
-from compactor.host.printable import counted, printable, size_text
+from compactor.host.printable import counted, duration_text, printable, size_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -34,6 +33,7 @@ _COUNTED = {
 }
 LINE_INTERVAL_SECONDS = 10.0
 _BAR_COLUMNS = 12  # so that a line with amount and pace fits 80
+SURE_SECONDS = 2.0  # before that a pace says little
 
 
 class ProgressSink(Protocol):
@@ -315,3 +315,17 @@ def _terminal_bars(stream: TextIO) -> Iterator[TerminalProgress]:
             yield terminal
         finally:
             terminal.close()
+
+
+def pace_text(done: int, total: int, seconds: float, is_in_bytes: bool) -> str:
+    """Like `120.0 MB/s, 1 min 5 s left`; nothing where that cannot be told yet.
+
+    total: 0 where it is not known. seconds: since the stage began.
+    """
+    if seconds < SURE_SECONDS or not done > 0:
+        return ""
+    parts = [f"{size_text(round(done / seconds))}/s"] if is_in_bytes else []
+    if done < total:
+        left_ms = (total - done) * seconds / done * 1000
+        parts.append(f"{duration_text(max(round(left_ms / 1000), 1) * 1000)} left")
+    return ", ".join(parts)

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
+from compactor import account
+from compactor.config import Config
 from compactor.stopped_log.log_place import KnownOffsets, LogAt
 from storage.file_names import LOG
 from storage.files.files import Files
@@ -44,6 +46,13 @@ class LogSettings(NamedTuple):
     now_ms: int
     producer_expiration_ms: int
     kafka: KafkaVersion = NEWEST
+
+
+def settings_of(topic: str, config: Config, now_ms: int) -> LogSettings:
+    """Give what the settings of a topic say to the storage engine."""
+    account.current().topics.add(topic)
+    found = LogConfig().with_values(config.values(topic))
+    return LogSettings(found, now_ms, config.producer_id_expiration_ms, config.kafka.version)
 
 
 @dataclass(frozen=True, slots=True)

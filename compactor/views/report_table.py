@@ -8,14 +8,20 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from compactor.broker_start.values import forbid_start
-from compactor.host.printable import first_few, iso_time, one_line, printable, size_text
+from compactor.host.printable import counted, first_few, iso_time, one_line, printable, size_text
+from compactor.host.shell_commands import compactor
 from compactor.planning.remedies import brief_of
 from compactor.retention.rules import Rule
-from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
-from compactor.views.copy_lines import copy_lines
+from compactor.round_report import (
+    CleaningReport,
+    CopyReport,
+    Counts,
+    LogReport,
+    LogStatus,
+    OriginalsReport,
+)
 from compactor.views.fitting_table import Column, table_lines, whole_words
 from compactor.views.next_steps import next_steps
-from compactor.views.originals_lines import originals_lines
 from compactor.views.reason_lines import SHOWN_NAMES, reason_lines
 from compactor.views.report_json import mb_per_second, phase_name
 from compactor.views.report_totals import (
@@ -204,3 +210,53 @@ def _change(totals: Totals, dry_run: bool) -> str:
         "take more room where they were of format v0 or v1, or where their producer compressed "
         "better than Kafka's cleaner does)"
     )
+
+
+def originals_lines(kept: OriginalsReport) -> list[str]:
+    """None where nothing was kept. The last two are commands, each for a shell as it stands."""
+    if not kept.files:
+        return []
+    files = f"{counted(kept.files, 'file')} {'is' if kept.files == 1 else 'are'}"
+    size = size_text(kept.linked_bytes + kept.copied_bytes)
+    return [
+        f"Originals: {size} in {files} kept in {kept.path}, {_how_kept(kept)}.",
+        f"  to discard them: {compactor('undo', kept.path, options=('--discard',))}",
+        f"  to undo the run: {compactor('undo', kept.path)}",
+    ]
+
+
+def _how_kept(kept: OriginalsReport) -> str:
+    links = "no disk space is freed until they are discarded"
+    if not kept.copied_bytes:
+        return f"as hard links: {links}"
+    if not kept.linked_bytes:
+        return "as copies, which take that room there until they are discarded"
+    return (
+        f"{size_text(kept.linked_bytes)} as hard links: {links}; "
+        f"{size_text(kept.copied_bytes)} as copies"
+    )
+
+
+def copy_lines(copies: Sequence[CopyReport]) -> list[str]:
+    """Those that begin with blanks are commands, each for a shell as it stands."""
+    return [line for copy in copies for line in _lines_of_copy(copy)]
+
+
+def _lines_of_copy(copy: CopyReport) -> list[str]:
+    size = f"{size_text(copy.bytes)} in {counted(copy.files, 'file')}"
+    if copy.manifest is None:
+        room = size_text(copy.needed_bytes)
+        return [
+            f"Would be copied: {size} from {copy.source} to {copy.path}. Up to {room} of room are "
+            "needed there for the copy, none of it where both share their bytes (reflinks)."
+        ]
+    if copy.linked_bytes:
+        size += f" ({size_text(copy.linked_bytes)} as hard links)"
+    lines = [
+        f"Copy: {size} from {copy.source}, which is as it was, to {copy.path}. Its manifest is "
+        f"{copy.manifest}."
+    ]
+    if copy.why_not is not None:
+        lines.append(f"No broker may be started on {copy.path}: {copy.why_not}.")
+    options = ("--against", copy.source, "--manifest")
+    return [*lines, f"  to prove it: {compactor('verify', copy.path, options=options)}"]

@@ -6,16 +6,17 @@ Prometheus' conventions: base units, a timestamp instead of an age.
 docs/watching.md lists every metric.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.parser import text_string_to_metric_families
 
 from compactor.host.printable import printable
 from compactor.round_report import CleaningReport, LogReport, LogStatus
-from compactor.watching.earlier_metrics import CLEANED, LOG_LABELS, SUCCESS, Earlier, earlier
 from compactor.watching.measures import ELIGIBLE, LogMeasures, Measures, word_of
 
 # 4: some logs were left, which has metrics of its own; 5: a condition that holds is an answer
@@ -34,9 +35,18 @@ _OLDEST_DIRTY = (
     "compactor_log_oldest_dirty_timestamp_seconds",
     "when the oldest closed segment that is not cleaned yet was last written",
 )
-
-
 _Log = LogMeasures | LogReport
+SUCCESS = "compactor_command_success_timestamp_seconds"
+CLEANED = "compactor_run_log_cleaned_timestamp_seconds"
+LOG_LABELS = ("log_dir", "topic", "partition")
+_BEGINS = tuple(f"{name}{{".encode() for name in (SUCCESS, CLEANED))
+
+
+class Earlier(NamedTuple):
+    """Seconds since the epoch."""
+
+    success_s: Mapping[str, float]  # by command
+    cleaned_s: Mapping[tuple[str, ...], float]  # by the values of LOG_LABELS
 
 
 class Ending(NamedTuple):
@@ -208,3 +218,26 @@ def _gauge(name: str, what: str, labels: Mapping[str, str], value: float = 1) ->
 
 def _labels(log: _Log) -> list[str]:
     return [printable(log.log_dir), printable(log.topic), str(log.partition)]
+
+
+def earlier(previous: bytes) -> Earlier:
+    """Read the file that is replaced; what cannot be read of it says nothing.
+
+    Which file a series names does not matter: it may have been moved, or name none.
+    """
+    lines = [line for line in previous.splitlines() if line.startswith(_BEGINS)]
+    try:
+        families = list(text_string_to_metric_families(b"\n".join(lines).decode()))
+    except ValueError:  # UnicodeDecodeError is one
+        families = []
+    success_s: dict[str, float] = {}
+    cleaned_s: dict[tuple[str, ...], float] = {}
+    for sample in (sample for family in families for sample in family.samples):
+        if not math.isfinite(sample.value):
+            continue
+        labels = {name: text for name, text in sample.labels.items() if name != "file"}
+        if sample.name == SUCCESS and labels.keys() == {"command"}:
+            success_s[labels["command"]] = sample.value
+        elif sample.name == CLEANED and labels.keys() == set(LOG_LABELS):
+            cleaned_s[tuple(labels[label] for label in LOG_LABELS)] = sample.value
+    return Earlier(MappingProxyType(success_s), MappingProxyType(cleaned_s))

@@ -22,7 +22,7 @@ from cleaner_jobs.tasks import piece as piece_module
 from cleaner_jobs.tasks import scan as scan_module
 from cleaner_jobs.tasks.cleaned_segment import IndexesInMaking, read_back
 from cleaner_jobs.tasks.resolve import resolve_hash_partition
-from cleaner_jobs.tasks.txn_flags import txn_batches
+from cleaner_jobs.tasks.scan import txn_batches
 from compactor.planning.round_plan import RoundPlan
 from storage.file_names import LOG, TXN_INDEX
 from storage.formats.batch_columns import (

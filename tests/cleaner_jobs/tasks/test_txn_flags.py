@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cleaner_jobs.kernels.batch_flags import flag_aborted, flag_discardable
-from cleaner_jobs.tasks.txn_flags import txn_batches
+from cleaner_jobs.tasks.scan import txn_batches
 from cleaner_jobs.txn_batch import (
     ABORT,
     COMMIT,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compactor.host.pace import pace_text
+from compactor.host.progress import pace_text
 
 
 @pytest.mark.parametrize(

@@ -478,3 +478,20 @@ def test_the_epoch_of_the_broker_stays_in_its_marker(made: Path) -> None:
     clean_shutdown.write(str(made), 42)
     assert run_command("log", "roll", made, NAME, "--yes").code == 0
     assert clean_shutdown.read(str(made)) == 42
+
+
+@pytest.mark.parametrize(("beyond_ms", "is_taken"), [(0, True), (1, False)])
+def test_an_append_obeys_how_far_ahead_a_topic_lets_a_time_be(
+    made: Path, beyond_ms: int, is_taken: bool
+) -> None:
+    """L-13.5, by the topic's own setting: the default is an hour."""
+    own = {"orders": {"message.timestamp.after.max.ms": "5000"}}
+    options = replace(OPTIONS, rules=replace(RULES, topic_configs=own))
+    record = api.NewRecord(b"a", b"b", CLOCK_MS + 5000 + beyond_ms)
+    if is_taken:
+        assert api.log_append(str(made), NAME, [record], "none", options).is_changed
+        return
+    before = files_in(made)
+    with pytest.raises(api.LogCompactionError):
+        api.log_append(str(made), NAME, [record], "none", options)
+    assert files_in(made) == before

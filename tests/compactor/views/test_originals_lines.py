@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from compactor.round_report import OriginalsReport
-from compactor.views.originals_lines import originals_lines
+from compactor.views.report_table import originals_lines
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import CleaningReport, LogReport, LogStatus, PhaseReport
-from compactor.watching.earlier_metrics import SUCCESS
 from compactor.watching.measures import LogMeasures, Measures
-from compactor.watching.metrics import Ending, metrics_text
+from compactor.watching.metrics import SUCCESS, Ending, metrics_text
 
 PAGE = Path(__file__).parents[3] / "docs" / "watching.md"
 PLANNED = Ending("plan", 0, "ok", "done", 5_000_000, 1.5, "0.1.0", "/p/plan.prom")
