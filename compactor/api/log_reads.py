@@ -11,7 +11,7 @@ from datetime import datetime
 from compactor.api import places
 from compactor.api.as_of import as_of_ms
 from compactor.api.bounds import Natural
-from compactor.api.own_places import log_dir_around
+from compactor.api.places import log_dir_around
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.exit_codes import UsageError

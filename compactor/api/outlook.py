@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cleaner_jobs.spark.local_dirs import given_local_dirs
 from compactor.api import places
 from compactor.api.foreseen import Foreseen
-from compactor.api.own_places import require_blocks_elsewhere, require_temporary_elsewhere
+from compactor.api.places import require_blocks_elsewhere, require_temporary_elsewhere
 from compactor.api.premises import Premises, plan_of, require_known_log_dirs
 from compactor.api.rules import Rules
 from compactor.api.turns import turns_of

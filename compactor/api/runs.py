@@ -27,7 +27,7 @@ from compactor.api.copies import (
 from compactor.api.foreseen import Foreseen
 from compactor.api.outlook import obstacles_before
 from compactor.api.output_dirs import output_dirs, require_linkable
-from compactor.api.own_places import require_blocks_elsewhere, require_temporary_elsewhere
+from compactor.api.places import require_blocks_elsewhere, require_temporary_elsewhere
 from compactor.api.premises import Premises, plan_of, premises_of_round, without_lasting
 from compactor.api.recoveries import recover_log_dirs
 from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
@@ -105,7 +105,7 @@ def run(
     if options.plan is not None:
         saved = saved_plans.read(options.plan, given, rules)
         given, rules = saved.log_dirs, saved_plans.rules_of(saved, options.plan)
-    own = _places(given, options)
+    own = _own_places(given, options)
     if options.nice is not None:
         be_nice(options.nice)  # Spark, too, where it is not running yet
     # watched first: a lock that cannot be given back is an error of a run that has done its work
@@ -173,7 +173,7 @@ def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
         return finished(copies, _round(there, progress), progress)
 
 
-def _places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
+def _own_places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
     is_in_place = not (options.dry_run or options.output)
     paths = places.log_dirs(log_dirs, to_write=is_in_place)
     copies = output_dirs(options.output, paths)

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import get_type_hints
 
-from compactor.api.own_places import PROBLEM, log_dir_around
+from compactor.api.places import PROBLEM, log_dir_around
 from compactor.api.premises import Premises
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import ConfigError, RefusedError

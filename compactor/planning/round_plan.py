@@ -13,13 +13,13 @@ from compactor.cluster_settings import registered_log_dirs
 from compactor.config import Config
 from compactor.foreign_files import foreign_files
 from compactor.missing_directories import Gone, entries_of, gone_from
-from compactor.planning.candidate import Judgement, RoundClock
+from compactor.planning.candidate import Judgement, Prepared, RoundClock
 from compactor.planning.inventory import LogSize, size_of, unlisted_size
 from compactor.planning.judging import Judging, judged
-from compactor.planning.log_plan import log_plan_of
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
 from compactor.planning.planner import CLUSTER_METADATA
-from compactor.planning.selection import dirtiest_first
+from compactor.planning.segment_groups import SegmentLimits, group_segments
+from compactor.planning.selection import dirtiest_first, legacy_horizon_ms
 from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.retention.log_retention import LogRetention
 from compactor.round_report import LogReport, LogStatus
@@ -29,7 +29,7 @@ from storage.file_names import parse_partition_dir
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
-from storage.kafka_versions import KafkaUse
+from storage.kafka_versions import KafkaUse, last_kept_offset, record_limit
 from storage.log.log_dir import is_topic_name
 
 
@@ -274,4 +274,45 @@ def _log_dir_facts(survey: LogDirSurvey) -> LogDirFacts:
         problem=survey.problem,
         has_high_watermarks=survey.high_watermarks is not None or survey.problem is not None,
         foreign=foreign_files(survey.listing.partitions),
+    )
+
+
+def log_plan_of(log_id: int, prepared: Prepared) -> LogPlan:
+    """What a round does with a log that it cleans. log_id: its place in the order."""
+    judgement = prepared.judgement
+    partition, config = judgement.partition, judgement.config
+    end = judgement.cleanable.first_uncleanable_offset
+    assert judgement.high_watermark is not None, "of a log that was prepared"
+    limits = SegmentLimits(config.segment_bytes, config.segment_index_bytes)
+    return LogPlan(
+        log_id=log_id,
+        log_dir=judgement.log_dir,
+        topic=partition.topic,
+        partition=partition.partition,
+        path=partition.path,
+        first_dirty_offset=judgement.first_dirty.offset,
+        first_uncleanable_offset=end,
+        groups=group_segments(prepared.to_rewrite, limits, end),
+        delete_retention_ms=config.delete_retention_ms,
+        index_interval_bytes=config.index_interval_bytes,
+        segment_index_bytes=config.segment_index_bytes,
+        active_producers=prepared.producers,
+        segment_bytes=config.segment_bytes,
+        log_start_offset=judgement.offsets.log_start,
+        txn_index_base_offsets=tuple(
+            segment.base_offset
+            for segment in partition.segments
+            if segment.txn_index_bytes and segment.index_bytes is not None
+        ),
+        rebuilt_txn_indexes=tuple(
+            rebuilt for rebuilt in prepared.rebuilt_txn_indexes if rebuilt[1]
+        ),
+        files=partition.files,
+        notes=prepared.notes,
+        legacy_horizon_ms=legacy_horizon_ms(
+            partition.segments, judgement.first_dirty.offset, config.delete_retention_ms
+        ),
+        kafka=judgement.kafka,
+        max_record_bytes=record_limit(judgement.kafka, config.max_decompressed_message_bytes),
+        kept_end_offset=last_kept_offset(judgement.kafka, end, judgement.high_watermark),
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, one_line, printable, size_text
@@ -13,14 +14,15 @@ from compactor.planning.inventory import Extent, by_standing, extent_of
 from compactor.planning.notices import notices_of
 from compactor.planning.order import Order
 from compactor.planning.outcomes import Standing
+from compactor.planning.reasons import CODE_OF_BOUND
+from compactor.planning.remedies import brief_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, leaving_out
 from compactor.retention.retention_round import retention_report
 from compactor.round_report import LogReport, LogStatus
 from compactor.views.fitting_table import Column, table_lines, whole_words
 from compactor.views.plan_json import plan_totals
-from compactor.views.plan_remedies import STANDINGS, remedies_table
-from compactor.views.plan_rows import estimated_gain, held, logs_lines, topics_lines
+from compactor.views.plan_rows import HELD_BY, estimated_gain, held, logs_lines, topics_lines
 from compactor.views.reason_lines import SHOWN_NAMES, reason_lines
 from compactor.views.report_table import RETENTION_ESTIMATE, kafka_lines, retention_lines
 from storage.log.cluster_metadata import METADATA_DIR
@@ -41,6 +43,25 @@ _STANDING_COLUMNS = (
     Column("held back", 4),
     Column("by", 5, is_text=True),
 )
+STANDINGS = {
+    Standing.TO_CLEAN: "to clean",
+    Standing.BELOW_RATIO: "not dirty enough yet",
+    Standing.OPEN_TRANSACTION: "blocked by an open transaction",
+    Standing.HIGH_WATERMARK: "blocked by the high watermark",
+    Standing.MIN_COMPACTION_LAG: "blocked by min.compaction.lag.ms",
+    Standing.NOTHING_NEW: "nothing dirty but the active segment",
+    Standing.NOT_COMPACTED: "not compacted by policy",
+    Standing.UNKNOWN_POLICY: "policy not known",
+    Standing.LEFT_OUT: "left out by a filter",
+    Standing.ANOTHER_TOPIC: "of a topic that is gone",
+    Standing.EMPTY: "empty",
+    Standing.MOVING: "being moved to another directory",
+    Standing.CLOCK_BEHIND: "written after this clock",
+    Standing.NOT_REVIEWED: "not in the saved plan",
+    Standing.OVER_BUDGET: "left out by the budget",
+    Standing.METADATA_LOG: "the metadata log",
+    Standing.SET_ASIDE: "set aside",
+}
 
 
 class Said(NamedTuple):
@@ -230,3 +251,37 @@ def saved_lines(path: str, log_dirs: Sequence[str]) -> list[str]:
     """What to do with a plan that was saved."""
     command = with_plan(path, log_dirs)
     return [f"Saved; to carry it out as it is here: {command}"]
+
+
+def remedies_table(plan: RoundPlan, may_start: bool = True) -> Table | None:
+    """Where something can be done: which logs, and what; each thing to do once.
+
+    may_start: whether a broker that starts goes well.
+    """
+    found: dict[str, str] = {}  # by what to do
+    standings = {(s.log_dir, s.topic, s.partition): s.standing for s in plan.inventory}
+    of_codes = {r.reason_code: standings[r.log_dir, r.topic, r.partition] for r in plan.not_cleaned}
+    for standing, label in STANDINGS.items():
+        for code, of_code in of_codes.items():
+            if code is not None and of_code is standing:
+                found.setdefault(brief_of(code, may_start), label)
+    for bound in dict.fromkeys(size.held_by for size in plan.inventory):
+        if bound is not None and bound in CODE_OF_BOUND:
+            found.setdefault(
+                brief_of(CODE_OF_BOUND[bound], may_start), f"held back by: {HELD_BY[bound]}"
+            )
+    found.pop("", None)
+    if not found:
+        return None
+    table = Table(
+        title=Text("what to do", "bold"),
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        show_header=False,
+    )
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for briefly, label in found.items():
+        table.add_row(label, briefly)
+    return table
