@@ -38,13 +38,12 @@ from storage.log.engine.errors import (
 from storage.log.engine.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.engine.local_log import LocalLog
 from storage.log.engine.moves import remove_if_there
-from storage.log.engine.named_offsets import required_offset
 from storage.log.engine.producer_state_manager import ProducerStateManager
 from storage.log.engine.rebuilding_producers import rebuild_producers
 from storage.log.engine.recovering import RecoveredSegment, recover_segment
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.snapshot_deletion import delete_snapshots
-from storage.log.engine.snapshot_files import SnapshotFiles
+from storage.log.engine.snapshot_files import SnapshotFiles, required_offset
 from storage.log.engine.splitting import split
 from storage.log.swap_settlement import carry_out, complete_swaps, swap_settlement
 

@@ -10,8 +10,13 @@ What the kernel has to know of the log takes longer to tell than it takes to app
 So it is kept from one append to the next, for as long as nothing else has changed the log.
 """
 
+from collections.abc import Callable
+from functools import partial
+from struct import Struct
 from types import ModuleType
 from typing import NamedTuple
+
+import numpy as np
 
 from storage.codecs.compression import Codec
 from storage.files.files import NOT_HELD, HeldFile
@@ -32,7 +37,42 @@ from storage.log.engine.producer_append_info import AppendOrigin
 from storage.log.engine.scratch import Scratch, scratch
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_values import IncomingBytes
-from storage.log.engine.told_append import NOTHING_TOLD, ToldAppend, row_of
+
+_OF_ONE = Struct("=5q")  # the fields of append_kernel.PlainAppend: of one append
+_OF_LOG = Struct("=23q")  # the others
+_CHANGED = Struct("=7q")  # what of those is as after the append
+_FIELDS = (_OF_ONE.size + _OF_LOG.size) // 8
+_CHANGED_AT = _OF_ONE.size + _OF_LOG.size - _CHANGED.size
+_TAKEN = Struct("=8q")  # append_kernel.TakenBatch
+_TAKEN_BYTES = _TAKEN.size
+
+
+class ToldAppend:
+    """The numbers of one log, in the order of append_kernel.PlainAppend.
+
+    tell_of_one takes the fields of an append, from `start` on; tell those of the log, from
+    `write` on; changed gives the log behind an append that is done, from `next_offset` on.
+    """
+
+    __slots__ = ("changed", "numbers", "tell", "tell_of_one")
+
+    def __init__(self) -> None:
+        self.numbers = np.zeros(_FIELDS, np.int64)
+        view = self.numbers.data.cast("B")
+        self.tell_of_one: Callable[..., None] = partial(_OF_ONE.pack_into, view, 0)
+        self.tell: Callable[..., None] = partial(_OF_LOG.pack_into, view, _OF_ONE.size)
+        self.changed: Callable[[], tuple[int, ...]] = partial(
+            _CHANGED.unpack_from, view, _CHANGED_AT
+        )
+
+
+NOTHING_TOLD = ToldAppend()
+
+
+def row_of(room: Scratch, number: int) -> tuple[int, ...]:
+    """A batch that was taken, by its number: the fields of append_kernel.TakenBatch."""
+    return _TAKEN.unpack_from(room.batches_view, number * _TAKEN_BYTES)
+
 
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1

@@ -14,8 +14,16 @@ from storage.file_names import DELETED, SNAPSHOT, file_name, offset_of
 from storage.files.files import Files
 from storage.formats import producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry
+from storage.log.engine.errors import NumberFormatError
 from storage.log.engine.moves import remove_if_there
-from storage.log.engine.named_offsets import required_offset
+
+
+def required_offset(name: str) -> int:
+    """Give the offset before the first dot; NumberFormatError where there is none."""
+    offset = offset_of(name)
+    if offset is None:
+        raise NumberFormatError(f"{name} does not begin with an offset")
+    return offset
 
 
 class SnapshotFiles:

@@ -25,8 +25,8 @@ from storage.log.engine.loading import LoadingState, LoadingWay
 from storage.log.engine.log import Log, LogOptions
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.opening import opened_parts
-from storage.log.manager.found_logs import FoundLogs
 from storage.log.manager.log_directory import LogDirectory
+from storage.log.manager.managed_logs import FoundLogs
 from storage.log.manager.manager_options import ManagerOptions
 
 _NOT_OF_LOGS = ("remote-log-index-cache",)

@@ -1,22 +1,72 @@
-"""The logs of a running log manager, by directory; and how far each directory is checkpointed.
+"""The logs of a running log manager: found, to be removed, and how far each is checkpointed.
 
 Source: Kafka, kafka.log.LogManager; spec L-26 to L-28.
 """
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from storage.files.file_pool import pooled
 from storage.formats.checkpoint import TopicPartition
+from storage.log.engine.errors import KafkaStorageError
 from storage.log.engine.log import Log
 from storage.log.engine.log_config import LogConfig
+from storage.log.engine.scheduler import Scheduler
+from storage.log.engine.segment_values import Clock
 from storage.log.manager.background import OwnTasks
 from storage.log.manager.cleaning_pauses import CleaningPauses
-from storage.log.manager.deletion_queue import DeletionQueue
-from storage.log.manager.found_logs import FoundLogs
 from storage.log.manager.log_directory import LogDirectory
 from storage.log.manager.manager_options import ManagerOptions
+
+
+class _Queued(NamedTuple):
+    log: Log
+    since_ms: int
+
+
+class DeletionQueue:
+    """First in, first out. Once it is started, it goes on by itself, by its scheduler."""
+
+    def __init__(self, clock: Clock, scheduler: Scheduler, delay_ms: Callable[[], int]) -> None:
+        self._clock, self._scheduler, self._delay_ms = clock, scheduler, delay_ms
+        self._queue: deque[_Queued] = deque()
+
+    def add(self, log: Log) -> None:
+        self._queue.append(_Queued(log, self._clock()))
+
+    def start(self, delay_ms: int) -> None:
+        self._scheduler.schedule_once(self._run, delay_ms)
+
+    def _run(self) -> None:
+        while (wait_ms := self._wait_ms()) <= 0:
+            try:
+                self._queue.popleft().log.delete()
+            except KafkaStorageError:
+                continue  # its directory is offline; the next start queues it anew
+        self._scheduler.schedule_once(self._run, wait_ms)
+
+    def _wait_ms(self) -> int:
+        delay_ms = self._delay_ms()
+        if not self._queue:
+            return max(delay_ms, 1)
+        return self._queue[0].since_ms + delay_ms - self._clock()
+
+
+@dataclass(slots=True)
+class FoundLogs:
+    """Several threads may add to it: each addition is one step of its dict or list."""
+
+    current: dict[TopicPartition, Log] = field(default_factory=dict)
+    future: dict[TopicPartition, Log] = field(default_factory=dict)
+    stray: list[Log] = field(default_factory=list)
+    deleted: list[Log] = field(default_factory=list)
+
+    def every_log(self) -> list[Log]:
+        """Also those that nobody is given."""
+        return [*self.current.values(), *self.future.values(), *self.stray, *self.deleted]
 
 
 class ManagedLogs:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from threading import Lock
 
 from storage.files.files import Files
 from storage.files.local import LOCAL
@@ -14,7 +15,51 @@ from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
 from storage.log.engine.scheduler import Scheduler
 from storage.log.engine.segment_values import Clock
 from storage.log.log_dir_lock import lock_log_dir
-from storage.log.manager.loading_progress import LoadingProgress
+
+
+class LoadingProgress:
+    """What is still to be done while logs are loaded, for whoever looks from another thread.
+
+    Both are empty before, and again once all is loaded.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._logs: dict[str, int] = {}
+        self._segments: dict[tuple[str, int], int] = {}
+
+    @property
+    def remaining_logs(self) -> Mapping[str, int]:
+        """How many logs are not loaded yet, by log directory."""
+        with self._lock:
+            return dict(self._logs)
+
+    @property
+    def remaining_segments(self) -> Mapping[tuple[str, int], int]:
+        """How many segments of the log at which a thread works are still to be recovered, by log
+        directory and number of the thread; 0 where it recovers none."""
+        with self._lock:
+            return dict(self._segments)
+
+    def begin(self, log_dir: str, logs: int, threads: int) -> None:
+        """So many logs of a directory are going to be loaded by so many threads."""
+        with self._lock:
+            self._logs[log_dir] = logs
+            self._segments.update({(log_dir, number): 0 for number in range(threads)})
+
+    def log_ended(self, log_dir: str) -> None:
+        """One more is loaded, or never will be."""
+        with self._lock:
+            self._logs[log_dir] -= 1
+
+    def segments_left(self, log_dir: str, thread: int, segments: int) -> None:
+        with self._lock:
+            self._segments[log_dir, thread] = segments
+
+    def end(self) -> None:
+        with self._lock:
+            self._logs, self._segments = {}, {}
+
 
 INITIAL_TASK_DELAY_MS = 30_000
 

@@ -28,7 +28,7 @@ from storage.log.engine.errors import IllegalArgumentError, KafkaStorageError, L
 from storage.log.engine.lazy_messages import whole
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
-from storage.log.engine.message_sets import message_set
+from storage.log.engine.rebuilding import message_set
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.engine.segment import LogSegment
 from tests.engine.replay.replayed import kernels_used

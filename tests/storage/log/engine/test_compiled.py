@@ -32,9 +32,9 @@ from storage.log.engine.errors import LogError
 from storage.log.engine.file_records import next_offset
 from storage.log.engine.loading import LoadingState
 from storage.log.engine.log_config import LogConfig
-from storage.log.engine.message_sets import message_set
 from storage.log.engine.opening import rehearsed
 from storage.log.engine.plain_append import PlainAppends
+from storage.log.engine.rebuilding import message_set
 from storage.log.engine.scheduler import ManualScheduler
 from storage.log.engine.segment import LogSegment
 from tests.engine.replay.replayed import kernels_used

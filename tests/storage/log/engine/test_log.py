@@ -29,8 +29,8 @@ from storage.log.engine.errors import (
 )
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.lookup import Isolation
-from storage.log.engine.message_sets import message_set
 from storage.log.engine.producer_append_info import AppendOrigin
+from storage.log.engine.rebuilding import message_set
 from storage.log.engine.scheduler import ManualScheduler
 from tests.storage.log.engine.batches_for_tests import EDGE_BATCHES, batch
 from tests.support.files.memory import MemoryFiles

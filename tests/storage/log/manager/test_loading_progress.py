@@ -6,8 +6,7 @@ from dataclasses import replace
 from storage.log import LogManager, ManagerOptions
 from storage.log.engine.log_config import LogConfig
 from storage.log.engine.scheduler import ManualScheduler
-from storage.log.manager.loading_progress import LoadingProgress
-from storage.log.manager.manager_options import BY_HAND
+from storage.log.manager.manager_options import BY_HAND, LoadingProgress
 from tests.storage.log.engine.batches_for_tests import batch
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
