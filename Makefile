@@ -117,7 +117,7 @@ test-errors: $(STAMP) ## let every file operation of run (in place and into a co
 test-writer: $(STAMP) ## let another writer do every kind of harm between any two file operations; ONE_OF=N for each Nth alone
 	$(PYTHON_OF_VENV) -m tests.disturbed writer $(if $(ONE_OF),--one-of $(ONE_OF),--check-indexes)
 
-test-stages: $(STAMP) ## hold a run at each of ten stages, and fill disks, stop and kill its processes, break its connections; STAGE='rewrite', FAULT='Java stopped' for one (needs root, for small disks)
+test-stages: $(STAMP) ## hold a run at each of twelve stages, and fill disks, stop and kill its processes, break its connections; STAGE='rewrite', FAULT='Java stopped' for one (needs root, for small disks)
 	$(PYTHON_OF_VENV) -m tests.stages $(if $(STAGE),--stage '$(STAGE)') $(if $(FAULT),--fault '$(FAULT)')
 
 test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow on real logs: done, nothing to do, lock held, damage, a condition, a kill; SCENARIO='nothing to do' for one

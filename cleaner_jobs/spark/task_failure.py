@@ -10,6 +10,10 @@ from typing import NamedTuple
 _LOST_TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((\S+) executor (\S+)\): ")
 _WORKER_ENDED = re.compile(r"^Error from python worker:\n((?:[ \t]+\S.*\n)+)", re.MULTILINE)
 _RAISED = re.compile(r"^(\w[\w.]*(?:Error|Exception|Exit)\b.*)$", re.MULTILINE)
+# What Java throws at a call itself: the last is the root of the others.
+_THROWN = re.compile(
+    r"^(?:: |Caused by: )((?:[\w$]+\.)+[\w$]+(?:Exception|Error)\b.*)$", re.MULTILINE
+)
 _JAVA_CLASS = re.compile(r"^(?:[\w$]+\.)+[\w$]+(?:Exception|Error): ")
 # Where Java speaks to a worker, or to the daemon that they come from, and the other end has gone.
 _LOST_PYTHON = re.compile(
@@ -19,6 +23,7 @@ _LOST_PYTHON = re.compile(
     r"(?:\tat (?!org\.apache\.spark\.).*\n)*\tat org\.apache\.spark\.api\.python\.",
     re.MULTILINE,
 )
+_CALL = "An error occurred while calling "
 PYTHON_DIED = "its Python process died"
 
 
@@ -44,5 +49,7 @@ def failure_cause(message: str) -> str:
     if worker:
         return worker[1].splitlines()[-1].strip()
     raised: list[str] = _RAISED.findall(message)
+    if message.startswith(_CALL):
+        raised = _THROWN.findall(message) or raised
     first = next(filter(str.strip, message.splitlines()), "it does not say why")
     return _JAVA_CLASS.sub("", raised[-1] if raised else first).strip()

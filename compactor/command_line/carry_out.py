@@ -121,7 +121,8 @@ def _write_metrics(
         with replacing(path) as temporary, open(temporary, "wb") as out:
             out.write(api.metrics_of(document, measured, path))
     except OSError as error:
-        complain(error_line(error), "The metrics were not written; the command itself has ended.")
+        not_written = f"The metrics {path} were not written; the command itself has ended."
+        complain(error_line(error), not_written)
         return code or ExitCode.FAILED
     return code
 

@@ -78,6 +78,7 @@ def run_into(root: Path, logs: Path, stage: str, fault: Fault) -> Outcome:
         shutil.copytree(logs, log_dir)
         program = [sys.executable, "-m", "tests.stages.held_run", status, stage]
         words = ["run", log_dir, *WORDS, "--work-dir", work_disk, "--report", report]
+        words += ["--metrics", work_disk / held_run.METRICS_NAME]
         with (root / "out").open("wb") as out, (root / "said").open("wb") as said:
             running = subprocess.Popen(
                 [*map(str, program), *map(str, words)],

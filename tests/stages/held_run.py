@@ -15,25 +15,28 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cleaner_jobs.spark import spark_session
+from cleaner_jobs import task_values
+from cleaner_jobs.spark import spark_session, task_job
 from cleaner_jobs.staging import STAGED_MARKER
 from compactor.cleaning import cleaner_manager
-from compactor.command_line import cli
+from compactor.command_line import carry_out, cli
 from compactor.host import log_lines
 
-PLAN, BEFORE_JAVA, JAVA, SESSION, MAP, REWRITE, PROOF, SWAP, CHECKPOINT, REPORT = STAGES = (
+PLAN, BEFORE_JAVA, JAVA, SESSION, MAP, RESOLVE = (
     "plan",
     "before Java",
     "Java starting",
     "session made",
     "map",
-    "rewrite",
-    "proof",
-    "swap",
-    "checkpoint",
-    "report",
+    "resolve",
 )
-REPORT_NAME, LOG_DIR_NAME = "report.json", "data"
+REWRITE, PROOF, SWAP, CHECKPOINT = "rewrite", "proof", "swap", "checkpoint"
+REPORT, METRICS = "report", "metrics"
+STAGES = (
+    *(PLAN, BEFORE_JAVA, JAVA, SESSION, MAP, RESOLVE),
+    *(REWRITE, PROOF, SWAP, CHECKPOINT, REPORT, METRICS),
+)
+REPORT_NAME, METRICS_NAME, LOG_DIR_NAME = "report.json", "metrics.prom", "data"
 HOLD_SECONDS = 100.0
 _OF_PROGRESS = {"start Spark": BEFORE_JAVA, "scan": MAP, "rewrite": REWRITE}
 
@@ -112,6 +115,17 @@ def main() -> int:
 
     vars(log_lines)["enter_phase"] = enter_phase
     of_session, of_manager = vars(spark_session), vars(cleaner_manager)
+    of_jobs, of_ending = vars(task_job), vars(carry_out)
+    rows_of = of_jobs["_rows"]
+
+    def rows(spark: Any, of: tuple[str, str], *rest: Any) -> Any:
+        """Hold the job of a stage whose tasks are on disk already."""
+        if of[1] == task_values.RESOLVE:
+            hold.come_to(RESOLVE)
+        return rows_of(spark, of, *rest)
+
+    of_jobs["_rows"] = rows
+    of_ending["_write_metrics"] = hold.before(METRICS, of_ending["_write_metrics"])
     of_session["start_spark"] = hold.behind(SESSION, of_session["start_spark"])
     of_manager["_prove_group"] = hold.before(PROOF, of_manager["_prove_group"])
     sys.addaudithook(hold.hear)

@@ -55,6 +55,12 @@ SHUFFLE_CUT = """java.io.IOException: Connection reset by peer
 \tat org.apache.spark.network.server.TransportChannelHandler.read(Handler.java:90)
 \tat org.apache.spark.api.python.PythonRDD.compute(PythonRDD.scala:73)
 """
+NO_SOCKET = """\
+An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: java.net.BindException: No space left on device
+\tat java.base/sun.nio.ch.UnixDomainSockets.bind0(Native Method)
+\tat org.apache.spark.security.SocketAuthServer.<init>(SocketAuthServer.scala:60)
+"""
 NO_ROOM = """java.io.IOException: No space left on device
 \tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
 \tat org.apache.spark.api.python.PythonBroadcast.readExternal(PythonRDD.scala:700)
@@ -98,6 +104,8 @@ NO_ROOM = """java.io.IOException: No space left on device
             "h",
             "ExecutorLostFailure (executor 2 exited): lost",
         ),
+        (NO_SOCKET, "", "No space left on device"),
+        (CALL + "Caused by: " + NO_ROOM, "", "No space left on device"),
         ("", "", "it does not say why"),
     ],
 )

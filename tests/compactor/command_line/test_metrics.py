@@ -70,4 +70,4 @@ def test_metrics_that_cannot_be_written_fail_a_command_that_went_well(
     (tmp_path / "m.prom.tmp").mkdir()
     ended = run_command("plan", log_dir, "--metrics", tmp_path / "m.prom")
     assert ended.code == 1
-    assert "The metrics were not written" in ended.error
+    assert f"The metrics {tmp_path / 'm.prom'} were not written" in ended.error
