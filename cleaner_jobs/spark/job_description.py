@@ -9,7 +9,7 @@ SHOWN_LOGS = 5
 class JobGroup(NamedTuple):
     """What jobs are cancelled by, and what they are shown as."""
 
-    name: str  # the work directory of their run
+    name: str  # the work directory of their run, and what they do
     description: str
 
 

@@ -105,7 +105,7 @@ def run_stage(
     for number, task in enumerate(tasks):
         save_task(task_file(work_dir, stage, number), task)
     try:
-        group = JobGroup(work_dir, description)
+        group = JobGroup(f"{work_dir}: {stage}", description)  # a late cancel hits no later stage
         with running_job(
             spark, group, lambda: _rows(spark, (work_dir, stage), len(tasks), asked)
         ) as outcome:
@@ -148,11 +148,11 @@ def running_job(
     try:
         yield outcome
     finally:
-        _cancel(spark, group, thread)
+        _cancel(spark, group, outcome)
 
 
-def _cancel(spark: SparkContext, group: JobGroup, job: threading.Thread) -> None:
-    """Until the thread of the job has ended. On another one: Java may be stopped."""
+def _cancel(spark: SparkContext, group: JobGroup, outcome: Future[list[Row]]) -> None:
+    """Until the job has ended. On another thread: Java may be stopped."""
 
     def cancel() -> None:
         with suppress(*SPARK_ERRORS):  # it has gone, and the job with it
@@ -160,12 +160,12 @@ def _cancel(spark: SparkContext, group: JobGroup, job: threading.Thread) -> None
 
     deadline = time.monotonic() + GIVE_UP_SECONDS
     canceling = None
-    while job.is_alive() and time.monotonic() < deadline:
+    while not outcome.done() and time.monotonic() < deadline:
         end_stopped_java()
         if canceling is None or not canceling.is_alive():
             canceling = threading.Thread(target=cancel, name="cancel", daemon=True)
             canceling.start()
-        job.join(CANCEL_SECONDS)
+        wait([outcome], CANCEL_SECONDS)
 
 
 def _rows(spark: SparkContext, of: tuple[str, str], tasks: int, asked: Asked | None) -> list[Row]:
