@@ -15,7 +15,7 @@ from compactor.reason_codes import ReasonCode
 from compactor.settings_sources import Finding, State
 
 _LOSING = (State.EMPTY, State.NEVER_USED, State.DAMAGED)
-_CUT_OFF = (State.TORN_AFTER_STOP, State.DAMAGED_END)  # what is before that, stays
+_CUT_OFF = (State.TORN_AFTER_STOP, State.DAMAGED_END, State.SNAPSHOT)  # what is before, stays
 
 
 class MetadataLeft(NamedTuple):

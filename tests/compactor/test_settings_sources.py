@@ -648,6 +648,20 @@ def test_no_start_is_recommended_where_a_damaged_end_names_the_logs(
             assert "Next: start the broker" not in shown, (words, shown)
 
 
+@pytest.mark.parametrize("state", [State.SNAPSHOT_WITHOUT_TOPIC, State.SNAPSHOT_WITHOUT_PARTITION])
+@pytest.mark.parametrize("voters", ["1", "2"])
+def test_no_start_is_recommended_on_a_snapshot_alone_that_does_not_name_a_log(
+    tmp_path: Path, state: State, voters: str
+) -> None:
+    """Seen with a broker 4.3.1. What was created after the snapshot becomes a stray log."""
+    found = SCENES[state][0](tmp_path)
+    quorum = f'{{"currentVoters":[{{"voterId":{voters}}}],"data_version":0}}'
+    (found.metadata / "quorum-state").write_text(quorum)
+    outcomes = {each.outcome for each in api.start_problems([str(found.data)])}
+    assert ("logs-stray" in outcomes) is (voters == "1")
+    assert ("Next: start the broker" in run_command("recover", found.data).out) is (voters == "2")
+
+
 TORN_SNAPSHOTS: dict[str, tuple[Callable[[bytes], bytes], str | None]] = {
     "whole": (lambda data: data, None),
     "without its end": (lambda data: data[:-END_BYTES], None),  # all that it says is there
