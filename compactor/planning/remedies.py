@@ -34,7 +34,8 @@ _RIGHT_METADATA = (
 )
 _FROM_ELSEWHERE = (
     "If another replica is sound, remove this directory while the broker is stopped, and the "
-    "broker fetches it again; or bring it back from a backup. This says what is wrong with it:"
+    "broker fetches it again; or bring it back from a backup. This says what is wrong with it, "
+    "and what is enough if less is:"
 )
 
 
@@ -194,7 +195,7 @@ REMEDIES: Mapping[ReasonCode, RemedyOfAny] = {
     ReasonCode.DAMAGED: RemedyOfAny(
         _FROM_ELSEWHERE,
         of_log("verify"),
-        briefly=f"{named('verify')} says what is wrong; fetch it again from a sound replica",
+        briefly=f"{named('verify')} says what is wrong, and what mends it",
     ),
     ReasonCode.METADATA_DAMAGED: RemedyOfAny(
         "Name a sound metadata log of the same cluster, as another controller or broker has it: "

@@ -32,11 +32,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compactor.host.printable import offset_range
+from compactor.host.printable import first_few, offset_range
 from compactor.verification.verify_batches import Finding, SegmentCheck, SegmentColumns
 from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, SNAPSHOT, TXN_INDEX, file_name
+from storage.file_names import DELETED, INDEX, LOG, SNAPSHOT, TXN_INDEX, file_name, offset_of
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, producer_snapshot, txn_index
@@ -70,6 +70,13 @@ class Gap(NamedTuple):
         return 2 * missing < there
 
 
+class Missing(NamedTuple):
+    """What is missing between two segments, and what has it."""
+
+    finding: Finding
+    filling: tuple[str, ...]  # `.log.deleted` files that have all of it, in order; none: it is gone
+
+
 def first_dirty_offsets(
     log_dir: str, files: Files = LOCAL
 ) -> Callable[[PartitionListing, int], int]:
@@ -101,7 +108,7 @@ def gap_behind(
 
 def check_gaps(
     partition: PartitionListing, gaps: Iterable[Gap], first_dirty_offset: int
-) -> Iterator[Finding]:
+) -> Iterator[Missing]:
     """What is wrong with gaps between sound segments, which have no others from there on.
 
     OSError where one cannot be read again.
@@ -127,7 +134,30 @@ def check_gaps(
                 f"it would not have left both offset {twice[0]} and offset {twice[1]}, "
                 "which have the same key"
             )
-            yield Finding(gap.path, gap.end_position, problem)
+            filling = _filling(partition, gap)
+            if filling:
+                names = first_few([os.path.basename(path) for path in filling])
+                problem += f"; all of it is in {names}, to be renamed back"
+            yield Missing(Finding(gap.path, gap.end_position, problem), filling)
+
+
+def _filling(partition: PartitionListing, gap: Gap) -> tuple[str, ...]:
+    """Look for `.log.deleted` files that have every offset of a gap, each of them sound."""
+    files, found, end_offset = partition.access, [], gap.end_offset
+    _, names = files.list_names(partition.path)
+    for name in sorted(name for name in names if name.endswith(LOG + DELETED)):
+        base_offset, path = offset_of(name), os.path.join(partition.path, name)
+        if base_offset != end_offset:
+            continue
+        check = SegmentCheck(path, base_offset, files=files)
+        columns = check.run()
+        if check.findings or columns.last_missing_offset >= 0 or not len(columns.last_offsets):
+            break
+        found.append(path)
+        end_offset = int(columns.last_offsets[-1]) + 1
+        if end_offset == gap.next_base_offset:
+            return tuple(found)
+    return ()
 
 
 def _may_be_sound(partition: PartitionListing, bases: Sequence[int], gap: Gap) -> bool:
@@ -183,7 +213,7 @@ def missing_segment(partition: PartitionListing, first_dirty_offset: int) -> Fin
     found = next(check_gaps(partition, gaps, first_dirty_offset), None)
     if found is None and hiding is not None:
         raise CorruptFileError(hiding.path, hiding.position, hiding.problem)
-    return found
+    return None if found is None else found.finding
 
 
 def _may_miss_one(partition: PartitionListing, first_dirty_offset: int) -> bool:

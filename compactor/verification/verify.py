@@ -77,6 +77,8 @@ class Verification:
     start_problems: list[StartProblem] = field(default_factory=list)  # each is a finding, too
     rebuilt: set[str] = field(default_factory=set)  # indexes with findings that a start mends
     to_remove: set[str] = field(default_factory=set)  # indexes without which a start mends all
+    # by the segment before: `.log.deleted` files that have all that is missing behind it
+    to_rename: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def checkpoints(self) -> list[str]:
@@ -88,7 +90,8 @@ class Verification:
     @property
     def other_findings(self) -> list[Finding]:
         """What is wrong that a broker's start does not mind at first, nor mends."""
-        known = {problem.path for problem in self.start_problems} | {*self.checkpoints}
+        known = {problem.path for problem in self.start_problems}
+        known |= {*self.checkpoints, *self.to_rename}
         mended = {os.path.splitext(path)[0] for path in self.to_remove}
         return [
             finding
@@ -203,7 +206,7 @@ def _verify_log_dir(
             end_offsets[partition.topic, partition.partition] = offsets.end
             first_dirty_offset = first_dirty_of(partition, offsets.end)
             if first_dirty_offset is not None and offsets.last_missing < first_dirty_offset:
-                found.findings += _check_gaps(partition, offsets.gaps, first_dirty_offset)
+                _check_gaps(found, partition, offsets.gaps, first_dirty_offset)
     own = mended_at_start(listing.path, looked.partitions, found.findings[before:])
     found.findings[before:] = own.findings
     found.rebuilt |= own.rebuilt
@@ -330,14 +333,17 @@ def _verify_partition(
 
 
 def _check_gaps(
-    partition: PartitionListing, gaps: list[Gap], first_dirty_offset: int
-) -> Iterator[Finding]:
+    found: Verification, partition: PartitionListing, gaps: list[Gap], first_dirty_offset: int
+) -> None:
     try:
-        yield from check_gaps(partition, gaps, first_dirty_offset)
+        for missing in check_gaps(partition, gaps, first_dirty_offset):
+            found.findings.append(missing.finding)
+            if missing.filling:
+                found.to_rename[missing.finding.path] = missing.filling
     except FileNotFoundError:  # deleted meanwhile
         return
     except OSError as error:
-        yield finding_of(error, partition.path)
+        found.findings.append(finding_of(error, partition.path))
 
 
 def _check_names(partition: PartitionListing) -> Iterator[Finding]:

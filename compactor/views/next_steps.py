@@ -13,7 +13,7 @@ from compactor.planning.remedy_commands import LogPlace, all_described
 from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.round_report import CleaningReport, LogReport, LogStatus
 from compactor.views.reason_lines import SHOWN_NAMES
-from storage.file_names import parse_partition_dir
+from storage.file_names import DELETED, parse_partition_dir
 from storage.formats.checkpoint import RECOVERY_POINT
 
 if TYPE_CHECKING:
@@ -153,6 +153,7 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
         return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
     unfit = [
         *before_a_start(found.start_problems),
+        *_of_renamable(found),
         *_of_removable(found),
         *_of_checkpoints(found),
     ]
@@ -172,7 +173,7 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
 def _of_findings(log_dir: str, found: "Verification") -> list[str]:
     """Say what helps once for each kind: a log is fetched again only where its data is damaged."""
     steps: list[str] = []
-    is_some_mended = bool(found.rebuilt or found.to_remove or found.checkpoints)
+    is_some_mended = bool(found.rebuilt or found.to_remove or found.to_rename or found.checkpoints)
     is_any_damaged = False
     for code, finding in {each.reason_code: each for each in found.other_findings[::-1]}.items():
         if code is ReasonCode.DAMAGED or code not in REMEDIES:
@@ -193,6 +194,19 @@ def _of_findings(log_dir: str, found: "Verification") -> list[str]:
             "stopped), or from a backup. A run sets it aside, and cleans the others."
         )
     return steps
+
+
+def _of_renamable(found: "Verification") -> list[str]:
+    """Segments that are there under another name."""
+    paths = [path for filling in found.to_rename.values() for path in filling]
+    if not paths:
+        return []
+    files = "the file below" if len(paths) == 1 else "the files below"
+    return [
+        f"Next: rename {files} back before a broker starts here and removes what ends in "
+        f"{DELETED}. All that is missing is there; a start makes the indexes anew.",
+        *(f"  {tool('mv', '--', path, path.removesuffix(DELETED))}" for path in paths),
+    ]
 
 
 def _of_removable(found: "Verification") -> list[str]:

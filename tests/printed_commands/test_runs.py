@@ -17,7 +17,7 @@ from compactor.directory_state import UNFINISHED
 from compactor.host.printable import shell_word
 from demo.new_log_dir import new_log_dir
 from storage.codecs.compression import Codec
-from storage.file_names import LOG, file_name
+from storage.file_names import DELETED, LOG, SNAPSHOT, file_name
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.record import Record
@@ -135,6 +135,16 @@ def without_keys(place: Place) -> None:
     make_partition(place.log_dir, segments, place.name)
 
 
+def segment_to_be_deleted(place: Place) -> None:
+    """One in the middle was renamed, as by a hand that slipped, and nothing is lost yet."""
+    segments = {0: [keyed(0, "aba")], 3: [keyed(3, "cd")], 5: [keyed(5, "e")]}
+    log = make_partition(place.log_dir, segments, place.name)
+    for path in log.glob(file_name(3, "*")):
+        path.rename(f"{path}{DELETED}")
+    for path in log.glob(f"*{SNAPSHOT}"):  # they are made up
+        path.unlink()
+
+
 # ---- what commands do ---------------------------------------------------------------------------
 
 
@@ -155,6 +165,12 @@ def well(_: Place, ended: Ended) -> None:
 def mends_epochs(place: Place, ended: Ended) -> None:
     well(place, ended)
     assert not (place.log / LEADER_EPOCH_CHECKPOINT).exists()
+
+
+def brings_the_segment_back(place: Place, ended: Ended) -> None:
+    well(place, ended)
+    assert (place.log / file_name(3, LOG)).exists()
+    assert "missing behind" not in run_command("verify", place.log_dir).out
 
 
 def empties_it(place: Place, ended: Ended) -> None:
@@ -322,6 +338,9 @@ CASES = {
         "doctor {dir}",
         {"kafka-configs.sh": None},
         {"recover": well, "kafka-configs.sh": None},
+    ),
+    "verify of a segment that a start would remove": Case(
+        segment_to_be_deleted, "verify {dir}", {"mv": brings_the_segment_back}
     ),
     "doctor of malformed leader epochs": Case(
         malformed_epochs,

@@ -29,7 +29,7 @@ KAFKAS = {
     "kafka-transactions.sh find-hanging": ("--broker-id", "--topic", "--partition"),
     "kafka-transactions.sh abort": ("--topic", "--partition", "--start-offset"),
 }
-_OTHERS = ("rm", "mount", "timedatectl", "truncate", "mkdir", "printf")
+_OTHERS = ("rm", "mv", "mount", "timedatectl", "truncate", "mkdir", "printf")
 
 
 def require_right(words: Sequence[str]) -> None:

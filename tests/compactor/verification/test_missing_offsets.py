@@ -1,6 +1,8 @@
 """Offsets that are missing behind a segment which no cleaning has gone over."""
 
+import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from storage.codecs.compression import Codec
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, producer_snapshot, txn_index
 from tests.golden import corpora
+from tests.support.local_command import run_command
 from tests.support.local_round import NoProgress
 from tests.support.made_log import batch, keyed, make_partition, packed, record
 from tests.support.reference_batch import ReferenceBatch
@@ -50,6 +53,78 @@ def test_a_segment_that_was_deleted_between_others_is_missed(tmp_path: Path, cod
         "missing behind this segment: offsets 4 to 5, and no cleaning has removed that: it "
         "would not have left both offset 0 and offset 3, which have the same key"
     )
+
+
+def renamed(orders: Path, *base_offsets: int) -> None:
+    for base_offset in base_offsets:
+        for path in orders.glob(f"{file_name(base_offset, '')}*"):
+            path.rename(f"{path}.deleted")
+
+
+def test_a_segment_that_is_there_whole_as_deleted_is_renamed_back(tmp_path: Path) -> None:
+    """Its records fill the gap, so no replica is needed. The command makes the log sound."""
+    log_dir = tmp_path / "logs"
+    batches = {0: [keyed(0, "aba")], 3: [keyed(3, "cd")], 5: [keyed(5, "ef")], 7: [keyed(7, "g")]}
+    orders = make_partition(log_dir, batches)
+    for path in orders.glob(f"*{SNAPSHOT}"):  # they are made up
+        path.unlink()
+    renamed(orders, 3, 5)
+    [finding] = missed(log_dir)
+    names = f"{file_name(3, LOG)}.deleted, {file_name(5, LOG)}.deleted"
+    assert finding.problem.endswith(f"same key; all of it is in {names}, to be renamed back")
+    ended = run_command("verify", log_dir)
+    assert "Next: rename the files below back before a broker starts" in ended.out
+    assert "replica" not in ended.out
+    for line in ended.out.splitlines():
+        if line.startswith("  mv "):
+            subprocess.run(shlex.split(line), check=True)
+    assert missed(log_dir) == []
+    assert "replica" not in run_command("verify", log_dir).out
+    before = sorted(path.name for path in orders.glob("*.log"))
+    assert before == [file_name(base_offset, LOG) for base_offset in batches]
+
+
+@pytest.mark.parametrize(
+    "deleted",
+    [
+        {3: [keyed(3, "cd")]},  # 5 and 6 are missing still
+        {5: [keyed(5, "ef")]},
+        {3: [keyed(3, "cd")], 5: [keyed(5, "e")]},
+        {3: [keyed(3, "cd")], 5: [keyed(5, "efg")]},
+        {3: [keyed(3, "cd.e"), keyed(6, "f")], 5: []},
+        {3: [keyed(3, "c"), keyed(5, "ef")]},
+        {3: [keyed(4, "def")]},
+        {3: []},
+    ],
+)
+def test_what_does_not_fill_the_gap_is_not_renamed(
+    tmp_path: Path, deleted: dict[int, list[ReferenceBatch]]
+) -> None:
+    log_dir = tmp_path / "logs"
+    last = [keyed(7, "gh")]
+    orders = make_partition(log_dir, {0: [keyed(0, "aba")], 7: last, 9: [keyed(9, "z")]})
+    other = make_partition(tmp_path / "other", deleted | {7: last})
+    for base_offset in deleted:
+        path = other / file_name(base_offset, LOG)
+        path.rename(orders / f"{path.name}.deleted")
+    [finding] = missed(log_dir)
+    assert finding.problem.endswith("which have the same key")
+    ended = run_command("verify", log_dir)
+    assert ("fetch such a log again" in ended.out, " mv " in ended.out) == (True, False)
+
+
+@pytest.mark.parametrize("at", [-1, 30, 61])
+def test_a_damaged_deleted_segment_is_not_renamed(tmp_path: Path, at: int) -> None:
+    log_dir = tmp_path / "logs"
+    batches = {0: [keyed(0, "aba")], 3: [keyed(3, "cdef")], 7: [keyed(7, "g")], 8: [keyed(8, "z")]}
+    orders = make_partition(log_dir, batches)
+    renamed(orders, 3)
+    path = orders / f"{file_name(3, LOG)}.deleted"
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+    [finding] = missed(log_dir)
+    assert finding.problem.endswith("which have the same key")
 
 
 @pytest.mark.parametrize(
