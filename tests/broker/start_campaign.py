@@ -74,9 +74,18 @@ class Verdict(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Where a broker reports a new directory id in time, the controller lets it lead."""
-        is_race = self.said == StartOutcome.LOGS_NOT_SERVED and self.seen == FINE
-        return (self.said == self.seen or is_race) and self.advised is None
+        """Two outcomes hang on more than the files, and then the worse one is said.
+
+        Where a broker reports a new directory id in time, the controller lets it lead. A copy on
+        its way that lacks nothing takes the place of a log at once, whatever is wrong with that:
+        one that lacks records gets them from there, without those that a reader misses.
+        """
+        is_race = self.said == StartOutcome.LOGS_NOT_SERVED
+        is_replaced = self.said == StartOutcome.LOADED_WITH_LOSS and any(
+            "on its way" in damage for damage in self.case.damages
+        )
+        is_luck = self.seen == FINE and (is_race or is_replaced)
+        return (self.said == self.seen or is_luck) and self.advised is None
 
 
 @dataclass(slots=True)
