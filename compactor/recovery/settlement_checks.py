@@ -7,8 +7,14 @@ from compactor.recovery.settling import Settlement, settlement
 from storage.errors import CorruptFileError
 from storage.file_names import DELETED, INDEX, LOG, SWAP, file_name, offset_of
 from storage.files.files import Files, size_of
+from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
-from storage.log.log_dir import list_partition, segment_end_offset
+from storage.log.log_dir import (
+    PartitionListing,
+    list_partition,
+    log_end_offset,
+    segment_end_offset,
+)
 from storage.log.swap_settlement import complete_swaps
 
 
@@ -21,6 +27,7 @@ def require_no_use(files: Files, log_dir: str, key: TopicPartition, names: Colle
     partition = list_partition(path, *key, files)
     if not partition.segments:
         return
+    _require_no_lost_end(files, log_dir, partition, deleted)
     from compactor.verification import missing_offsets  # with kernels
 
     stays = f"; a {LOG}{DELETED} in {path} may be what is missing, and stays"
@@ -33,6 +40,28 @@ def require_no_use(files: Files, log_dir: str, key: TopicPartition, names: Colle
         raise CorruptFileError(error.path, error.position, f"{error.problem}{stays}") from error
     if found is not None:
         raise CorruptFileError(found.path, found.position, f"{found.problem}{stays}")
+
+
+def _require_no_lost_end(
+    files: Files, log_dir: str, partition: PartitionListing, deleted: Collection[str]
+) -> None:
+    """Raise CorruptFileError if one goes on where the log ends, before what a checkpoint says."""
+    try:
+        end_offset = log_end_offset(partition)
+    except CorruptFileError:  # a torn end, which has to be settled first
+        return
+    name = file_name(end_offset, LOG)
+    if name not in deleted or name in {file_name(s.base_offset, LOG) for s in partition.segments}:
+        return
+    for of_file in (checkpoint.RECOVERY_POINT, checkpoint.REPLICATION):
+        known = checkpoint.read(os.path.join(log_dir, of_file), files)
+        offset = known.get((partition.topic, partition.partition), 0)
+        if offset > end_offset:
+            problem = (
+                f"the log ends at offset {end_offset}, and {of_file} has {offset} for it: this may "
+                "be what follows, and stays. If it is, rename it back before a broker starts here"
+            )
+            raise CorruptFileError(os.path.join(partition.path, name + DELETED), 0, problem)
 
 
 def decided_settlement(files: Files, path: str, names: Collection[str]) -> Settlement:

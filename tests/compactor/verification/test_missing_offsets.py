@@ -17,10 +17,11 @@ from compactor.verification.verify_batches import Finding
 from storage.codecs.compression import Codec
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, producer_snapshot, txn_index
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from tests.golden import corpora
-from tests.support.local_command import run_command
+from tests.support.local_command import run_command, use_local_rounds
 from tests.support.local_round import NoProgress
-from tests.support.made_log import batch, keyed, make_partition, packed, record
+from tests.support.made_log import batch, files_of, keyed, make_partition, packed, record
 from tests.support.reference_batch import ReferenceBatch
 
 ORDERS = ("orders", 0)
@@ -179,6 +180,32 @@ def test_a_run_sets_aside_what_verify_proves(tmp_path: Path, is_deleted: bool) -
     [*recovered] = recover_log_dir(str(log_dir)).logs
     assert [log.reason_code for log in recovered] == [ReasonCode.DAMAGED] * is_deleted
     assert {path.name: path.read_bytes() for path in orders.iterdir()} == before
+
+
+@pytest.mark.parametrize("of_file", [checkpoint.RECOVERY_POINT, checkpoint.REPLICATION])
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_what_may_be_the_end_of_a_log_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_file: str, is_clean: bool
+) -> None:
+    """The last segment was renamed, and a checkpoint says that the log went further."""
+    use_local_rounds(monkeypatch, tmp_path / "work")
+    log_dir = tmp_path / "logs"
+    orders = make_partition(log_dir, {0: [keyed(0, "ab")], 2: [keyed(2, "ab")], 4: [keyed(4, "z")]})
+    renamed(orders, 4)
+    checkpoint.write(str(log_dir / checkpoint.REPLICATION), {ORDERS: 4})
+    checkpoint.write(str(log_dir / of_file), {ORDERS: 5})
+    if not is_clean:
+        (log_dir / CLEAN_SHUTDOWN).unlink()
+    before = files_of(orders)
+    ended = run_command("recover", log_dir)
+    assert (ended.code, "tart the broker" in ended.out) == (4, False)
+    asked = ("--set", "cleanup.policy=compact", "--include", "orders", "--any-clock")
+    ended = run_command("run", log_dir, *asked, "--recover-first")
+    assert (ended.code, "tart the broker" in ended.out) == (4, False), ended
+    assert files_of(orders) == before
+    checkpoint.write(str(log_dir / of_file), {ORDERS: 4})  # as after `log truncate`
+    run_command("recover", log_dir)
+    assert not [*orders.glob("*.deleted")]
 
 
 def test_what_a_cleaning_has_replaced_is_removed(tmp_path: Path) -> None:
