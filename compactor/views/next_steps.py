@@ -228,7 +228,7 @@ def _of_checkpoints(found: "Verification") -> list[str]:
         back = f"Next: bring {printable(path)} back from a backup"
         if path.endswith(RECOVERY_POINT):
             steps += [
-                f"{back}, or empty it: after an unclean shutdown a broker then checks every "
+                f"{back}, or, if no log has lost its end, empty it: a broker then checks every "
                 "segment. No log has to be fetched for it.",
                 f"  {tool('truncate', '-s', '0', path)}",
             ]
