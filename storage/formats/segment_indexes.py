@@ -77,6 +77,11 @@ class IndexBuilder:
         self._offsets += _packed(columns[:2, :entries], offset_index.ENTRY, _OFFSET_FIELDS)
         self._times += _packed(columns[2:, :times], time_index.ENTRY, _TIME_FIELDS)
 
+    @property
+    def bytes_since_entry(self) -> int:
+        """From the batch that got the last entry of the offset index to the end."""
+        return int(self._state[_SINCE_ENTRY])
+
     def finish(self) -> SegmentIndexes:
         """Give the indexes of all batches. Where `problem` is set, they are of no use."""
         log_bytes = int(self._state[_POSITION])
