@@ -39,7 +39,7 @@ from storage.log.engine.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.engine.local_log import LocalLog
 from storage.log.engine.moves import remove_if_there
 from storage.log.engine.producer_state_manager import ProducerStateManager
-from storage.log.engine.rebuilding_producers import rebuild_producers
+from storage.log.engine.rebuilding_producers import aborted_in, rebuild_producers
 from storage.log.engine.recovering import RecoveredSegment, recover_segment
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.snapshot_deletion import delete_snapshots
@@ -220,7 +220,11 @@ class LogLoader:
         except LogSegmentOffsetOverflowError as error:
             if not self._way.may_split:
                 raise
-            delete_snapshots(self._local, self._producers, split(self._local, segment))
+            assert error.place is not None, "a recovery says where it ended"
+            rest = segment.log.batches(error.place[1])
+            aborted = [*segment.txn_index.entries(), *aborted_in(producers, rest)]
+            gone = split(self._local, segment, aborted)
+            delete_snapshots(self._local, self._producers, gone)
             self._snapshots = None
             raise _SplitError from error
         producers.take_snapshot()

@@ -5,6 +5,7 @@ Source: Kafka, UnifiedLog.rebuildProducerState, loadProducersFromRecords; spec L
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from storage.formats.txn_index import AbortedTxn
@@ -153,6 +154,20 @@ def replay_recovered(manager: ProducerStateManager, batch: Batch, note: NoteAbor
     manager.update(append)
     if txn is not None:
         index_and_complete(manager, txn, note)
+
+
+def aborted_in(manager: ProducerStateManager, batches: Iterable[Batch]) -> list[AbortedTxn]:
+    """Find the aborted transactions whose markers are among the next batches.
+
+    What is behind a damaged batch is not looked at.
+    """
+    found: list[AbortedTxn] = []
+    with suppress(LogError):
+        for batch in batches:
+            batch.require_valid()
+            if batch.has_producer_id:
+                replay_recovered(manager, batch, found.append)
+    return found
 
 
 def index_and_complete(manager: ProducerStateManager, txn: CompletedTxn, note: NoteAborted) -> None:

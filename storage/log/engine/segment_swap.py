@@ -108,6 +108,11 @@ def _brought(parts: LogParts, directory: str, base: int) -> LogSegment:
         source = os.path.join(directory, name)
         if local.files.exists(source):
             local.files.rename(source, os.path.join(local.place.path, name + CLEANED))
+    return open_cleaned(local, base)
+
+
+def open_cleaned(local: LocalLog, base: int) -> LogSegment:
+    """Open a finished segment whose files end in `.cleaned`."""
     segment = LogSegment(local.place, base, local.config, suffix=CLEANED)
     segment.open_indexes()  # as those of Kafka's cleaner are, which has just written them
     segment.note_time(*segment.time_index.last)

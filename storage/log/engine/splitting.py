@@ -1,7 +1,7 @@
 """A segment with offsets too far apart for its indexes, cut into several while a log is loaded.
 
-1. The batches are copied to new segments, each of which takes them as long as they fit above its
-   first one; the files have `.cleaned` at their end, and are synced.
+1. The files of the new segments (`storage.log.splitting`) are written, with `.cleaned` at their
+   end, and synced.
 2. They take its place (`segment_swap`). A start that comes before the last of them has `.swap` at
    its end finds the old segment as it was, and splits it again.
 3. The old files are deleted where the segment was loaded already; else a new one of the same base
@@ -11,75 +11,108 @@ Source: Kafka, LocalLog.splitOverflowedSegment, LogLoader.retryOnOffsetOverflow;
 C-16.3 to C-16.6.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from storage.file_names import CLEANED
+from storage.file_names import CLEANED, LOG, SEGMENT_SUFFIXES, file_name
+from storage.formats.txn_index import AbortedTxn
+from storage.log.engine.batches import Batch
 from storage.log.engine.errors import (
     IllegalArgumentError,
     IllegalStateError,
     NoSuchElementError,
 )
 from storage.log.engine.local_log import LocalLog
+from storage.log.engine.moves import remove_if_there
 from storage.log.engine.segment import LogSegment
-from storage.log.engine.segment_swap import put_in_place
-from storage.log.engine.segment_values import IncomingBytes
+from storage.log.engine.segment_swap import open_cleaned, put_in_place
+
+if TYPE_CHECKING:
+    from storage.log.splitting import IndexLimits, NewSegment
 
 
-def split(local: LocalLog, segment: LogSegment) -> list[LogSegment]:
+def split(local: LocalLog, segment: LogSegment, aborted: Sequence[AbortedTxn]) -> list[LogSegment]:
     """Put several segments in the place of one; give it where no new one has its base offset.
 
-    Raise IllegalArgumentError where its last offset does fit, as where one in the middle is wrong.
+    aborted: the aborted transactions whose markers it holds. Raise IllegalArgumentError where its
+    last offset does fit, as where one in the middle is wrong, and where a new index would be full.
     """
     end = segment.next_offset()
     if end <= segment.base_offset or segment.holds(end - 1):
         raise IllegalArgumentError(
             f"segment {segment.base_offset} ends at offset {end}: there is nothing to split"
         )
+    from storage.log.splitting import IndexLimits  # loads kernels
+
+    limits = IndexLimits(local.config.index_interval_bytes, local.config.segment_index_bytes)
+    planned = _planned(segment, aborted, limits)
+    stems = [_stem(local, new.base_offset) for new in planned]
+    source_path = _stem(local, segment.base_offset) + LOG
     made: list[LogSegment] = []
     try:
-        _copy(local, segment, made)
-        time_ms = segment.last_modified_ms
-        for new in made:
-            new.become_inactive()
-            new.flush()
-            new.set_last_modified(time_ms)
+        for new, stem in zip(planned, stems, strict=True):
+            _write(local, stem, new.files(local.files, source_path, limits))
+            local.files.set_modified(stem + LOG + CLEANED, segment.last_modified_ms)
+        for new in planned:
+            made.append(open_cleaned(local, new.base_offset))
+            made[-1].bytes_since_entry = new.bytes_since_entry
     except BaseException:
-        for new in made:
-            new.delete()
+        for each in made:
+            each.close_handles()
+        for stem in stems:
+            _remove(local, stem)
         raise
     return _swap_in(local, segment, made)
 
 
-def _copy(local: LocalLog, source: LogSegment, made: list[LogSegment]) -> None:
-    position = 0
-    while position < source.size_bytes:
-        first = next(source.log.batches(position), None)
-        if first is None:
-            raise NoSuchElementError(f"no batch at byte {position} of {source.base_offset}")
-        new = _cleaned(local, first.base_offset)
-        made.append(new)
-        copied = _fill(new, source, position)
-        if not copied:
+def _planned(
+    segment: LogSegment, aborted: Sequence[AbortedTxn], limits: "IndexLimits"
+) -> "list[NewSegment]":
+    from storage.log.splitting import SplitBatch, plan_split
+
+    batches = (
+        SplitBatch(b.position, b.size_bytes, b.base_offset, b.last_offset, b.max_timestamp)
+        for b in _whole_batches(segment)
+    )
+    planned = plan_split(batches, aborted, limits.interval_bytes)
+    for new in planned:
+        if new.indexes.problem:
             raise IllegalStateError(f"no batch fits a segment of base {new.base_offset}")
-        position += copied
+        if problem := new.why_refused(limits):
+            raise IllegalArgumentError(f"segment {segment.base_offset} cannot be split: {problem}")
+    return planned
 
 
-def _cleaned(local: LocalLog, base_offset: int) -> LogSegment:
-    stale = LogSegment(local.place, base_offset, local.config, suffix=CLEANED)
-    stale.delete()
-    return LogSegment(local.place, base_offset, local.config, is_new=True, suffix=CLEANED)
+def _stem(local: LocalLog, base_offset: int) -> str:
+    return os.path.join(local.place.path, file_name(base_offset, ""))
 
 
-def _fill(new: LogSegment, source: LogSegment, start: int) -> int:
-    """Copy the batches from a position on that fit; give their bytes."""
-    copied = 0
-    for batch in source.log.batches(start):
-        if not new.holds(batch.last_offset):
-            break
-        incoming = IncomingBytes(batch.size_bytes, batch.max_timestamp, batch.last_offset)
-        new.append_one(incoming, batch.data)
-        copied += batch.size_bytes
-    return copied
+def _whole_batches(segment: LogSegment) -> Iterator[Batch]:
+    position = 0
+    for batch in segment.log.batches():
+        yield batch
+        position = batch.position + batch.size_bytes
+    if position < segment.size_bytes:
+        raise NoSuchElementError(f"no batch at byte {position} of {segment.base_offset}")
+
+
+def _write(local: LocalLog, stem: str, contents: Mapping[str, Iterator[bytes]]) -> None:
+    _remove(local, stem)  # what an earlier attempt has left
+    for kind, pieces in contents.items():
+        file, position = local.files.open_to_change(stem + kind + CLEANED, create=True), 0
+        try:
+            for data in pieces:
+                file.write(position, data)
+                position += len(data)
+            file.sync()
+        finally:
+            file.close()
+
+
+def _remove(local: LocalLog, stem: str) -> None:
+    for kind in SEGMENT_SUFFIXES:
+        remove_if_there(local.files, stem + kind + CLEANED)
 
 
 def _swap_in(local: LocalLog, old: LogSegment, made: Sequence[LogSegment]) -> list[LogSegment]:
