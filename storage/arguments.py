@@ -21,7 +21,7 @@ class BadArgumentError(LogCompactionError):
 
 def path_of(name: str, value: object) -> str:
     """Return a path as text."""
-    text = _unfolded(value)
+    text = unfolded(value)
     if not isinstance(text, str):
         raise _unfit(name, value, "a path, as text or path-like")
     if not text:
@@ -65,7 +65,8 @@ def count_of(name: str, value: object, least: int, most: int) -> int:
     return number
 
 
-def _unfolded(value: object) -> object:
+def unfolded(value: Any) -> Any:
+    """Return the text of what is path-like; anything else as it is."""
     try:
         return os.fspath(value) if isinstance(value, os.PathLike) else value
     except Exception:

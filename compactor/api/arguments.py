@@ -20,7 +20,7 @@ from compactor.api.bounds import Bounds
 from compactor.api.python_words import python_words
 from compactor.exit_codes import UsageError
 from compactor.stopped_log.new_record import NewRecord
-from storage.arguments import PathArg, is_text
+from storage.arguments import PathArg, is_text, unfolded
 from storage.errors import shown
 
 _WORDS = {
@@ -175,7 +175,7 @@ def _fitting_class(name: str, value: Any, annotation: Any) -> Any:
     if annotation is None or annotation is types.NoneType:
         return _required(name, value, types.NoneType, value is None)
     if annotation is str and isinstance(value, os.PathLike):
-        value = os.fspath(value)
+        value = unfolded(value)
     if annotation is str and isinstance(value, str) and not is_text(value):
         raise _UnfitError(_Unfit(name, value, "text without a NUL that can be encoded"))
     if annotation is float:

@@ -74,7 +74,10 @@ def write_parquet(view: ViewedLog, wanted: Wanted, path: str) -> int:
     """
     temporary, count = f"{path}.tmp", 0
     try:
-        with pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
+        with (
+            open(temporary, "wb") as out,  # pyarrow encodes fewer names, and has words of its own
+            pq.ParquetWriter(out, SCHEMA, compression="zstd") as writer,
+        ):
             for group in _row_groups(batches_of(view, wanted, tuple(SCHEMA.names))):
                 writer.write_table(group, row_group_size=group.num_rows)
                 count += group.num_rows

@@ -23,6 +23,15 @@ from tests.support.file_states import state_of
 NOW_MS = 1_700_000_000_000
 OPTIONS = LogOptions(clock=lambda: NOW_MS, scheduler=ManualScheduler(lambda: NOW_MS))
 TABLE = pa.table({"key": [b"a"], "value": [b"b"]})
+
+
+class NoPath:
+    """Says that it is a path, and is none."""
+
+    def __fspath__(self) -> Any:
+        return 5
+
+
 STRANGE: list[Any] = [  # neither a path nor options nor an integer
     *(b"/data", bytearray(b"x"), 1.5, {}, {"a": 1}, {1, 2}, [1], [b"x"], [None], [[]], ()),
     *(
@@ -33,6 +42,7 @@ STRANGE: list[Any] = [  # neither a path nor options nor an integer
     ),
     *(np.zeros(2), np.array(3), object(), int, ..., slice(1), memoryview(b"x"), lambda: 1, 1j),
     *(ValueError("x"), [""], ["a\0"], frozenset([3]), b"", True, np.float64(1), Path, range(3)),
+    NoPath(),
 ]
 NO_PATHS = [*STRANGE, None, "", "a\0b", "\ud800", 3, np.int64(3), -1, 2**70, [], OPTIONS, TABLE]
 NO_OPTIONS = [*STRANGE, 3, "x", Path("/x"), TABLE, 2**70]

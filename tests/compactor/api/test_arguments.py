@@ -19,6 +19,7 @@ from compactor.command_line.commands import app
 from compactor.exit_codes import error_line
 from storage.arguments import PathArg
 from storage.errors import LogCompactionError, shown
+from tests.storage.test_arguments import NoPath
 from tests.support.local_command import run_command
 from tests.support.made_log import keyed, make_partition
 
@@ -36,6 +37,7 @@ STRANGE: Sequence[Any] = (
         api.RunOptions(),
     ),
     api.Rules(max_logs="3"),  # type: ignore[arg-type]
+    NoPath(),
     *(10**5000, np.zeros(3), np.zeros((9, 2)), np.array(3), [np.zeros(2)]),
 )
 OPTION = re.compile(r"(?<![\w/])--[a-z]|\bLOG_DIR\b|^TOPIC-PARTITION\b")
