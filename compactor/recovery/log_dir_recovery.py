@@ -41,7 +41,7 @@ from storage.log.log_dir import (
     partition_of,
     why_unloadable,
 )
-from storage.log.swap_settlement import carry_out
+from storage.log.swap import apply_steps
 
 if TYPE_CHECKING:
     from compactor.recovery.logs_to_recover import LogsToRecover
@@ -382,7 +382,7 @@ def _settle(files: Files, log: LogRecovery, check: Check | None) -> LogRecovery:
             checked = _check_settled(files, log, decided, check)
             if checked.problem is not None:
                 return checked
-        carry_out(files, log.path, decided.steps)
+        apply_steps(files, log.path, decided.steps)
     except (CorruptFileError, OSError) as error:
         return _set_aside(log, error)
     return replace(log, finished=decided.finished, undone=decided.undone, removed=decided.removed)
@@ -394,7 +394,7 @@ def _check_settled(
     """Look at the log as it would be: one that is set aside then stays as it is, byte for byte."""
     seen = OverlayFiles(files)
     try:
-        carry_out(seen, log.path, decided.steps)
+        apply_steps(seen, log.path, decided.steps)
         return check(seen, log)
     finally:
         seen.close()

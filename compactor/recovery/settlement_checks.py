@@ -15,7 +15,7 @@ from storage.log.log_dir import (
     log_end_offset,
     segment_end_offset,
 )
-from storage.log.swap_settlement import complete_swaps
+from storage.log.swap import complete_swaps
 
 
 def require_no_use(files: Files, log_dir: str, key: TopicPartition, names: Collection[str]) -> None:

@@ -1,7 +1,7 @@
 """What settles a partition directory that a cleaning or a broker left half-done: the decision.
 
 Pure: names in, an ordered list of operations out. Swaps first, as the storage engine's loading does
-it (`storage.log.swap_settlement`, steps 1 to 6). Then:
+it (`storage.log.swap`, steps 1 to 6). Then:
 
 7. remove .deleted, staged files,    of no consequence to the log: what comes back after a power
    indexes without a .log, stale     cut goes the next time
@@ -26,7 +26,7 @@ from storage.file_names import (
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.formats.producer_snapshot import kept_on_loading
-from storage.log.swap_settlement import Action, Step, is_regular, number_of, swap_settlement
+from storage.log.swap import Action, Step, is_regular, number_of, swap_settlement
 
 TEMPORARY = ".tmp"  # filesystem.replace_file, and Kafka's checkpoints
 _KRAFT_SNAPSHOT_DELETED = ".checkpoint.deleted"  # a broker leaves these to the metadata log

@@ -45,7 +45,7 @@ from storage.log.engine.segment import LogSegment
 from storage.log.engine.snapshot_deletion import delete_snapshots
 from storage.log.engine.snapshot_files import SnapshotFiles, required_offset
 from storage.log.engine.splitting import split
-from storage.log.swap_settlement import carry_out, complete_swaps, swap_settlement
+from storage.log.swap import apply_steps, complete_swaps, swap_settlement
 
 _INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
 _MAX_LONG = 2**63 - 1
@@ -170,7 +170,7 @@ class LogLoader:
         # with an index that was missing beside a swap
         left = [name for name in self._names() if not name.endswith(DELETED)]
         decided = swap_settlement(left, ends, as_kafka=True)
-        carry_out(self._files, self._place.path, decided.steps)
+        apply_steps(self._files, self._place.path, decided.steps)
 
     def _end_of_swap(self, base: int) -> int:
         segment = LogSegment(self._place, base, self._local.config, suffix=SWAP)

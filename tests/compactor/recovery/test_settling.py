@@ -10,7 +10,7 @@ import pytest
 
 from compactor.recovery.settling import settlement
 from storage.file_names import file_name
-from storage.log.swap_settlement import Action, Step, complete_swaps
+from storage.log.swap import Action, Step, complete_swaps
 
 Directory = dict[str, str]
 LOG_KINDS = (".log", ".index", ".timeindex")

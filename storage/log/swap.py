@@ -126,7 +126,7 @@ def swap_settlement(
     )
 
 
-def carry_out(files: Files, directory: str, steps: Iterable[Step]) -> None:
+def apply_steps(files: Files, directory: str, steps: Iterable[Step]) -> None:
     """Do the steps, one after the other."""
     for action, name, target in steps:
         path = os.path.join(directory, name)
