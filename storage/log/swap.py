@@ -1,6 +1,27 @@
-"""What finishes or undoes a swap of segments that was cut short: the decision, and its steps done.
+"""A swap of segments: its steps as data, how they are done, and what settles one cut short.
 
-Names in, an ordered list of operations out. It is what Kafka's loader does when a broker starts
+Names in, ordered lists of operations out. A round (`compactor.finalizer`, with what a starting
+broker makes of each step) and a log in use (`storage.log.engine.segment_swap`) do the same steps:
+
+1. the files of the new segments -> .cleaned; sync
+2. .cleaned -> .swap, .log first, the destinations in descending order, the lowest one behind a
+   sync; sync: now the new log counts
+3. the sources in the range of the destinations go, then those behind it, one after the other, the
+   .log of each before its index files; a sync after each of these, and at the end
+4. .swap -> live, the destinations in ascending order, a sync after each .log
+5. sync
+
+The range begins at the lowest destination and ends where the highest one's last batch does. Behind
+it all the records of the group have gone, and that of an empty destination has nothing in it
+(C-15.9). What lies behind goes from the front, so that no tombstone goes before what it hides.
+
+Two things stand in .swap for the sake of settling alone, and are removed where the others get their
+names. An empty .txnindex beside an empty destination: the first source's own would outlive it
+otherwise, and records that were committed later would be read as aborted. An empty segment in the
+place of a source with a lower base offset than all destinations, as a split may leave one (C-16.3):
+it stretches the range over that source.
+
+What finishes or undoes a swap that was cut short is what Kafka's loader does when a broker starts
 (LogLoader.removeTempFilesAndCollectSwapFiles, load; compaction C-15.5 to C-15.9, C-16.5), in an
 order in which it may be cut short anywhere, lose what is not synced, and be decided anew from what
 it left with the same end:
@@ -24,29 +45,34 @@ too, takes all of the swap for incomplete; before, the broker puts all of it in 
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from itertools import groupby
+from typing import NamedTuple, Protocol
 
 from storage.file_names import (
     CLEANED,
     DELETED,
+    INDEX,
     LOG,
     OFFSET_DIGITS,
     SEGMENT_SUFFIXES,
     SNAPSHOT,
     SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
     file_name,
     is_offset,
     offset_of,
 )
-from storage.files.files import Files
+from storage.files.files import ChangingFile
 
 _REPLACED = (*SEGMENT_SUFFIXES, SNAPSHOT)
 
 
 class Action(StrEnum):
+    CREATE = "create"  # an empty file
     REMOVE = "remove"
     RENAME = "rename"
     SYNC = "sync"
@@ -58,6 +84,126 @@ class Step(NamedTuple):
     action: Action
     name: str = ""
     target: str = ""
+
+
+class SwapPlan(NamedTuple):
+    """The steps of a swap. Until the last of `complete` the old log counts, from then on the new
+    one."""
+
+    stage: Sequence[Step]  # 1
+    complete: Sequence[Step]  # 2
+    replace: Sequence[Step]  # 3
+    name: Sequence[Step]  # 4 and 5
+
+
+class _File(NamedTuple):
+    """A file of a destination: where it is now, and its name in the log."""
+
+    staged: str
+    live: str
+    stands_in: bool = False  # empty, for settling alone: it never gets that name
+
+    @property
+    def brought(self) -> list[Step]:
+        if self.stands_in:
+            return [Step(Action.CREATE, self.live + CLEANED)]
+        if self.staged == self.live + CLEANED:
+            return []
+        return [Step(Action.RENAME, self.staged, self.live + CLEANED)]
+
+    @property
+    def completed(self) -> Step:
+        return Step(Action.RENAME, self.live + CLEANED, self.live + SWAP)
+
+    @property
+    def named(self) -> Step:
+        if self.stands_in:
+            return Step(Action.REMOVE, self.live + SWAP)
+        return Step(Action.RENAME, self.live + SWAP, self.live)
+
+
+def plan_swap(
+    sources: Mapping[int, Collection[str]],
+    destinations: Mapping[int, Mapping[str, str]],
+    end_offset: int,
+    keeps_sources: bool = False,
+) -> SwapPlan:
+    """Decide the steps that put segments in the place of others.
+
+    Args:
+        sources: The suffixes of the files that go, by rising base offset; `.log` is one of them.
+        destinations: The names, or paths, that the files of the new segments have now, by rising
+            base offset and by suffix in Kafka's order.
+        end_offset: Where settling takes the highest destination to end (C-15.6, F-12.9).
+        keeps_sources: Whether what goes is renamed to `.deleted`, for those who still read it,
+            instead of removed.
+    """
+    ascending = [
+        [_File(staged, file_name(base, kind)) for kind, staged in files.items()]
+        for base, files in destinations.items()
+    ]
+    lowest = min(destinations)
+    first = min(sources, default=lowest)
+    if first < lowest:
+        ascending.insert(0, [_stand_in(first, kind) for kind in (LOG, INDEX, TIME_INDEX)])
+    elif (
+        end_offset == lowest
+        and TXN_INDEX not in destinations[lowest]
+        and TXN_INDEX in sources.get(lowest, ())
+    ):
+        ascending[0].append(_stand_in(lowest, TXN_INDEX))
+    sync = Step(Action.SYNC)
+    return SwapPlan(
+        stage=[
+            *(
+                step
+                for each in reversed(ascending)
+                for file in reversed(each)
+                for step in file.brought
+            ),
+            sync,
+        ],
+        complete=_completion(ascending),
+        replace=[*_replacement(sources, end_offset, keeps_sources), sync],
+        name=[
+            *(
+                step
+                for log, *others in ascending
+                for step in (log.named, sync, *(f.named for f in others))
+            ),
+            sync,
+        ],
+    )
+
+
+def _stand_in(base_offset: int, kind: str) -> _File:
+    return _File("", file_name(base_offset, kind), stands_in=True)
+
+
+def _completion(ascending: Sequence[Sequence[_File]]) -> list[Step]:
+    lowest, *others = ascending
+    steps = [file.completed for each in reversed(others) for file in each]
+    if others:
+        steps.append(Step(Action.SYNC))
+    return [*steps, *(file.completed for file in lowest), Step(Action.SYNC)]
+
+
+def _replacement(
+    sources: Mapping[int, Collection[str]], end_offset: int, keeps_sources: bool
+) -> Iterator[Step]:
+    def gone(name: str) -> Step:
+        if keeps_sources:
+            return Step(Action.RENAME, name, name + DELETED)
+        return Step(Action.REMOVE, name)
+
+    for base, kinds in sources.items():
+        if base < end_offset:
+            yield from (gone(file_name(base, kind)) for kind in kinds)
+    for base, kinds in sources.items():
+        if base >= end_offset:
+            yield gone(file_name(base, LOG))
+            yield Step(Action.SYNC)
+            yield from (gone(file_name(base, kind)) for kind in kinds if kind != LOG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +272,51 @@ def swap_settlement(
     )
 
 
-def apply_steps(files: Files, directory: str, steps: Iterable[Step]) -> None:
-    """Do the steps, one after the other."""
-    for action, name, target in steps:
-        path = os.path.join(directory, name)
-        if action is Action.SYNC:
-            files.sync_directory(directory)
-        elif action is Action.REMOVE:
-            files.remove(path)
-        else:
-            files.rename(path, os.path.join(directory, target))
+class StepFiles(Protocol):
+    """What steps ask of `Files`."""
+
+    def open_to_change(self, path: str, create: bool = False) -> ChangingFile: ...
+
+    def rename(self, source: str, target: str) -> None: ...
+
+    def remove(self, path: str) -> None: ...
+
+    def sync_directory(self, path: str) -> None: ...
+
+
+def apply_steps(
+    files: StepFiles,
+    directory: str,
+    steps: Iterable[Step],
+    remove: Callable[[Sequence[str]], object] | None = None,
+) -> None:
+    """Do the steps, one after the other.
+
+    remove: Removes the files of REMOVE steps that follow one another, and comes back when their
+        names are gone. By default one is removed after the other.
+    """
+    for action, run in groupby(steps, key=lambda step: step.action):
+        if action is Action.REMOVE and remove is not None:
+            remove([os.path.join(directory, step.name) for step in run])
+            continue
+        for _, name, target in run:
+            path = os.path.join(directory, name)
+            if action is Action.SYNC:
+                files.sync_directory(directory)
+            elif action is Action.CREATE:
+                _create(files, path)
+            elif action is Action.REMOVE:
+                files.remove(path)
+            else:
+                files.rename(path, os.path.join(directory, target))
+
+
+def _create(files: StepFiles, path: str) -> None:
+    file = files.open_to_change(path, create=True)
+    try:
+        file.truncate(0)  # one that a cleaner has left
+    finally:
+        file.close()
 
 
 def _revocable(names: Collection[str], end_offsets: Mapping[int, int]) -> int | None:
