@@ -42,6 +42,7 @@ from storage.log.engine.producer_state_manager import ProducerStateManager
 from storage.log.engine.rebuilding_producers import aborted_in, rebuild_producers
 from storage.log.engine.recovering import RecoveredSegment, recover_segment
 from storage.log.engine.segment import LogSegment
+from storage.log.engine.segment_swap import end_of
 from storage.log.engine.snapshot_deletion import delete_snapshots
 from storage.log.engine.snapshot_files import SnapshotFiles, required_offset
 from storage.log.engine.splitting import split
@@ -166,18 +167,12 @@ class LogLoader:
             return
         for name in half_done:
             required_offset(name)  # each has to have one
-        ends = {base: self._end_of_swap(base) for base in complete_swaps(left)}
+        config = self._local.config
+        ends = {base: end_of(self._place, base, config, SWAP) for base in complete_swaps(left)}
         # with an index that was missing beside a swap
         left = [name for name in self._names() if not name.endswith(DELETED)]
         decided = swap_settlement(left, ends, as_kafka=True)
         apply_steps(self._files, self._place.path, decided.steps)
-
-    def _end_of_swap(self, base: int) -> int:
-        segment = LogSegment(self._place, base, self._local.config, suffix=SWAP)
-        try:
-            return segment.next_offset()
-        finally:
-            segment.close_handles()
 
     # ---- segments -----------------------------------------------------------------------------
 

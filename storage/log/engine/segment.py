@@ -60,10 +60,10 @@ class LogSegment:
         self._stem = os.path.join(place.path, file_name(base_offset, ""))
         files, room = place.files, config.segment_index_bytes
         initial = config.initial_log_bytes if is_new else 0
-        self.log = FileRecords.open(files, self._path(LOG), is_new, initial)
-        self.offset_index = OffsetIndexFile(files, self._path(INDEX), base_offset, room)
-        self.time_index = TimeIndexFile(files, self._path(TIME_INDEX), base_offset, room)
-        self.txn_index = TxnIndexFile(files, self._path(TXN_INDEX), base_offset, place.kafka)
+        self.log = FileRecords.open(files, self.path(LOG), is_new, initial)
+        self.offset_index = OffsetIndexFile(files, self.path(INDEX), base_offset, room)
+        self.time_index = TimeIndexFile(files, self.path(TIME_INDEX), base_offset, room)
+        self.txn_index = TxnIndexFile(files, self.path(TXN_INDEX), base_offset, place.kafka)
         self._is_prepared = place.kafka.prepares_to_close
         self.index_interval_bytes = config.index_interval_bytes
         self._room, self.jitter_ms = room, config.drawn_jitter_ms()
@@ -72,7 +72,8 @@ class LogSegment:
         self.first_timestamp: int | None = None  # of the first batch, once it was looked at
         self._largest: tuple[int, int] | None = None  # as LargestTimestamp; None: not looked at
 
-    def _path(self, kind: str) -> str:
+    def path(self, kind: str) -> str:
+        """Of one of its files, by the suffix."""
         return self._stem + kind + self._suffix
 
     @property
@@ -96,12 +97,12 @@ class LogSegment:
 
     @property
     def last_modified_ms(self) -> int:
-        found = self._files.look_up(self._path(LOG))
+        found = self._files.look_up(self.path(LOG))
         return 0 if found is None else found.mtime_ns // 1_000_000
 
     def set_last_modified(self, time_ms: int) -> None:
         """Set when the `.log` was written last: where no record has a time, retention asks it."""
-        self._files.set_modified(self._path(LOG), time_ms)
+        self._files.set_modified(self.path(LOG), time_ms)
 
     @property
     def largest_timestamp(self) -> int:
@@ -298,8 +299,8 @@ class LogSegment:
     def check(self, time_index_is_missing: bool) -> None:
         """What a loading log looks at. Raise FileNotFoundError if there is no offset index, and
         CorruptIndexError for a wrong entry of an aborted transaction."""
-        if not self._files.exists(self._path(INDEX)):
-            raise FileNotFoundError(self._path(INDEX))
+        if not self._files.exists(self.path(INDEX)):
+            raise FileNotFoundError(self.path(INDEX))
         if time_index_is_missing:
             self.time_index.resize(0)
         self.txn_index.check()
@@ -360,22 +361,32 @@ class LogSegment:
     def rename_log(self, old: str, new: str) -> None:
         """Rename the `.log`, which is the first; `rename_indexes` has to follow."""
         assert self._suffix == old, f"{self._stem} has the suffix {self._suffix!r}"
-        before = self._path(LOG)
+        before = self.path(LOG)
         self._suffix = new
-        self._files.rename(before, self._path(LOG))
+        self._files.rename(before, self.path(LOG))
 
     def rename_indexes(self) -> None:
         """Give the indexes the suffix that the `.log` has got."""
-        self.offset_index.file.rename(self._path(INDEX))
-        self.time_index.file.rename(self._path(TIME_INDEX))
-        self.txn_index.rename(self._path(TXN_INDEX))
+        for kind in (INDEX, TIME_INDEX, TXN_INDEX):
+            self._rename_index(kind)
+
+    def _rename_index(self, kind: str) -> None:
+        files = {INDEX: self.offset_index.file, TIME_INDEX: self.time_index.file}
+        files.get(kind, self.txn_index).rename(self.path(kind))
+
+    def rename_file(self, kind: str, target: str) -> None:
+        """Rename one file, the `.log` first. target: its path, with another suffix behind it."""
+        if kind == LOG:
+            self.rename_log(self._suffix, target.removeprefix(self._stem + LOG))
+        else:
+            self._rename_index(kind)
 
     def move_to(self, directory: str) -> None:
         """The directory of the log has got another name; what is open stays so."""
         self._stem = os.path.join(directory, file_name(self.base_offset, ""))
-        self.offset_index.file.path = self._path(INDEX)
-        self.time_index.file.path = self._path(TIME_INDEX)
-        self.txn_index.path = self._path(TXN_INDEX)
+        self.offset_index.file.path = self.path(INDEX)
+        self.time_index.file.path = self.path(TIME_INDEX)
+        self.txn_index.path = self.path(TXN_INDEX)
 
     def close(self) -> None:
         """Close all files; up to Kafka 4.3 first trim them, and add the last time entry (V-7).
@@ -414,4 +425,4 @@ class LogSegment:
         """Close and remove all files, in Kafka's order; one that is gone is no error."""
         self.close_handles()
         for kind in SEGMENT_SUFFIXES:
-            remove_if_there(self._files, moved_meanwhile(self._files, self._path(kind)))
+            remove_if_there(self._files, moved_meanwhile(self._files, self.path(kind)))

@@ -1,34 +1,32 @@
 """Cleaned segments, put in the place of those that they were made of, while the log is in use.
 
-For each group of old segments and the new ones that replace it:
+The steps are those of `storage.log.swap`. Until they get `.cleaned` at their end the files of the
+new segments may be in another directory. What is replaced gets `.deleted` at its end in step 3, for
+those who still read it, and is removed after file.delete.delay.ms. Behind the steps the producer
+snapshots at base offsets that are no more are deleted in the same way.
 
-1. The files of the new ones come into the log's directory with `.cleaned` at their end. A start
-   after a crash removes them.
-2. By falling base offset they get `.swap`. From the last of these renames on a start finishes the
-   swap; before it, it goes back to the old segments.
-3. The old files get `.deleted`, and are removed after file.delete.delay.ms. Those behind the end of
-   the new ones, which a start does not remove, go one after the other from the front, so that no
-   tombstone goes before what it hides.
-4. The new ones get their own names, each `.log` first: only then nothing else can be removed that
-   belongs to it.
-5. Producer snapshots at base offsets that are no more are deleted likewise.
-
-The directory is synced between all of these, as in the swap of a round (`compactor.finalizer`, with
-the reasons); Kafka does it at the end alone, and counts on a file system that keeps the order.
+A start after a crash finishes the swap, or goes back to the old segments (`compactor.finalizer` has
+a table). Kafka syncs the directory at the end alone, and counts on a file system that keeps the
+order.
 
 Source: Kafka, LocalLog.replaceSegments, UnifiedLog.replaceSegments; spec C-15.1.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from storage.file_names import CLEANED, SEGMENT_SUFFIXES, SWAP, file_name
+from storage.file_names import CLEANED, LOG, SEGMENT_SUFFIXES, TXN_INDEX, file_name
+from storage.files.files import ChangingFile
 from storage.formats import producer_snapshot
 from storage.log.engine.local_log import LocalLog
+from storage.log.engine.log_config import LogConfig
 from storage.log.engine.parts import LogParts
 from storage.log.engine.segment import LogSegment
+from storage.log.engine.segment_values import LogPlace
 from storage.log.engine.snapshot_deletion import delete_snapshots
+from storage.log.swap import apply_steps, plan_swap
 
 
 class CleanedGroup(NamedTuple):
@@ -71,52 +69,104 @@ def swap_in(parts: LogParts, group: CleanedGroup) -> None:
     local = parts.local
     local.require_open()
     old = [segment for segment in local.segments if segment.base_offset in group.old_bases]
-    new = [_brought(parts, group.directory, base) for base in group.new_bases]
-    put_in_place(local, old, new)
+    put_in_place(local, old, {base: _found(parts, group, base) for base in group.new_bases})
     gone = set(group.old_bases) - set(group.new_bases)
     delete_snapshots(local, parts.producers, [s for s in old if s.base_offset in gone])
 
 
-def put_in_place(local: LocalLog, old: Sequence[LogSegment], new: Sequence[LogSegment]) -> None:
-    """Steps 2 to 4. old: of the log, rising; new: rising, whose files end in `.cleaned`."""
-    lowest, *others = new
-    local.sync_names()
-    for segment in reversed(others):
-        segment.change_suffix(CLEANED, SWAP)
-    if others:
-        local.sync_names()
-    lowest.change_suffix(CLEANED, SWAP)
-    local.sync_names()
-    end = new[-1].next_offset()
-    local.segments.exchange([segment.base_offset for segment in old], new)
-    local.delete_files([segment for segment in old if segment.base_offset < end])
-    for segment in old:
-        if segment.base_offset >= end:
-            local.delete_files([segment])
-    local.sync_names()
-    for segment in new:
-        segment.rename_log(SWAP, "")
-        local.sync_names()
-        segment.rename_indexes()
-    local.sync_names()
+def _found(parts: LogParts, group: CleanedGroup, base: int) -> dict[str, str]:
+    paths = {
+        kind: os.path.join(group.directory, file_name(base, kind)) for kind in SEGMENT_SUFFIXES
+    }
+    return {kind: path for kind, path in paths.items() if parts.local.files.exists(path)}
 
 
-def _brought(parts: LogParts, directory: str, base: int) -> LogSegment:
-    local = parts.local
-    for kind in SEGMENT_SUFFIXES:
-        name = file_name(base, kind)
-        source = os.path.join(directory, name)
-        if local.files.exists(source):
-            local.files.rename(source, os.path.join(local.place.path, name + CLEANED))
-    return open_cleaned(local, base)
+def put_in_place(
+    local: LocalLog, old: Sequence[LogSegment], new: Mapping[int, Mapping[str, str]]
+) -> list[LogSegment]:
+    """Replace segments by others; give these.
+
+    Args:
+        old: Segments of the log, rising.
+        new: The paths that the finished files of the others have now, by rising base offset and by
+            suffix.
+    """
+    path, files = local.place.path, _FilesInUse(local)
+    files.follow(old)
+    plan = plan_swap(
+        {segment.base_offset: _kinds(local, segment) for segment in old},
+        new,
+        _end_offset(local, max(new), new[max(new)][LOG]),
+        keeps_sources=True,
+    )
+    apply_steps(files, path, plan.stage)
+    made = [_opened(local, base) for base in new]
+    files.follow(made)
+    apply_steps(files, path, plan.complete)
+    local.segments.exchange([segment.base_offset for segment in old], made)
+    apply_steps(files, path, [*plan.replace, *plan.name])
+    if old:
+        local.delete_files(old)
+    return made
 
 
-def open_cleaned(local: LocalLog, base: int) -> LogSegment:
-    """Open a finished segment whose files end in `.cleaned`."""
+def _kinds(local: LocalLog, segment: LogSegment) -> list[str]:
+    """The files that a segment has, or may get by a read."""
+    has_txns = local.files.exists(segment.path(TXN_INDEX))
+    return [kind for kind in SEGMENT_SUFFIXES if kind != TXN_INDEX or has_txns]
+
+
+def _end_offset(local: LocalLog, base: int, log_path: str) -> int:
+    directory, name = os.path.split(log_path)
+    place = replace(local.place, path=directory)
+    return end_of(place, base, local.config, name.removeprefix(file_name(base, LOG)))
+
+
+def end_of(place: LogPlace, base: int, config: LogConfig, suffix: str) -> int:
+    """Where a start takes a segment to end whose files have a suffix."""
+    segment = LogSegment(place, base, config, suffix=suffix)
+    try:
+        return segment.next_offset()
+    finally:
+        segment.close_handles()
+
+
+def _opened(local: LocalLog, base: int) -> LogSegment:
     segment = LogSegment(local.place, base, local.config, suffix=CLEANED)
     segment.open_indexes()  # as those of Kafka's cleaner are, which has just written them
     segment.note_time(*segment.time_index.last)
     return segment
+
+
+class _FilesInUse:
+    """Files of a log in use: a segment that is open follows the renames of its own."""
+
+    def __init__(self, local: LocalLog) -> None:
+        self._local = local
+        self._followed: dict[str, tuple[LogSegment, str]] = {}  # by path; with the suffix
+
+    def follow(self, segments: Iterable[LogSegment]) -> None:
+        self._followed |= {
+            segment.path(kind): (segment, kind) for segment in segments for kind in SEGMENT_SUFFIXES
+        }
+
+    def rename(self, source: str, target: str) -> None:
+        followed = self._followed.pop(source, None)
+        if followed is None:
+            self._local.files.rename(source, target)
+            return
+        segment, kind = followed
+        segment.rename_file(kind, target)
+        self._followed[target] = followed
+
+    def open_to_change(self, path: str, create: bool = False) -> ChangingFile:
+        return self._local.files.open_to_change(path, create)
+
+    def remove(self, path: str) -> None:
+        self._local.files.remove(path)
+
+    def sync_directory(self, _: str) -> None:
+        self._local.sync_names()
 
 
 def is_unchanged(parts: LogParts, old: Sequence[LogSegment]) -> bool:

@@ -26,7 +26,7 @@ from storage.log.engine.errors import (
 from storage.log.engine.local_log import LocalLog
 from storage.log.engine.moves import remove_if_there
 from storage.log.engine.segment import LogSegment
-from storage.log.engine.segment_swap import open_cleaned, put_in_place
+from storage.log.engine.segment_swap import put_in_place
 
 if TYPE_CHECKING:
     from storage.log.splitting import IndexLimits, NewSegment
@@ -47,28 +47,33 @@ def split(local: LocalLog, segment: LogSegment, aborted: Sequence[AbortedTxn]) -
 
     limits = IndexLimits(local.config.index_interval_bytes, local.config.segment_index_bytes)
     planned = _planned(segment, aborted, limits)
-    stems = [_stem(local, new.base_offset) for new in planned]
-    source_path = _stem(local, segment.base_offset) + LOG
-    made: list[LogSegment] = []
+    stems = {base: _stem(local, base) for base in planned}
+    written: dict[int, dict[str, str]] = {}
     try:
-        for new, stem in zip(planned, stems, strict=True):
-            _write(local, stem, new.files(local.files, source_path, limits))
+        for base, stem in stems.items():
+            contents = planned[base].files(local.files, segment.path(LOG), limits)
+            written[base] = {kind: stem + kind + CLEANED for kind in contents}
+            _write(local, stem, contents)
             local.files.set_modified(stem + LOG + CLEANED, segment.last_modified_ms)
-        for new in planned:
-            made.append(open_cleaned(local, new.base_offset))
-            made[-1].bytes_since_entry = new.bytes_since_entry
     except BaseException:
-        for each in made:
-            each.close_handles()
-        for stem in stems:
+        for stem in stems.values():
             _remove(local, stem)
         raise
-    return _swap_in(local, segment, made)
+    is_loaded = any(each is segment for each in local.segments)
+    for put in put_in_place(local, [segment] if is_loaded else [], written):
+        put.bytes_since_entry = planned[put.base_offset].bytes_since_entry
+    if is_loaded:
+        return [] if segment.base_offset in written else [segment]
+    # Kafka's own way: an old one that was not loaded is replaced by the one of its base offset
+    # alone. Without such a one it stays, behind those that its batches are in.
+    segment.close_handles()
+    return []
 
 
 def _planned(
     segment: LogSegment, aborted: Sequence[AbortedTxn], limits: "IndexLimits"
-) -> "list[NewSegment]":
+) -> "dict[int, NewSegment]":
+    """Give the new segments by rising base offset."""
     from storage.log.splitting import SplitBatch, plan_split
 
     batches = (
@@ -81,7 +86,10 @@ def _planned(
             raise IllegalStateError(f"no batch fits a segment of base {new.base_offset}")
         if problem := new.why_refused(limits):
             raise IllegalArgumentError(f"segment {segment.base_offset} cannot be split: {problem}")
-    return planned
+    by_base = {new.base_offset: new for new in sorted(planned, key=lambda new: new.base_offset)}
+    if len(by_base) < len(planned):
+        raise IllegalStateError(f"two parts of {segment.base_offset} begin at the same offset")
+    return by_base
 
 
 def _stem(local: LocalLog, base_offset: int) -> str:
@@ -113,15 +121,3 @@ def _write(local: LocalLog, stem: str, contents: Mapping[str, Iterator[bytes]]) 
 def _remove(local: LocalLog, stem: str) -> None:
     for kind in SEGMENT_SUFFIXES:
         remove_if_there(local.files, stem + kind + CLEANED)
-
-
-def _swap_in(local: LocalLog, old: LogSegment, made: Sequence[LogSegment]) -> list[LogSegment]:
-    bases = {new.base_offset for new in made}
-    if any(each is old for each in local.segments):
-        put_in_place(local, [old], made)
-        return [] if old.base_offset in bases else [old]
-    # Kafka's own way: an old one that was not loaded is replaced by the one of its base offset
-    # alone. Without such a one it stays, behind those that its batches are in.
-    put_in_place(local, [], made)
-    old.close_handles()
-    return []
