@@ -33,7 +33,6 @@ from compactor.originals.kept_manifest import (
 )
 from compactor.originals.kept_run_lock import hold
 from compactor.planning.round_plan import RoundPlan
-from compactor.retention.rules import Deletion
 from compactor.round_report import OriginalsReport
 from storage.file_names import LOG, SNAPSHOT, file_name
 from storage.files.discarding import discard_directory
@@ -44,6 +43,7 @@ from storage.formats.checkpoint import TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import topic_id_of
 from storage.log.log_dir import list_partition, log_end_offset
+from storage.log.retention import Deletion
 
 
 @dataclass(slots=True)

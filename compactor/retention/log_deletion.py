@@ -23,7 +23,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from compactor.finalizer import INDEX_FILES, mark_deleted
-from compactor.retention.rules import Deletion
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.files.files import Files
 from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot
@@ -31,6 +30,7 @@ from storage.formats.checkpoint import TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.log.log_dir import PartitionListing
+from storage.log.retention import Deletion
 
 ROLLED = (SNAPSHOT, INDEX, TIME_INDEX, LOG)  # what step 1 makes, in its order
 

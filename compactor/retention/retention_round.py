@@ -25,7 +25,6 @@ from compactor.retention.log_retention import (
     deletion_after,
     deletion_of,
 )
-from compactor.retention.rules import Deletion, Rule
 from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.errors import CorruptFileError
 from storage.file_names import file_name
@@ -35,6 +34,7 @@ from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.segment import Segment
 from storage.log.log_dir import PartitionListing, list_files, list_partition
 from storage.log.producer_state import ExpiryClock, load_producer_state
+from storage.log.retention import Deletion, Rule
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper

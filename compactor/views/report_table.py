@@ -11,7 +11,6 @@ from compactor.broker_start.values import forbid_start
 from compactor.host.printable import counted, first_few, iso_time, one_line, printable, size_text
 from compactor.host.shell_commands import compactor
 from compactor.planning.remedies import brief_of
-from compactor.retention.rules import Rule
 from compactor.round_report import (
     CleaningReport,
     CopyReport,
@@ -31,6 +30,7 @@ from compactor.views.report_totals import (
     totals_of,
 )
 from storage.kafka_versions import KafkaUse
+from storage.log.retention import Rule
 
 SHOWN_LOGS = 40
 SHOWN_REASONS = 20

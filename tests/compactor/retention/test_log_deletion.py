@@ -10,13 +10,13 @@ from compactor.config import load_config
 from compactor.planning.round_plan import plan_round
 from compactor.retention.log_retention import LogRetention, deletion_of
 from compactor.retention.retention_round import NOT_RETAINED, apply_retention
-from compactor.retention.rules import RetentionLimits
 from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.log.log_dir import list_partition
+from storage.log.retention import RetentionLimits
 from tests.compactor.plan_logs import BATCH_BYTES, Shape, build
 from tests.support.files.watched import CHANGES, Operation, WatchedFiles
 from tests.support.local_round import LocalRound

@@ -7,11 +7,11 @@ import pytest
 
 from compactor.config import load_config
 from compactor.retention.log_retention import deletion_of, limits_of
-from compactor.retention.rules import RetentionLimits, Rule
 from compactor.survey import CheckpointOffsets
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.log.log_dir import list_partition
+from storage.log.retention import RetentionLimits, Rule
 from tests.support.made_log import batch, log_of, make_partition, record
 
 NOW_MS = 10_000

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from compactor.retention.rules import Deletion, RetentionLimits, Rule, decide
 from storage.formats.segment import Segment
+from storage.log.retention import Deletion, RetentionLimits, Rule, decide
 
 NOW_MS = 10_000
 
