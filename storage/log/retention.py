@@ -1,16 +1,31 @@
-"""Which old segments of a compacted log retention deletes: pure.
+"""Which old segments of a log retention deletes: pure.
 
-After a cleaning Kafka's cleaner lets retention pass over every log whose policy contains compact:
-by log start offset, and where the policy contains delete too, by size and then by time. Each rule
-walks the segments that the one before it left, from the oldest on, to the first that stays.
-Source: Kafka, UnifiedLog.deleteOldSegments, deletableSegments; spec C-3.2, C-18.
+By log start offset, and where the policy contains delete by size and then by time. Each rule walks
+the segments that the one before it left, from the oldest on, to the first that stays. After a
+cleaning Kafka's cleaner lets retention pass over every log whose policy contains compact; a round
+asks about all rules at once (`decide`), a log in use about one after the other, as it deletes in
+between (`storage.log.engine.retention`).
+Source: Kafka, UnifiedLog.deleteOldSegments, deletableSegments; spec C-3.2, C-18, L-23.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from storage.formats.segment import Segment
+
+
+class Sized(Protocol):
+    """A segment, as far as the rules look at it; its largest timestamp they are given."""
+
+    @property
+    def base_offset(self) -> int: ...
+
+    @property
+    def log_bytes(self) -> int: ...
+
+
+AnySegment = TypeVar("AnySegment", bound=Sized)
 
 
 class Rule(StrEnum):
@@ -57,8 +72,8 @@ def decide(
     left = list(segments)
     rolls_at: int | None = None
     by_rule = {}
-    for rule, is_breached in _rules(limits, largest_timestamp_ms):
-        gone = _deletable(left, limits.high_watermark, end_offset, is_breached(left))
+    for rule in Rule:
+        gone = deletable(left, rule, limits, end_offset, largest_timestamp_ms)
         if not gone:
             continue
         by_rule[rule] = tuple(gone)
@@ -73,39 +88,68 @@ def decide(
     return Deletion(by_rule, log_start_offset, rolls_at)
 
 
-_Predicate = Callable[[Segment, Segment | None], bool]  # of a segment and the one after it
+def deletable(
+    segments: Sequence[AnySegment],
+    rule: Rule,
+    limits: RetentionLimits,
+    end_offset: int | Callable[[], int],
+    largest_timestamp_ms: Callable[[AnySegment], int],
+) -> list[AnySegment]:
+    """Walk to the first segment that one rule leaves (C-18.2).
+
+    Args:
+        end_offset: A number is asked about before the rule is, as in Kafka: a log in use makes the
+            time index of a segment when it is first asked. What has to be found out comes last.
+    """
+    is_breached = _predicate(segments, rule, limits, largest_timestamp_ms)
+    if is_breached is None:
+        return []
+
+    def is_replicated(following: AnySegment | None) -> bool:
+        if limits.high_watermark is None:
+            return True
+        if following is not None:
+            return following.base_offset <= limits.high_watermark
+        end = end_offset() if callable(end_offset) else end_offset
+        return end <= limits.high_watermark
+
+    gone = []
+    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        has_any = following is not None or segment.log_bytes > 0
+        if callable(end_offset):
+            goes = has_any and is_breached(segment, following) and is_replicated(following)
+        else:
+            goes = is_replicated(following) and is_breached(segment, following) and has_any
+        if not goes:
+            break
+        gone.append(segment)
+    return gone
 
 
-def _rules(
-    limits: RetentionLimits, largest_timestamp_ms: Callable[[Segment], int]
-) -> list[tuple[Rule, Callable[[Sequence[Segment]], _Predicate]]]:
-    def starts_later(_: Sequence[Segment]) -> _Predicate:
+def _predicate(
+    segments: Sequence[AnySegment],
+    rule: Rule,
+    limits: RetentionLimits,
+    largest_timestamp_ms: Callable[[AnySegment], int],
+) -> Callable[[AnySegment, AnySegment | None], bool] | None:
+    """Give what a rule says of a segment and the one after it; None where there is no such rule."""
+    if rule is Rule.LOG_START:
         start = limits.log_start_offset
         return lambda _, following: following is not None and following.base_offset <= start
-
-    def too_large(left: Sequence[Segment]) -> _Predicate:
-        assert limits.retention_bytes is not None
-        return _exceeding(sum(segment.log_bytes for segment in left) - limits.retention_bytes)
-
-    def too_old(_: Sequence[Segment]) -> _Predicate:
-        assert limits.retention_ms is not None
-        oldest_ms = limits.now_ms - limits.retention_ms  # one of that very time stays
-        return lambda segment, _: largest_timestamp_ms(segment) < oldest_ms
-
-    rules: list[tuple[Rule, Callable[[Sequence[Segment]], _Predicate]]] = [
-        (Rule.LOG_START, starts_later)
-    ]
-    if limits.retention_bytes is not None:
-        rules.append((Rule.SIZE, too_large))
-    if limits.retention_ms is not None:
-        rules.append((Rule.TIME, too_old))
-    return rules
+    if rule is Rule.SIZE:
+        if limits.retention_bytes is None:
+            return None
+        return _exceeding(sum(each.log_bytes for each in segments) - limits.retention_bytes)
+    if limits.retention_ms is None:
+        return None
+    oldest_ms = limits.now_ms - limits.retention_ms  # one of that very time stays
+    return lambda segment, _: largest_timestamp_ms(segment) < oldest_ms
 
 
-def _exceeding(excess_bytes: int) -> _Predicate:
+def _exceeding(excess_bytes: int) -> Callable[[Sized, Sized | None], bool]:
     """The size rule: what is above the limit, used up segment by segment."""
 
-    def is_breached(segment: Segment, _: Segment | None) -> bool:
+    def is_breached(segment: Sized, _: Sized | None) -> bool:
         nonlocal excess_bytes
         if excess_bytes < 0 or excess_bytes < segment.log_bytes:
             return False
@@ -113,24 +157,3 @@ def _exceeding(excess_bytes: int) -> _Predicate:
         return True
 
     return is_breached
-
-
-def _deletable(
-    segments: Sequence[Segment],
-    high_watermark: int | None,
-    end_offset: Callable[[], int],
-    is_breached: _Predicate,
-) -> list[Segment]:
-    """Walk to the first segment that stays (C-18.2)."""
-    gone = []
-    for segment, following in zip(segments, [*segments[1:], None], strict=True):
-        if following is None and not segment.log_bytes:
-            break
-        if not is_breached(segment, following):
-            break
-        if high_watermark is not None:
-            end = following.base_offset if following is not None else end_offset()
-            if high_watermark < end:
-                break
-        gone.append(segment)
-    return gone

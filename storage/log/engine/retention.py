@@ -1,73 +1,44 @@
-"""Old segments: which go by log start, size and time.
+"""Retention of a log in use: what goes by one rule is deleted before the next one is asked.
 
-Source: Kafka, UnifiedLog; spec C-18, L-23.
+Which segments go says `storage.log.retention`. Source: Kafka, UnifiedLog; spec C-18, L-23.
 """
-
-from collections.abc import Callable
 
 from storage.log.engine.errors import OffsetOutOfRangeError
 from storage.log.engine.parts import LogParts, roll
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.snapshot_deletion import delete_snapshots
-
-_Goes = Callable[[LogSegment, LogSegment | None], bool]  # a segment, and the next one
+from storage.log.retention import RetentionLimits, Rule, deletable
 
 
 def delete_old_segments(parts: LogParts) -> int:
     """Delete what the topic's retention says; give how many segments were selected."""
-    deleted = _delete(parts, lambda _, after: _is_below_start(parts, after))
-    if parts.config.is_deleted:
-        deleted += _by_size(parts)
-        deleted += _by_time(parts)
-    return deleted
+    return sum(_delete(parts, rule) for rule in Rule)
 
 
-def _is_below_start(parts: LogParts, after: LogSegment | None) -> bool:
-    return after is not None and after.base_offset <= parts.marks.log_start
-
-
-def _by_size(parts: LogParts) -> int:
-    most, size = parts.config.retention_bytes, parts.local.segments.size_bytes
-    if most < 0 or size < most:
-        return 0
-    excess = size - most
-
-    def goes(segment: LogSegment, _: LogSegment | None) -> bool:
-        nonlocal excess
-        if excess < segment.size_bytes:
-            return False
-        excess -= segment.size_bytes
-        return True
-
-    return _delete(parts, goes)
-
-
-def _by_time(parts: LogParts) -> int:
-    most, now_ms = parts.config.retention_ms, parts.now_ms
-    if most < 0:
-        return 0
-    return _delete(parts, lambda segment, _: now_ms - segment.largest_timestamp > most)
-
-
-def _delete(parts: LogParts, goes: _Goes) -> int:
-    chosen = _chosen(parts, goes)
+def _delete(parts: LogParts, rule: Rule) -> int:
+    chosen = deletable(
+        list(parts.local.segments),
+        rule,
+        _limits(parts),
+        parts.local.end_offset,
+        lambda segment: segment.largest_timestamp,
+    )
     if chosen:
         parts.local.directory.guarded("deleting segments", lambda: _remove(parts, chosen))
     return len(chosen)
 
 
-def _chosen(parts: LogParts, goes: _Goes) -> list[LogSegment]:
-    """The oldest segments, up to the first that stays; none that is not replicated."""
-    segments, chosen = parts.local.segments, []
-    for segment in segments:
-        after = segments.higher(segment.base_offset)
-        end = parts.local.end_offset if after is None else after.base_offset
-        if parts.marks.high_watermark < end or not goes(segment, after):
-            break
-        if after is None and not segment.size_bytes:
-            break
-        chosen.append(segment)
-    return chosen
+def _limits(parts: LogParts) -> RetentionLimits:
+    config, marks = parts.config, parts.marks
+    has_time = config.is_deleted and config.retention_ms >= 0
+    has_size = config.is_deleted and config.retention_bytes >= 0
+    return RetentionLimits(
+        marks.log_start,
+        marks.high_watermark,
+        parts.now_ms,
+        config.retention_ms if has_time else None,
+        config.retention_bytes if has_size else None,
+    )
 
 
 def _remove(parts: LogParts, chosen: list[LogSegment]) -> None:

@@ -81,6 +81,11 @@ class LogSegment:
         return self.log.size_bytes
 
     @property
+    def log_bytes(self) -> int:
+        """As size_bytes, by the name that a segment has in a listing."""
+        return self.log.size_bytes
+
+    @property
     def is_deleted(self) -> bool:
         return self._suffix == DELETED
 

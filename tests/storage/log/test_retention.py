@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from storage.formats.segment import Segment
-from storage.log.retention import Deletion, RetentionLimits, Rule, decide
+from storage.log.retention import Deletion, RetentionLimits, Rule, decide, deletable
 
 NOW_MS = 10_000
 
@@ -131,3 +131,35 @@ def test_nothing_is_read_that_does_not_matter() -> None:
 
     rules = RetentionLimits(1, None, NOW_MS)
     assert bases(decide(segments(10, 10), rules, unread, unread), Rule.LOG_START) == [0]
+
+
+@pytest.mark.parametrize(("end_offset", "expected"), [(1, []), (0, ["time"])])
+def test_a_log_that_knows_its_end_asks_for_times_behind_the_high_watermark_alone(
+    end_offset: int, expected: list[str]
+) -> None:
+    """L-23: the time index of an active segment is made when it is first asked."""
+    asked: list[str] = []
+
+    def largest_timestamp_ms(_: Segment) -> int:
+        asked.append("time")
+        return NOW_MS
+
+    rules = RetentionLimits(0, 0, NOW_MS, 1000)
+    deletable(segments(0), Rule.TIME, rules, end_offset, largest_timestamp_ms)
+    assert asked == expected
+
+
+@pytest.mark.parametrize(("time_ms", "expected"), [(NOW_MS, []), (1, ["end"])])
+def test_a_log_whose_end_has_to_be_read_is_asked_for_it_last(
+    time_ms: int, expected: list[str]
+) -> None:
+    """It is read only where the rule would have the last segment go."""
+    asked: list[str] = []
+
+    def end_offset() -> int:
+        asked.append("end")
+        return 1
+
+    rules = RetentionLimits(0, 0, NOW_MS, 1000)
+    deletable(segments(10), Rule.TIME, rules, end_offset, lambda _: time_ms)
+    assert asked == expected
