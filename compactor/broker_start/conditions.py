@@ -37,6 +37,11 @@ from storage.log.log_dir import is_unloadable
 
 QUORUM_STATE = "quorum-state"  # of the metadata log: JSON
 _SKIPPED_DIRS = ("remote-log-index-cache", UNFINISHED, NO_BROKER)
+_NO_DIRECTORIES = {  # by file of a log: what mends it
+    LEADER_EPOCH_CHECKPOINT: "Move it away: a broker makes a new file, and no record is lost.",
+    PARTITION_METADATA: f"Move it away; {named('verify')} then says what to write into a file of "
+    "this name.",
+}
 _EMPTIED = {  # by checkpoint: what an empty one comes to
     checkpoint.RECOVERY_POINT: "after an unclean shutdown a broker then checks every segment",
     checkpoint.LOG_START: "records that kafka-delete-records removed, and whose segments are still "
@@ -138,6 +143,14 @@ def _outcome_of_checkpoint(name: str, error: CorruptFileError) -> StartOutcome |
 
 def _of_log_files(log_dir: str, log: LogFiles) -> Iterator[StartProblem]:
     place = os.path.join(log_dir, log.dir_name)
+    for name in set(_NO_DIRECTORIES).intersection(log.dir_names):
+        yield StartProblem(
+            outcome=StartOutcome.DIRECTORY_OFFLINE,
+            path=os.path.join(place, name),
+            problem="it is a directory, and a broker reads a file of this name",
+            repair=_NO_DIRECTORIES[name],
+            reason_code=ReasonCode.FOREIGN_FILE,
+        )
     epochs = _of_epochs(os.path.join(place, LEADER_EPOCH_CHECKPOINT), log.epochs or b"")
     if epochs is not None:
         yield epochs

@@ -207,18 +207,26 @@ def _directory(path: str, files: Files) -> DirectoryFiles:
 
 def _log(log_dir: str, name: str, files: Files) -> LogFiles:
     path = os.path.join(log_dir, name)
+    directories, names = files.list_names(path)
     return LogFiles(
         dir_name=name,
-        names=tuple(sorted(files.list_names(path)[1])),
+        names=tuple(sorted(names)),
         epochs=_read(os.path.join(path, LEADER_EPOCH_CHECKPOINT), files),
         metadata=_read(os.path.join(path, PARTITION_METADATA), files),
+        dir_names=tuple(sorted(directories)),
     )
 
 
 def _read(path: str, files: Files) -> bytes | None:
+    """None also for a directory, of which its name says enough."""
     try:
         return files.read_bytes(path)
     except FileNotFoundError:
+        return None
+    except CorruptFileError:
+        found = files.look_up(path)
+        if found is None or not found.is_dir:
+            raise
         return None
 
 

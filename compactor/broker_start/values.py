@@ -19,7 +19,7 @@ from storage.log.copy_marks import CopyMarkedError
 
 _LONGEST_ID, _ID_BYTES = 24, 16
 _MAX_INT = 2**31 - 1
-_PARTITION = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_PARTITION = re.compile(r"[+-]?\d+")  # of any script, as Java reads them
 
 
 class StartOutcome(StrEnum):
@@ -88,6 +88,7 @@ class LogFiles(NamedTuple):
     names: Sequence[str]  # of its files
     epochs: bytes | None
     metadata: bytes | None
+    dir_names: Sequence[str] = ()  # of the directories in it
 
 
 class DirectoryFiles(NamedTuple):

@@ -15,6 +15,7 @@ from storage.formats.checkpoint import integer
 
 META_PROPERTIES = "meta.properties"
 VERSIONS = (0, 1)
+_TRIMMED = "".join(map(chr, range(33)))  # what Java's String.trim takes away
 
 
 class MetaProperties(NamedTuple):
@@ -29,7 +30,7 @@ class MetaProperties(NamedTuple):
 def decode(data: bytes, path: str) -> MetaProperties:
     """Raise CorruptFileError where a required property is missing or is no number."""
     values = java_properties.decode(data, path)
-    version = integer(values.get("version", "0"), 32, path, 0)
+    version = integer(values.get("version", "0").strip(_TRIMMED), 32, path, 0)
     if version not in VERSIONS:
         raise UnsupportedFormatError(path, 0, f"version {version}, expected one of {VERSIONS}")
     node_key = "broker.id" if version == 0 else "node.id"

@@ -107,6 +107,15 @@ def _copied(suffix: str, elsewhere: bool, other_topic: bool = False) -> Damage:
     return copy
 
 
+def _as_directory(name: str, of_log: bool) -> Damage:
+    def replace(place: Place) -> None:
+        path = (place.partition if of_log else place.log_dir) / name
+        path.unlink(missing_ok=True)
+        path.mkdir(exist_ok=True)
+
+    return replace
+
+
 def _gone(pattern: str) -> Damage:
     def remove(place: Place) -> None:
         for path in place.partition.glob(pattern):
@@ -203,7 +212,7 @@ _NAMES = {  # of files in the directory of a log
 }
 _DIRECTORIES = (
     *("lost+found", ".staging", "backup", "x-y", "t-", "staging-1", "remote-log-index-cache"),
-    *("t-1-delete", f"t-1.{_HEX}-delete", f"t-1.{_HEX}-stray", f"t-1.{_HEX}-future"),
+    *("t-\uff11", "t-1-delete", f"t-1.{_HEX}-delete", f"t-1.{_HEX}-stray", f"t-1.{_HEX}-future"),
 )
 
 KINDS: Mapping[str, Mapping[str, Damage]] = {
@@ -235,10 +244,16 @@ KINDS: Mapping[str, Mapping[str, Damage]] = {
         "identity: of another directory": _same_directory_id,
         "identity: no directory id": _identity("directory.id", "directory.id=abc"),
         "identity: half": _half(META_PROPERTIES, False),
+        "identity: a version and a blank": _identity("version", "version=1 "),
     },
     "names": {
         **{f"file {name}": _of_log(name, data) for name, data in _NAMES.items()},
         **{f"directory {name}": _directory(name) for name in _DIRECTORIES},
+    },
+    "directories for files": {
+        **{f"{name}: a directory": _as_directory(name, False) for name in CHECKPOINTS},
+        "epochs: a directory": _as_directory(LEADER_EPOCH_CHECKPOINT, True),
+        "topic id: a directory": _as_directory(PARTITION_METADATA, True),
     },
     "copies": {
         "copy in another directory": _copied("", True),

@@ -142,6 +142,26 @@ def test_names_of_files_in_a_log(tmp_path: Path, name: str, expected: list[Start
     assert outcomes(log_dir) == expected
 
 
+@pytest.mark.parametrize("name", [LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA])
+def test_a_directory_for_a_file_of_a_log(tmp_path: Path, name: str) -> None:
+    log_dir = broker_dir(tmp_path)
+    path = log_dir / "t-0" / name
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    assert outcomes(log_dir) == [OFFLINE]
+
+
+@pytest.mark.parametrize(
+    "name", [checkpoint.RECOVERY_POINT, checkpoint.LOG_START, checkpoint.REPLICATION]
+)
+def test_a_directory_for_a_file_of_a_log_directory(tmp_path: Path, name: str) -> None:
+    log_dir = broker_dir(tmp_path)
+    (log_dir / name).unlink(missing_ok=True)
+    (log_dir / name).mkdir()
+    assert outcomes(log_dir)[0] is ENDS
+    assert "tart the broker" not in run_command("recover", log_dir).out
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -153,6 +173,7 @@ def test_names_of_files_in_a_log(tmp_path: Path, name: str, expected: list[Start
         (f"t-1.{'0' * 32}-delete", []),
         (f"t-1.{'0' * 32}-stray", []),
         ("staging-1", [ASIDE]),  # the cluster has no such topic
+        ("staging-\uff11", [ASIDE]),  # Java takes a digit of any script
     ],
 )
 def test_names_of_directories(tmp_path: Path, name: str, expected: list[StartOutcome]) -> None:

@@ -34,6 +34,7 @@ def test_the_file_of_an_older_broker_is_read() -> None:
         b"! note\n  version=1\nnode.id=1\ncluster.id=\\\n   x",
         b"version=1\nnode\\u002eid=1\ncluster.id=\\u0078\n\n",
         b"version=2\nversion=1\nnode.id=1\ncluster.id=x",
+        b"version=1 \t\nnode.id=1\ncluster.id=x",
         b"# ends in a backslash \\\nversion=1\nnode.id=1\ncluster.id=\\x",
     ],
 )
