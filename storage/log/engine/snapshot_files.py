@@ -33,6 +33,7 @@ class SnapshotFiles:
         """offsets: of the files, where they are known; None: the directory is listed."""
         self._files, self._directory = files, directory
         self._offsets = sorted(offsets or ())  # rising
+        self._may_be_gone = offsets is not None
         if offsets is None:
             self.look()
 
@@ -71,11 +72,17 @@ class SnapshotFiles:
         return [*self._offsets[:first], *self._offsets[max(first, last) :]]
 
     def read(self, offset: int) -> list[ProducerEntry]:
-        """Return what one holds; CorruptFileError where it is damaged or gone."""
+        """Return what one holds; CorruptFileError where it is damaged.
+
+        One that is gone since others listed it counts as damaged. In a log that is in use that is
+        a FileNotFoundError, as in Kafka: its directory is gone.
+        """
         path = self.path(offset)
         try:
             return producer_snapshot.read(path, self._files)
         except FileNotFoundError as error:
+            if not self._may_be_gone:
+                raise
             raise CorruptFileError(path, 0, "the file is gone") from error
 
     def write(self, offset: int, data: bytes, sync: bool) -> str:
