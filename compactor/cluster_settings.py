@@ -17,6 +17,7 @@ from compactor.host.printable import counted, first_few
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
 from compactor.settings_sources import (
+    LOG_LAG_MS,
     Facts,
     Finding,
     State,
@@ -50,7 +51,7 @@ from storage.log.cluster_metadata import (
     nothing_read,
     read_cluster_metadata,
 )
-from storage.log.log_dir import PartitionListing
+from storage.log.log_dir import PartitionListing, list_log_dir
 
 PRODUCER_ID_EXPIRATION = "producer.id.expiration.ms"
 BROKER_SETTINGS: Mapping[str, KafkaSetting] = {
@@ -216,14 +217,17 @@ def read_cluster_settings(
 ) -> ClusterSettings | None:
     """Read what is known; None where there is neither a metadata log nor a file of properties.
 
-    now_ms: for the age of what is read. Raise ConfigError where the metadata log cannot be told or
-    is not there, and for a setting that Kafka would not take; CorruptFileError where another file
-    is damaged. A metadata log that cannot be read is one of the `findings`.
+    now_ms: for the age of what is read; 0: no log is asked for it. Raise ConfigError where the
+    metadata log cannot be told or is not there, and for a setting that Kafka would not take;
+    CorruptFileError where another file is damaged. A metadata log that cannot be read is one of
+    the `findings`.
     """
     path = None if source.is_ignored else _metadata_dir(log_dirs, source.metadata, files)
     facts = None if path is None else _facts_of(path, log_dirs, files, now_ms)
     metadata = None if facts is None else facts.metadata or nothing_read(facts.path)
     findings = () if facts is None else findings_of(facts)
+    if facts is not None and metadata is not None and all(f.doubt is None for f in findings):
+        findings = (*_contradictions_beside(metadata, log_dirs, files, now_ms), *findings)
     identity = _identity(log_dirs, files)
     node_id = identity.node_id if identity else None
     sources: list[tuple[str, Mapping[str, str]]] = []
@@ -268,6 +272,34 @@ def _facts_of(path: str, log_dirs: Sequence[str], files: Files, now_ms: int) -> 
         broker_epoch=max((epoch for epoch in epochs if epoch is not None), default=None),
         now_ms=now_ms,
     )
+
+
+def _contradictions_beside(
+    metadata: ClusterMetadata, log_dirs: Sequence[str], files: Files, now_ms: int
+) -> tuple[Finding, ...]:
+    """Find the first log that shows that the metadata log is an old copy.
+
+    Then nothing is known of the other logs either: their settings may have changed since. What
+    cannot be listed or read shows nothing here; whoever judges that log says so.
+    """
+    is_young = now_ms <= metadata.time_ms + LOG_LAG_MS  # then no log can be of a later time
+    if not now_ms or (is_young and not metadata.is_snapshot_alone):
+        return ()
+    for log in _logs_in(log_dirs, files):
+        topic_id = _topic_id(log) if metadata.is_snapshot_alone else None
+        found = contradiction_of(metadata, log, topic_id)
+        if found is not None:
+            return (found,)
+    return ()
+
+
+def _logs_in(log_dirs: Sequence[str], files: Files) -> Iterator[PartitionListing]:
+    for log_dir in log_dirs:
+        try:
+            listed = list_log_dir(log_dir, files, with_files=False)
+        except OSError:  # the command finds that
+            continue
+        yield from (log for log in listed.partitions if log.name != METADATA_DIR)
 
 
 def _stopped_cleanly(path: str, log_dirs: Sequence[str], files: Files) -> bool:

@@ -100,7 +100,7 @@ class State(Enum):
     UNREADABLE = Rule(2, 8, _DAMAGED, _WARNED)
     OF_LATER_KAFKA = Rule(2, 19, _DAMAGED, _WARNED)
     BEFORE_LAST_START = Rule(2, 9, _CONTRADICTED, _WARNED)
-    OLDER = Rule(2, 10, _CONTRADICTED, _CLEANED)
+    OLDER = Rule(2, 10, _CONTRADICTED, _WARNED)
     OTHER_CLUSTER = Rule(2, 11, _CONTRADICTED, _WARNED)
     OTHER_NODE = Rule(2, 12, _WARNED, _WARNED)
     FORMATTED_AGAIN = Rule(2, 13, _CONTRADICTED, _WARNED)
@@ -311,7 +311,7 @@ def _warnings(facts: Facts) -> Iterator[Finding]:
             facts.path,
             f"the metadata log, {facts.path}, has a snapshot up to offset "
             f"{metadata.end_offset}, and not the log behind it",
-            f"{age}What was changed since is not known. Logs that contradict it are set aside",
+            f"{age}What was changed since is not known",
         )
     if facts.identity_problem is not None:
         yield torn_identity(facts.identity_problem, facts.path)
@@ -354,7 +354,8 @@ def contradiction_of(
         state, what = State.SNAPSHOT_WITHOUT_PARTITION, "does not have its partition"
     if what:
         text = f"the snapshot in {metadata.path}, up to offset {metadata.end_offset}, {what}"
-        return Finding(state, metadata.path, f"{text}, and the log behind it is missing")
+        text = f"{text} ({partition.name}), and the log behind it is missing"
+        return Finding(state, metadata.path, text, _SET_ASIDE)
     if metadata.time_ms < _FIRST_MS:
         return None
     lag_ms = SNAPSHOT_LAG_MS if alone else LOG_LAG_MS
@@ -362,11 +363,12 @@ def contradiction_of(
     if written_ms is None:
         return None
     text = (
-        f"it has records of {iso_time(written_ms)}, and the metadata log, {metadata.path}, ends "
-        f"at {iso_time(metadata.time_ms)}, {span_text(written_ms - metadata.time_ms)} before: it "
-        "is an old copy"
+        f"the metadata log, {metadata.path}, is an old copy: it ends at "
+        f"{iso_time(metadata.time_ms)}, and {partition.name} has records of {iso_time(written_ms)}"
+        f", {span_text(written_ms - metadata.time_ms)} later"
     )
-    return Finding(State.SNAPSHOT_OLDER if alone else State.OLDER, metadata.path, text)
+    state = State.SNAPSHOT_OLDER if alone else State.OLDER
+    return Finding(state, metadata.path, text, f"{_UNCHECKED}. {_SET_ASIDE}")
 
 
 def last_write_ms(partition: PartitionListing, after_ms: int) -> int | None:

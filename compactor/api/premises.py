@@ -13,7 +13,6 @@ from typing import NamedTuple
 from compactor import account
 from compactor.api.as_of import as_of_ms, why_as_of_is_doubtful
 from compactor.api.rules import Rules
-from compactor.broker_version import without_old_version
 from compactor.brokers import BrokerLogDirs, by_broker
 from compactor.cluster_settings import (
     ClusterSettings,
@@ -93,7 +92,9 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
         )
     source = MetadataSource(rules.metadata, rules.no_metadata, rules.server_properties)
     started_at_ms = account.current().started_at_ms
-    clusters = [_cluster_of(broker, source, started_at_ms, rules) for broker in brokers]
+    clusters = [
+        read_cluster_settings(broker.log_dirs, source, LOCAL, started_at_ms) for broker in brokers
+    ]
     loaded = load_configs(rules.config, rules.topic_configs, rules.settings, clusters)
     configs = [_with_rules(config, rules) for config in loaded]
     config = configs[0]
@@ -122,15 +123,6 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
         of_brokers=of_brokers,
         is_metadata_ignored=rules.no_metadata,
     )
-
-
-def _cluster_of(
-    broker: BrokerLogDirs, source: MetadataSource, started_at_ms: int, rules: Rules
-) -> ClusterSettings | None:
-    found = read_cluster_settings(broker.log_dirs, source, LOCAL, started_at_ms)
-    if found is None or rules.kafka is not None:
-        return found
-    return without_old_version(found, broker.log_dirs, LOCAL, started_at_ms)
 
 
 def _findings_of(broker: BrokerLogDirs, cluster: ClusterSettings | None) -> tuple[Finding, ...]:

@@ -82,9 +82,7 @@ def test_a_metadata_log_older_than_a_log_does_not_decide(
     log(data / "u-0", 0, encode_batch([written]))
     [used] = api.plan([str(data)], api.Rules(all_log_dirs_given=True)).round_plan.kafka
     assert used.choice.version.name == wanted
-    assert ("is an old copy, so the version of the broker is unknown" in used.choice.why) is (
-        wanted == "4.4"
-    )
+    assert ("u-0 has records of" in used.choice.why) is (wanted == "4.4")
     [typed] = api.plan([str(data)], api.Rules(kafka="4.3")).round_plan.kafka
     assert typed.choice.version.name == "4.3"
 
