@@ -61,20 +61,20 @@ if TYPE_CHECKING:
     from compactor.broker_start.values import StartOutcome as StartOutcome
     from compactor.broker_start.values import StartProblem as StartProblem
     from compactor.broker_start.values import forbid_start as forbid_start
-    from compactor.doctor.checks import Check as Check
-    from compactor.doctor.checks import Checkup as Checkup
-    from compactor.doctor.checks import Grade as Grade
+    from compactor.diagnosis.checks import Check as Check
+    from compactor.diagnosis.checks import Checkup as Checkup
+    from compactor.diagnosis.checks import Grade as Grade
     from compactor.errors import CleaningFailedError as CleaningFailedError
     from compactor.errors import ConfigError as ConfigError
     from compactor.errors import CorruptLogError as CorruptLogError
     from compactor.errors import LockLostError as LockLostError
     from compactor.errors import RefusedError as RefusedError
     from compactor.exit_codes import UsageError as UsageError
-    from compactor.inspect.explain import Explanation as Explanation
-    from compactor.inspect.inspection import Inspection as Inspection
-    from compactor.inspect.inspection import LogInspection as LogInspection
-    from compactor.inspect.topic_settings import ConfigEntry as ConfigEntry
-    from compactor.inspect.topic_settings import TopicConfiguration as TopicConfiguration
+    from compactor.inspection.explain import Explanation as Explanation
+    from compactor.inspection.inspection import Inspection as Inspection
+    from compactor.inspection.inspection import LogInspection as LogInspection
+    from compactor.inspection.topic_settings import ConfigEntry as ConfigEntry
+    from compactor.inspection.topic_settings import TopicConfiguration as TopicConfiguration
     from compactor.originals.undo import UndoReport as UndoReport
     from compactor.originals.undo import UndoStatus as UndoStatus
     from compactor.planning.order import Order as Order
@@ -132,13 +132,13 @@ _NAMES = {
     "compactor.api.verifications": "known_of_cleanings verify verify_against verify_manifest",
     "compactor.api.watches": "conditions_of_plan conditions_of_run met_by_plan met_by_run",
     "compactor.broker_start.values": "StartOutcome StartProblem forbid_start",
-    "compactor.doctor.checks": "Check Checkup Grade",
+    "compactor.diagnosis.checks": "Check Checkup Grade",
     "compactor.errors": "CleaningFailedError ConfigError CorruptLogError LockLostError "
     "RefusedError",
     "compactor.exit_codes": "UsageError",
-    "compactor.inspect.explain": "Explanation",
-    "compactor.inspect.inspection": "Inspection LogInspection",
-    "compactor.inspect.topic_settings": "ConfigEntry TopicConfiguration",
+    "compactor.inspection.explain": "Explanation",
+    "compactor.inspection.inspection": "Inspection LogInspection",
+    "compactor.inspection.topic_settings": "ConfigEntry TopicConfiguration",
     "compactor.originals.undo": "UndoReport UndoStatus",
     "compactor.planning.order": "Order",
     "compactor.planning.round_plan": "RoundPlan",

@@ -9,16 +9,16 @@ from compactor.api.plans import plan
 from compactor.api.rules import KAFKAS_DEFAULTS
 from compactor.api.starts import start_problems
 from compactor.broker_start.values import StartProblem
-from compactor.directory_state import require_may_change
-from compactor.doctor.checks import Check, Checkup, fail, with_command
-from compactor.doctor.log_dirs import (
+from compactor.diagnosis.checks import Check, Checkup, fail, with_command
+from compactor.diagnosis.log_dirs import (
     Foreseen,
     log_dir_checks,
     missing_log_checks,
     obstacle_checks,
 )
-from compactor.doctor.machine import machine_checks
-from compactor.doctor.spark_parts import spark_checks
+from compactor.diagnosis.machine import machine_checks
+from compactor.diagnosis.spark_parts import spark_checks
+from compactor.directory_state import require_may_change
 from compactor.exit_codes import error_line
 from compactor.host.clock import now_ms
 from compactor.host.shell_commands import compactor

@@ -8,7 +8,7 @@ from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.config import Config
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import did_you_mean
-from compactor.inspect.topic_settings import TopicConfiguration, entries_of
+from compactor.inspection.topic_settings import TopicConfiguration, entries_of
 from compactor.planning.planner import CLUSTER_METADATA
 from compactor.survey import topics_in
 

@@ -7,8 +7,8 @@ from compactor.api.bounds import Natural
 from compactor.api.places import in_place
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import near_path
-from compactor.inspect.dump import parts_of, rows_of
-from compactor.inspect.dumped_log import EVERY_OFFSET, RecordBlock, Row, WantedOffsets
+from compactor.inspection.dump import parts_of, rows_of
+from compactor.inspection.dumped_log import EVERY_OFFSET, RecordBlock, Row, WantedOffsets
 from storage.arguments import PathArg
 from storage.files import filesystem
 

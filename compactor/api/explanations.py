@@ -10,8 +10,8 @@ from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.api.starts import problems_by_broker
 from compactor.broker_start.reading import Depth
 from compactor.exit_codes import UsageError
-from compactor.inspect import explain as explaining
-from compactor.inspect.explain import Explanation
+from compactor.inspection import explain as explaining
+from compactor.inspection.explain import Explanation
 from compactor.remembered_logs import RememberedLogs
 from compactor.survey import topics_in
 from storage.files.files import Files

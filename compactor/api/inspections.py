@@ -17,9 +17,9 @@ from compactor.cleaning.runners import RunnerChoice, require_own_spark
 from compactor.config import Config
 from compactor.exit_codes import UsageError
 from compactor.host.suggestions import did_you_mean
-from compactor.inspect.inspect_logs import EVERY_BYTE, InspectSettings, inspect_logs
-from compactor.inspect.inspected_log import InspectedLog
-from compactor.inspect.inspection import Inspection
+from compactor.inspection.inspect_logs import EVERY_BYTE, InspectSettings, inspect_logs
+from compactor.inspection.inspected_log import InspectedLog
+from compactor.inspection.inspection import Inspection
 from compactor.planning.candidate import Judgement
 from compactor.planning.planner import CLUSTER_METADATA
 from compactor.planning.round_plan import RoundPlan

@@ -6,8 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from compactor.doctor.checks import Check, Checkup, Grade, count
-from compactor.doctor.log_dirs import RECORDS
+from compactor.diagnosis.checks import Check, Checkup, Grade, count
+from compactor.diagnosis.log_dirs import RECORDS
 from compactor.exit_codes import ExitCode
 from compactor.host.printable import counted, one_line, printable
 from compactor.views.report_json import JsonObject

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from compactor.host.printable import counted, printable
-from compactor.inspect.topic_settings import TopicConfiguration
+from compactor.inspection.topic_settings import TopicConfiguration
 from compactor.views.report_json import JsonObject
 from storage.formats.topic_config import json_value, value_text
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from compactor.host.printable import printable
-from compactor.inspect.dumped_log import RecordBlock, Row
+from compactor.inspection.dumped_log import RecordBlock, Row
 
 CHUNK_BYTES = 64 << 10  # of lines that are shown at once
 KERNELS_FROM_BYTES = 256 << 10  # of records: for fewer it takes longer to load the kernel

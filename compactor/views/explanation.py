@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compactor.host.printable import counted, duration_text, iso_time, one_line, printable
-from compactor.inspect.explain import OVERDUE, Explanation, NamedBound
+from compactor.inspection.explain import OVERDUE, Explanation, NamedBound
 from compactor.views.log_drawing import LogDrawing
 from compactor.views.next_steps import before_a_start
 from compactor.views.report_json import JsonObject, retention_document, start_documents

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, printable, size_text, span_text
-from compactor.inspect.inspection import (
+from compactor.inspection.inspection import (
     HeavyKey,
     Inspection,
     LogInspection,

@@ -17,8 +17,8 @@ from storage.file_names import DELETED, parse_partition_dir
 from storage.formats.checkpoint import RECOVERY_POINT
 
 if TYPE_CHECKING:
-    from compactor.inspect.inspection import Inspection
-    from compactor.inspect.topic_settings import TopicConfiguration
+    from compactor.inspection.inspection import Inspection
+    from compactor.inspection.topic_settings import TopicConfiguration
     from compactor.recovery.log_dir_recovery import LogDirRecovery
     from compactor.stopped_log.log_offsets import LogOffsets
     from compactor.verification.verify import Verification

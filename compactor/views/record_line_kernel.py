@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compactor.inspect.dumped_log import RecordBlock
+from compactor.inspection.dumped_log import RecordBlock
 from storage.formats.batch_columns import SLACK_BYTES
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.varint_kernel import read_varint, read_varlong

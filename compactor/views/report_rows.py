@@ -9,7 +9,7 @@ from enum import EnumType
 from types import UnionType
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
 
-from compactor.inspect.inspection import LogInspection
+from compactor.inspection.inspection import LogInspection
 from compactor.row_tables import column_name
 from compactor.views.log_types import Check, Finding, OneReport
 from compactor.views.plan_types import LogNotTaken

@@ -5,7 +5,7 @@ A field that is not required is absent from a summary, or where a command was no
 
 from typing import Literal, NotRequired, TypedDict
 
-from compactor.inspect.inspection import LogInspection
+from compactor.inspection.inspection import LogInspection
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogStatus
 from compactor.views.log_types import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compactor.config import Config, load_config
-from compactor.inspect.explain import Explanation, explain, only_topic_of
+from compactor.inspection.explain import Explanation, explain, only_topic_of
 from compactor.planning.round_plan import plan_round
 from storage.file_names import SNAPSHOT, file_name
 from storage.formats import checkpoint, producer_snapshot

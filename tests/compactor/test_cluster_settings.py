@@ -19,7 +19,7 @@ from compactor.command_line.cli import main
 from compactor.config import Config, load_config
 from compactor.errors import ConfigError, RefusedError
 from compactor.exit_codes import UsageError
-from compactor.inspect.topic_settings import ConfigEntry
+from compactor.inspection.topic_settings import ConfigEntry
 from storage.files.local import LOCAL
 from storage.formats import meta_properties, partition_metadata
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from compactor import api
-from tests.compactor.inspect.reference_inspection import check_golden_logs
+from tests.compactor.inspection.reference_inspection import check_golden_logs
 from tests.golden import corpora
 
 pytestmark = pytest.mark.spark

@@ -14,7 +14,7 @@ import typer
 
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
-from compactor.inspect import inspect_logs
+from compactor.inspection import inspect_logs
 from tests.support.local_round import LocalRound, open_local_round
 
 _made_of = functools.cache(typer.main.get_command)

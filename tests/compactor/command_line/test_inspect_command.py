@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.inspect.inspection import HeavyKey
+from compactor.inspection.inspection import HeavyKey
 from compactor.views import inspection_table
 from storage.formats import meta_properties
 from storage.formats.meta_properties import MetaProperties

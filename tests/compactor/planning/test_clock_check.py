@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compactor.cleaning.overflow import Splitting, split_overflowing
-from compactor.inspect.explain import explain
+from compactor.inspection.explain import explain
 from compactor.planning.clock_check import YOUNGER_RECORDS
 from compactor.planning.round_plan import plan_round
 from compactor.round_report import LogStatus

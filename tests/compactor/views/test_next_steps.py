@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from compactor.config import Config
-from compactor.inspect.topic_settings import ConfigEntry, TopicConfiguration
+from compactor.inspection.topic_settings import ConfigEntry, TopicConfiguration
 from compactor.originals.undo import UndoReport, UndoStatus
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
 from compactor.round_report import LogStatus

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from compactor.inspect.dump import parts_of
-from compactor.inspect.dumped_log import RecordBlock
+from compactor.inspection.dump import parts_of
+from compactor.inspection.dumped_log import RecordBlock
 from compactor.views.dump_lines import line
 from compactor.views.record_line_kernel import KernelLines
 from storage.codecs.compression import Codec

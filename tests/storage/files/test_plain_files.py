@@ -68,7 +68,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.originals": "kept_files kept_run originals_keeper",
     },
     "readers of their own, which change nothing: what is verified, and what is shown": {
-        "compactor.inspect": "dump",
+        "compactor.inspection": "dump",
         "compactor.verification": "run_reports reader_bounds reader_log reader_proof "
         "rewritten_indexes verify verify_batches",
     },
@@ -90,7 +90,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.planning": "second_process",
     },
     "what `doctor` looks at: this machine, and what may be done in a log directory": {
-        "compactor.doctor": "log_dirs machine spark_parts",
+        "compactor.diagnosis": "log_dirs machine spark_parts",
     },
 }
 

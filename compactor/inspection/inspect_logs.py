@@ -36,14 +36,14 @@ from compactor.cleaning.task_runner import TaskRunner
 from compactor.cleaning.waiting import Poll
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.host.progress import START_STAGE, ProgressSink
-from compactor.inspect.inspected_log import (
+from compactor.inspection.inspected_log import (
     CountedLog,
     InspectedLog,
     Presentation,
     heaviest_parts,
     inspected,
 )
-from compactor.inspect.inspection import LogInspection
+from compactor.inspection.inspection import LogInspection
 from compactor.planning import layout
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from compactor.errors import ConfigError
-from compactor.inspect.explain import Explanation
+from compactor.inspection.explain import Explanation
 from compactor.views.explanation import explanation_document, explanation_view
 from compactor.views.report_schema import report_schema
 from storage.file_names import LOG, file_name

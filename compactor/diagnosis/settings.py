@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from compactor.brokers import by_broker
 from compactor.cluster_settings import ClusterSettings, MetadataSource, read_cluster_settings
-from compactor.doctor.checks import Check, fail, ok, warn, with_command
+from compactor.diagnosis.checks import Check, fail, ok, warn, with_command
 from compactor.errors import ConfigError
 from compactor.host.printable import counted, printable
 from compactor.planning.remedies import REMEDIES

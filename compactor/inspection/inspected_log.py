@@ -29,11 +29,11 @@ from cleaner_jobs.inspect_values import (
     added,
 )
 from cleaner_jobs.task_values import TaskProblem
-from compactor.inspect import counted_log
-from compactor.inspect.counted_log import Cleaning
-from compactor.inspect.inspection import BlockingTransaction, HeavyKey, LogInspection
-from compactor.inspect.open_transactions import open_transactions
-from compactor.inspect.record_at import record_at
+from compactor.inspection import counted_log
+from compactor.inspection.counted_log import Cleaning
+from compactor.inspection.inspection import BlockingTransaction, HeavyKey, LogInspection
+from compactor.inspection.open_transactions import open_transactions
+from compactor.inspection.record_at import record_at
 from compactor.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.formats.coordinator_records import CONSUMER_OFFSETS, TRANSACTION_STATE, decode_key

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from compactor.doctor.checks import Check, fail, ok, warn, with_command
-from compactor.doctor.settings import settings_check
+from compactor.diagnosis.checks import Check, fail, ok, warn, with_command
+from compactor.diagnosis.settings import settings_check
 from compactor.foreign_files import foreign_files
 from compactor.host.printable import (
     counted,

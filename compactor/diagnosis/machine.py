@@ -16,7 +16,7 @@ from cleaner_jobs.spark.class_archive import cache_dir
 from cleaner_jobs.spark.control_groups import memory
 from cleaner_jobs.spark.first_use import cores
 from cleaner_jobs.spark.local_size import local_size, size_within
-from compactor.doctor.checks import Check, fail, ok, warn
+from compactor.diagnosis.checks import Check, fail, ok, warn
 from compactor.host import descriptor_limit
 from compactor.host.clock import now_ms
 from compactor.host.printable import counted, iso_time, size_text

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from compactor.inspect.inspection import BlockingTransaction
-from compactor.inspect.record_at import batch_with
+from compactor.inspection.inspection import BlockingTransaction
+from compactor.inspection.record_at import batch_with
 from storage.formats.record import or_none
 from storage.log.log_dir import PartitionListing, log_end_offset
 from storage.log.producer_state import ExpiryClock, load_producer_state

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compactor import api
-from compactor.inspect.explain import Explanation
+from compactor.inspection.explain import Explanation
 from compactor.planning import changeable, remedies
 from compactor.planning.remedies import REMEDIES
 from compactor.reason_codes import ReasonCode

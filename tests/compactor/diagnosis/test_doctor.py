@@ -12,9 +12,9 @@ from cleaner_jobs.spark.control_groups import Limit, Memory
 from cleaner_jobs.spark.environment import setting_of
 from compactor import api
 from compactor.api import Grade
-from compactor.doctor import log_dirs as of_log_dirs
-from compactor.doctor import machine, spark_parts
-from compactor.doctor.checks import Check
+from compactor.diagnosis import log_dirs as of_log_dirs
+from compactor.diagnosis import machine, spark_parts
+from compactor.diagnosis.checks import Check
 from compactor.host import descriptor_limit
 from storage.formats import checkpoint, clean_shutdown, meta_properties, partition_metadata
 from storage.formats.meta_properties import MetaProperties
@@ -155,7 +155,7 @@ def test_a_cache_that_cannot_be_kept_is_a_warning_with_its_cause(tmp_path: Path)
 def test_so_is_one_on_a_disk_that_takes_nothing(tmp_path: Path, options: str, problem: str) -> None:
     code = (
         "import sys\nfrom pathlib import Path\n"
-        "from compactor.doctor.machine import why_not_kept_in\n"
+        "from compactor.diagnosis.machine import why_not_kept_in\n"
         f"disk = Path({str(tmp_path)!r})\n"
         f"{options!r} == 'ro' or (disk / 'file').write_bytes(b'-' * {4096 * (options[0] == 's')})\n"
         "print(why_not_kept_in(disk / 'cache'))"

@@ -16,7 +16,7 @@ from cleaner_jobs.spark.class_archive import (
 from cleaner_jobs.spark.environment import own_environ, settings_here, why_unfit
 from cleaner_jobs.spark.first_use import kernels_mark
 from compactor.cleaning.work_dir import open_work_dir
-from compactor.doctor.checks import Check, Grade, fail, ok, warn
+from compactor.diagnosis.checks import Check, Grade, fail, ok, warn
 from compactor.errors import CleaningFailedError
 from compactor.host.compiling import UNSET_IT, why_not_compiled
 from compactor.host.java import Java, find_java, home_to_use

@@ -15,8 +15,8 @@ from compactor.config import Config, with_filters
 from compactor.errors import ConfigError
 from compactor.host.printable import duration_text, size_text
 from compactor.host.suggestions import did_you_mean
-from compactor.inspect.log_sections import Bounds, Mark, Section, position_of, sections_of
-from compactor.inspect.open_transactions import open_transactions
+from compactor.inspection.log_sections import Bounds, Mark, Section, position_of, sections_of
+from compactor.inspection.open_transactions import open_transactions
 from compactor.planning.candidate import Judgement, RoundClock, prepare
 from compactor.planning.notices import notices_of
 from compactor.planning.reasons import CODE_OF_BOUND, tightest_bound, waiting

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from compactor.inspect.dump import rows_of
-from compactor.inspect.dumped_log import WantedOffsets
+from compactor.inspection.dump import rows_of
+from compactor.inspection.dumped_log import WantedOffsets
 from compactor.views.dump_lines import json_line, text_line
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats.record import Record

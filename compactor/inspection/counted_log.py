@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from cleaner_jobs import inspect_values as of
 from cleaner_jobs.inspect_values import CountedKeys, Int64Array
-from compactor.inspect.inspection import BatchKind, Keys, SizeClass, TombstoneKind, Tombstones
+from compactor.inspection.inspection import BatchKind, Keys, SizeClass, TombstoneKind, Tombstones
 from storage.codecs.compression import Codec
 
 _SECTIONS = {of.CLEAN: "clean", of.DIRTY: "dirty", of.UNCLEANABLE: "uncleanable"}

@@ -13,7 +13,7 @@ from compactor.api import InspectOptions, Rules
 from compactor.planning import layout
 from storage.codecs.compression import Codec
 from storage.formats.record import Record
-from tests.compactor.inspect.reference_inspection import (
+from tests.compactor.inspection.reference_inspection import (
     check_golden_logs,
     inspect_slowly,
     sizes_by_offset,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compactor import api
-from compactor.inspect.inspection import LogInspection
+from compactor.inspection.inspection import LogInspection
 from storage.codecs.compression import decompress
 from storage.formats import checkpoint, txn_index
 from storage.formats.legacy_messages import decode_records

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from compactor.inspect.dumped_log import EVERYTHING, RecordBlock, Row, WantedOffsets, blocks_of
+from compactor.inspection.dumped_log import EVERYTHING, RecordBlock, Row, WantedOffsets, blocks_of
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import (
     INDEX,
