@@ -1,15 +1,16 @@
 """The package itself: what it offers, what it loads, and that what protects data holds here too."""
 
-import ast
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, get_origin
 
 import pytest
 
+import compactor
 import storage.arrow
 import storage.log
 from compactor import api
@@ -33,15 +34,14 @@ def log_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_every_name_is_there_and_on_the_page_or_a_value_of_one_that_is() -> None:
-    for name in api.__all__:
+    for name in dir(api):
         assert getattr(api, name) is not None
-    assert sorted(dir(api)) == api.__all__
     told = PAGE.read_text(encoding="utf-8")
     commands = "plan run recover explain verify verify_against undo discard dump".split()
-    errors = [name for name in api.__all__ if name.endswith("Error")]
+    errors = [name for name in dir(api) if name.endswith("Error")]
     assert [n for n in (*commands, *errors) if not re.search(rf"\b{n}\b", told)] == []
     with pytest.raises(AttributeError, match="no attribute 'clean'"):
-        api.clean  # noqa: B018
+        api.clean  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_every_name_says_what_it_is() -> None:
@@ -55,19 +55,35 @@ def test_every_name_says_what_it_is() -> None:
             assert own and not own.startswith(f"{name}("), name
 
 
-def test_what_type_checkers_see_is_what_there_is() -> None:
-    """Names are fetched when they are asked for; checkers go by imports that are never run."""
-    tree = ast.parse(Path(api.__file__).read_text(encoding="utf-8"))
-    [block] = [node for node in tree.body if isinstance(node, ast.If)]
-    seen = {
-        alias.asname: node.module
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    assert seen == api._MODULES
-    packages = [Path(api.__file__).parents[1].parent / p for p in ("compactor", "storage")]
-    assert all((package / "py.typed").exists() for package in packages)
+def test_every_name_of_the_package_is_there_once_and_hides_no_module() -> None:
+    """A module or package of the same name would take the place of the name once it is loaded."""
+    root = Path(compactor.__file__).parent
+    for name in dir(compactor):
+        value = getattr(compactor, name)
+        assert not isinstance(value, ModuleType), name
+        assert not (root / name).exists() and not (root / f"{name}.py").exists(), name
+    assert {"Log", "LogManager", "Record", "KafkaLogDataSource", *dir(api)} <= set(dir(compactor))
+    lines = [line for line in _stubs(root).splitlines() if " as " in line]
+    assert len(lines) == len(dir(compactor))
+    assert all((package / "py.typed").exists() for package in (root, root.parent / "storage"))
+
+
+def _stubs(root: Path) -> str:
+    stubs = (root / "__init__.pyi", root / "api" / "__init__.pyi")
+    return "".join(stub.read_text(encoding="utf-8") for stub in stubs)
+
+
+@pytest.mark.parametrize("wanted", ["compactor", "Log, Record, encode_batch"])
+def test_the_names_of_the_engine_load_neither_spark_nor_arrow_nor_kernels(wanted: str) -> None:
+    statement = "import compactor" if wanted == "compactor" else f"from compactor import {wanted}"
+    code = (
+        f"import sys; {statement}; print({{m.split('.')[0] for m in sys.modules}} & set(sys.argv))"
+    )
+    heavy = ["pyspark", "py4j", "pyarrow", "numba", "pandas"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
 
 
 def test_to_import_it_loads_nothing_else() -> None:
@@ -77,7 +93,7 @@ def test_to_import_it_loads_nothing_else() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code, *ours], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "['compactor', 'compactor.api']\n"
+    assert done.stdout == "['compactor', 'compactor.api', 'compactor.lazy_names']\n"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,20 @@
+from cleaner_jobs.spark.kafka_log_source import KafkaLogDataSource as KafkaLogDataSource
+from compactor.api import *  # noqa: F403
+from storage.arrow.incoming import BadTableError as BadTableError
+from storage.arrow.log_view import NotALogError as NotALogError
+from storage.arrow.reading import RecordStream as RecordStream
+from storage.arrow.selection import BadSelectionError as BadSelectionError
+from storage.arrow.selection import Selection as Selection
+from storage.arrow.writing import Appended as Appended
+from storage.arrow.writing import AppendStoppedError as AppendStoppedError
+from storage.arrow.writing import Batching as Batching
+from storage.codecs.compression import Codec as Codec
+from storage.formats.record import Record as Record
+from storage.formats.record_batch import BatchOptions as BatchOptions
+from storage.formats.record_batch import encode_batch as encode_batch
+from storage.log.engine.log import Log as Log
+from storage.log.engine.log import LogOptions as LogOptions
+from storage.log.engine.log_config import LogConfig as LogConfig
+from storage.log.engine.scheduler import ManualScheduler as ManualScheduler
+from storage.log.manager.log_manager import LogManager as LogManager
+from storage.log.manager.log_manager import ManagerOptions as ManagerOptions

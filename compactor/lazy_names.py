@@ -1,0 +1,63 @@
+"""Loads the public names of a package when they are first asked for.
+
+A package lists them once, in the stub `__init__.pyi` beside its `__init__.py`, a line each:
+
+    from module import name as name
+    from package import *            the names of another package's stub, too
+
+Type checkers read the stub; `__getattr__` of the package reads it, too, and imports the module of
+the name that is wanted. So `import compactor` loads neither Spark nor Arrow nor a kernel.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+_NAME = re.compile(r"^from (\S+) import (\w+) as \2$", re.MULTILINE)
+_PACKAGE = re.compile(r"^from (\S+) import \*", re.MULTILINE)
+_COMMANDS = "compactor.api."  # their functions name a wrong argument before they begin
+
+
+class LazyNames(NamedTuple):
+    """What a package assigns to `__getattr__` and `__dir__`."""
+
+    load: Callable[[str], Any]
+    names: Callable[[], list[str]]
+
+
+def lazy_names(package: str) -> LazyNames:
+    """Return the two functions for the package of this name."""
+
+    def load(name: str) -> Any:
+        if name == "__all__":
+            return names()
+        module = None if name.startswith("_") else _modules(package).get(name)
+        if module is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(module), name)
+        if isinstance(value, FunctionType) and module.startswith(_COMMANDS):
+            value = import_module("compactor.api.arguments").checked(value)
+        setattr(import_module(package), name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted(_modules(package))
+
+    return LazyNames(load, names)
+
+
+@cache
+def _modules(package: str) -> dict[str, str]:
+    """Return the module of each public name, from the stub; also of a package in an archive."""
+    module: ModuleType = import_module(package)
+    assert module.__spec__ is not None and module.__file__ is not None
+    path = os.path.join(os.path.dirname(module.__file__), "__init__.pyi")
+    stub: str = module.__spec__.loader.get_data(path).decode()  # type: ignore[union-attr]
+    found = {name: source for source, name in _NAME.findall(stub)}
+    for other in _PACKAGE.findall(stub):
+        found |= _modules(other)
+    return found
