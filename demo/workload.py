@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from demo.new_log_dir import new_log_dir
 from storage import arrow
 from storage.codecs.compression import Codec
 from storage.log import Log, LogConfig
+from storage.log.manager.new_log_dir import new_log_dir
 
 WRITTEN_SEGMENT_BYTES = 512 * 1024
 SEGMENT_BYTES = 4 * 1024 * 1024

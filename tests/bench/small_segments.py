@@ -18,10 +18,10 @@ from unittest import mock
 import pyarrow as pa
 
 from compactor import api
-from demo.new_log_dir import new_log_dir
 from storage import arrow
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
+from storage.log.manager.new_log_dir import new_log_dir
 from tests.bench.errors import BenchError
 from tests.bench.workloads import NOW_MS
 from tests.tables.spark_reader import spark_session

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from demo.new_log_dir import new_log_dir
 from storage.codecs.compression import Codec
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import Log
 from storage.log.engine.appending import AppendRequest
+from storage.log.manager.new_log_dir import new_log_dir
 
 INTERVAL_BYTES = 4096
 

@@ -16,7 +16,6 @@ from compactor.exit_codes import UsageError
 from compactor.stopped_log import record_tables
 from compactor.stopped_log.wanted_records import ReadRecord
 from compactor.views.record_lines import Form, csv_line
-from demo.new_log_dir import new_log_dir
 from storage.arrow import reading
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
@@ -24,6 +23,7 @@ from storage.formats import checkpoint
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
+from storage.log.manager.new_log_dir import new_log_dir
 from tests.compactor.stopped_log.made_logs import CLOCK_MS, SMALL, Line, files_in, make
 from tests.engine.replay.replayed import replayed
 from tests.support.local_command import run_command
