@@ -24,8 +24,8 @@ from storage.log.engine.errors import IllegalStateError, KafkaError, KafkaStorag
 from storage.log.engine.log import Log
 from storage.log.engine.log_config import LogConfig
 from storage.log.manager import cleaning, creation, removal, upkeep
-from storage.log.manager.cleaning import LogCleaner
 from storage.log.manager.loading_logs import LogLoading
+from storage.log.manager.log_cleaner import LogCleaner
 from storage.log.manager.log_directory import LogDirectory
 from storage.log.manager.managed_logs import ManagedLogs
 from storage.log.manager.manager_options import BY_HAND as BY_HAND

@@ -22,7 +22,7 @@ from storage.log.engine.errors import IllegalArgumentError, InvalidRecordError, 
 from storage.log.engine.log import Log
 from storage.log.engine.segment import LogSegment
 from storage.log.engine.segment_swap import CleanedGroup
-from storage.log.manager.cleaning import CleanedLog, LogCleaner, LogToClean
+from storage.log.manager.log_cleaner import CleanedLog, LogCleaner, LogToClean
 from tests.engine.replay.script_errors import LogCleaningError, NotCleanedError
 from tests.engine.replay.script_values import Line, Values
 
