@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from compactor import account
 from compactor.api.arguments import Paths, path_texts
 from compactor.broker_start.reading import Depth, Look, problems_at_start
-from compactor.broker_start.values import StartProblem
+from compactor.broker_start.values import StartOutcome, StartProblem
 from compactor.brokers import brokers_of
 from compactor.exit_codes import UsageError
+from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.files.local import LOCAL
@@ -17,7 +18,8 @@ def start_problems(log_dirs: Paths) -> tuple[StartProblem, ...]:
     """Say what a start would not do well with, for each broker by itself; none: all is well.
 
     Looks at names, small files and, after a clean shutdown, at the end of each log. What cannot be
-    read there is a warning. Raise UsageError for what is no directory.
+    read there makes the outcome unknown, which forbids a start. Raise UsageError for what is no
+    directory.
     """
     paths = path_texts(log_dirs)
     if not paths:
@@ -39,10 +41,21 @@ def problems_by_broker(
             others = [path for path in log_dirs if path not in own]
             found += problems_at_start(own, look, others)
         except (CorruptFileError, OSError) as error:
-            unread = (
-                f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-            )
-            account.current().notices.append(
-                f"{unread}: not checked what a broker comes to that starts here"
-            )
+            found.append(_unknown(error, own[0]))
     return tuple(found)
+
+
+def _unknown(error: CorruptFileError | OSError, log_dir: str) -> StartProblem:
+    """Say of a file that cannot be read that nobody knows what a start comes to."""
+    if isinstance(error, OSError):
+        path, problem = str(error.filename or log_dir), f"cannot be read: {error.strerror}"
+    else:
+        path, problem = error.path, str(error)
+    repair = "Let this user read it, or put a file in its place, and ask again"
+    return StartProblem(
+        outcome=StartOutcome.UNKNOWN,
+        path=path,
+        problem=problem,
+        repair=repair,
+        reason_code=ReasonCode.UNREADABLE,
+    )

@@ -33,6 +33,7 @@ class StartOutcome(StrEnum):
     LOG_EMPTIED = "log-emptied"  # renamed to -stray, and an empty one made in its place
     LOADED_WITH_LOSS = "loaded-with-loss"
     CLEANER_ENDS = "cleaner-ends"
+    UNKNOWN = "unknown"  # a file that a start reads cannot be read here
     LOG_SET_ASIDE = "log-set-aside"  # renamed to -stray, and not missed
 
 
@@ -48,6 +49,7 @@ CONSEQUENCES: Mapping[StartOutcome, str] = {
     "one in its place",
     StartOutcome.LOADED_WITH_LOSS: "a broker that starts loads it with loss",
     StartOutcome.CLEANER_ENDS: "a broker starts with it, and its cleaner ends",
+    StartOutcome.UNKNOWN: "so nobody knows what a broker comes to that starts here",
     StartOutcome.LOG_SET_ASIDE: "a broker that starts renames this log to -stray",
 }
 
@@ -64,7 +66,7 @@ class StartProblem(NamedTuple):
 
     @property
     def forbids_start(self) -> bool:
-        """Whether a start fails, or loses something."""
+        """Whether a start fails or loses something, or nobody knows that it does not."""
         return self.outcome is not StartOutcome.LOG_SET_ASIDE
 
     @property

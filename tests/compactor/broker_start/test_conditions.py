@@ -152,6 +152,31 @@ def test_a_directory_for_a_file_of_a_log(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        f"t-0/{LEADER_EPOCH_CHECKPOINT}",
+        f"t-0/{PARTITION_METADATA}",
+        checkpoint.RECOVERY_POINT,
+        checkpoint.LOG_START,
+        checkpoint.REPLICATION,
+        META_PROPERTIES,
+    ],
+)
+def test_nobody_is_told_to_start_where_a_small_file_cannot_be_read(
+    tmp_path: Path, name: str
+) -> None:
+    """An unknown outcome forbids a start: here a link that leads to itself."""
+    log_dir = broker_dir(tmp_path)
+    (log_dir / name).unlink(missing_ok=True)
+    (log_dir / name).symlink_to(log_dir / name)
+    assert api.forbid_start(api.start_problems([str(log_dir)]))
+    for command in ("recover", "verify", "doctor", "plan"):
+        ended = run_command(command, log_dir)
+        assert "Next: start the broker" not in ended.out + ended.error, command
+        assert ended.code or command == "plan", command
+
+
+@pytest.mark.parametrize(
     "name", [checkpoint.RECOVERY_POINT, checkpoint.LOG_START, checkpoint.REPLICATION]
 )
 def test_a_directory_for_a_file_of_a_log_directory(tmp_path: Path, name: str) -> None:
