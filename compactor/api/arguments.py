@@ -68,15 +68,15 @@ def checked(function: F) -> F:
             raise UsageError(f"{name}(): {error}") from None
         for name, value in bound.arguments.items():
             bound.arguments[name] = fitting(name, value, signature.parameters[name].annotation)
-        with python_words(signature):
+        with python_words(signature, bound.arguments):
             found = function(*bound.args, **bound.kwargs)
-        return _going_on(found, signature) if inspect.isgeneratorfunction(function) else found
+        return _going_on(found, bound) if inspect.isgeneratorfunction(function) else found
 
     return typing.cast(F, call)
 
 
-def _going_on(found: Iterable[Any], signature: inspect.Signature) -> Iterator[Any]:
-    with python_words(signature):
+def _going_on(found: Iterable[Any], bound: inspect.BoundArguments) -> Iterator[Any]:
+    with python_words(bound.signature, bound.arguments):
         yield from found
 
 
@@ -158,7 +158,7 @@ def _fitting_series(name: str, value: Any, annotation: Any) -> Any:
     _required(name, value, annotation, is_series)
     if not isinstance(value, Sequence | set | frozenset):
         if get_origin(annotation) is Iterable and isinstance(value, Iterator):
-            return value  # it comes once
+            return (fitting(f"{name}[{i}]", each, item) for i, each in enumerate(value))  # once
         return _fitting(name, _items(name, value, annotation), annotation)
     found = [_fitting(f"{name}[{i}]", each, item) for i, each in enumerate(value)]
     return tuple(found) if get_origin(annotation) is tuple or item is str else value

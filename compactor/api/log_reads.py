@@ -116,6 +116,7 @@ def log_to_parquet(
     at = _find(log_dir, topic_partition)
     if log_dir_around(output, [at.log_dir]) is not None:
         raise UsageError(f"--output {path}: inside of log directory {at.log_dir}")
+    places.require_writable("--output", output)
     with _viewed(at, options, on_hidden) as view:
         return write_parquet(view, _wanted(view.log, options), output)
 

@@ -94,6 +94,17 @@ def in_place(name: str, path: PathArg) -> str:
     return local
 
 
+def require_writable(name: str, path: str) -> None:
+    """Raise UsageError where a file cannot be written."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if is_directory(path):
+        raise UsageError(f"{name} {path}: is a directory")
+    if not is_directory(folder):
+        raise UsageError(f"{name} {path}: there is no directory {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{name} {path}: no permission to write in {folder}")
+
+
 def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
     """A directory for the run's own files, never in a log directory (F-1.4)."""
     if path is None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import get_type_hints
 
-from compactor.api.places import PROBLEM, log_dir_around
+from compactor.api.places import PROBLEM, log_dir_around, require_writable
 from compactor.api.premises import Premises
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import ConfigError, RefusedError
@@ -20,7 +20,7 @@ from compactor.planning.order import Order
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.saved_plan import SavedPlan, reviewed_of
 from compactor.reason_codes import ReasonCode
-from storage.files.filesystem import is_directory, read_bytes, replace_file
+from storage.files.filesystem import read_bytes, replace_file
 
 _NONE = object()  # stands for a rule that the file does not have
 _FILES = {
@@ -37,13 +37,7 @@ def require_savable(path: str, rules: Rules, log_dirs: Sequence[str]) -> None:
     found = log_dir_around(path, log_dirs)
     if found is not None:
         raise UsageError(f"--save {path}: inside of log directory {found}; {PROBLEM}")
-    folder = os.path.dirname(os.path.abspath(path))
-    if is_directory(path):
-        raise UsageError(f"--save {path}: is a directory")
-    if not is_directory(folder):
-        raise UsageError(f"--save {path}: there is no directory {folder}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"--save {path}: no permission to write in {folder}")
+    require_writable("--save", path)
     for name, option in _FILES.items():
         given = getattr(rules, name)
         if isinstance(given, str) and not _is_file(given):

@@ -117,8 +117,8 @@ def test_reports_of_both_versions_are_put_together(tmp_path: Path) -> None:
 
 def test_a_report_that_is_not_there(tmp_path: Path) -> None:
     ended = run_command("report", tmp_path / "x.json")
-    assert ended.code == 1
-    assert ended.summary["reason_code"] == "not-found"
+    assert (ended.code, ended.summary["reason_code"]) == (2, "wrong-usage")
+    assert f"{tmp_path}/x.json: there is no such file" in ended.error
 
 
 def test_a_dry_run_has_cleaned_nothing_and_every_line_says_when(tmp_path: Path) -> None:
