@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 _NAME = re.compile(r"^from (\S+) import (\w+) as \2$", re.MULTILINE)
 _PACKAGE = re.compile(r"^from (\S+) import \*", re.MULTILINE)
-_COMMANDS = "compactor.api."  # their functions name a wrong argument before they begin
+_OWN = "compactor."  # functions that name a wrong argument before they begin
 
 
 class LazyNames(NamedTuple):
@@ -39,7 +39,7 @@ def lazy_names(package: str) -> LazyNames:
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(module), name)
-        if isinstance(value, FunctionType) and module.startswith(_COMMANDS):
+        if isinstance(value, FunctionType) and module.startswith(_OWN):
             value = import_module("compactor.api.arguments").checked(value)
         setattr(import_module(package), name, value)
         return value
