@@ -12,9 +12,9 @@ from storage.codecs.compression import Codec as Codec
 from storage.formats.record import Record as Record
 from storage.formats.record_batch import BatchOptions as BatchOptions
 from storage.formats.record_batch import encode_batch as encode_batch
-from storage.log.engine.log import Log as Log
-from storage.log.engine.log import LogOptions as LogOptions
-from storage.log.engine.log_config import LogConfig as LogConfig
-from storage.log.engine.scheduler import ManualScheduler as ManualScheduler
+from storage.log.log import Log as Log
+from storage.log.log import LogOptions as LogOptions
+from storage.log.log_config import LogConfig as LogConfig
 from storage.log.manager.log_manager import LogManager as LogManager
 from storage.log.manager.log_manager import ManagerOptions as ManagerOptions
+from storage.log.scheduler import ManualScheduler as ManualScheduler

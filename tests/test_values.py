@@ -14,7 +14,7 @@ MANY = 6
 BY_POSITION = {
     ("storage/log/log_dir.py", "Segment"),
     ("storage/files/filesystem.py", "Entry"),
-    ("storage/log/engine/plain_append.py", "LogAppendInfo"),
+    ("storage/log/plain_append.py", "LogAppendInfo"),
 }
 
 

@@ -22,7 +22,7 @@ from compactor.stopped_log.record_tables import rows_of, write_parquet
 from compactor.stopped_log.wanted_records import Isolation, ReadRecord, Wanted
 from storage.arguments import PathArg
 from storage.files.local import LOCAL
-from storage.log.engine.log import Log
+from storage.log.log import Log
 
 POLL_SECONDS = 0.5
 

@@ -18,13 +18,13 @@ from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.log.engine.errors import KafkaStorageError, LogError
-from storage.log.engine.loading import LoadingState
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.log_options import LogOptions
-from storage.log.engine.opening import rehearsed
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.errors import KafkaStorageError, LogError
+from storage.log.loading import LoadingState
+from storage.log.log_config import LogConfig
 from storage.log.log_dir import list_partition, log_end_offset, partition_of
+from storage.log.log_options import LogOptions
+from storage.log.opening import rehearsed
+from storage.log.scheduler import ManualScheduler
 
 _OPEN_FILES = 32
 

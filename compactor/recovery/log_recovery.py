@@ -21,16 +21,16 @@ from storage.files.overlay import FileChange
 from storage.formats import leader_epoch_checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.kafka_versions import KafkaVersion
-from storage.log.engine.errors import LogError
-from storage.log.engine.loading import LoadingState, LoadingWay
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.log_options import LogOptions
-from storage.log.engine.opening import Rehearsal, rehearsed
-from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
-from storage.log.engine.recovering import RecoveredSegment
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.errors import LogError
+from storage.log.loading import LoadingState, LoadingWay
+from storage.log.log_config import LogConfig
 from storage.log.log_dir import PartitionListing, list_partition
+from storage.log.log_options import LogOptions
+from storage.log.opening import Rehearsal, rehearsed
 from storage.log.producer_state import ExpiryClock
+from storage.log.producer_state_manager import ProducerStateManagerConfig
+from storage.log.recovering import RecoveredSegment
+from storage.log.scheduler import ManualScheduler
 from storage.log.segment_reader import read_batches
 from storage.log.sound_batches import first_sound_batch
 

@@ -14,8 +14,8 @@ from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.log.engine.batches import Batch, in_memory
-from storage.log.engine.lazy_messages import whole
+from storage.log.batches import Batch, in_memory
+from storage.log.lazy_messages import whole
 from storage.log.log_dir import list_partition
 
 _CHUNK_BYTES = 1024 * 1024

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from compactor.stopped_log.opened_log import ViewedLog
 from storage.formats.record import or_none
-from storage.log.engine.log import Log
+from storage.log.log import Log
 
 
 class Ends(NamedTuple):

@@ -28,13 +28,13 @@ from storage.files.overlay import OverlayFiles
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.kafka_versions import NEWEST, KafkaVersion
-from storage.log.engine.loading import LoadingState
-from storage.log.engine.log import Log
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.log_options import LogOptions
-from storage.log.engine.opening import opened_parts
-from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.loading import LoadingState
+from storage.log.log import Log
+from storage.log.log_config import LogConfig
+from storage.log.log_options import LogOptions
+from storage.log.opening import opened_parts
+from storage.log.producer_state_manager import ProducerStateManagerConfig
+from storage.log.scheduler import ManualScheduler
 
 Result = TypeVar("Result")
 

@@ -31,7 +31,7 @@ from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.legacy_messages import check_crc, decode_header
 from storage.formats.meta_properties import META_PROPERTIES
 from storage.formats.segment import Segment
-from storage.log.engine.log import Log
+from storage.log.log import Log
 from storage.log.log_dir import (
     PartitionListing,
     is_topic_name,

@@ -14,7 +14,7 @@ from storage.arrow.selection import EVERYTHING, BadSelectionError, Selection
 from storage.errors import CorruptFileError, shown
 from storage.files.local import LOCAL
 from storage.formats.batch_header import CONTROL
-from storage.log.engine.log import Log
+from storage.log.log import Log
 
 JOINED_ROWS, JOINED_BYTES = 32_768, 4 << 20  # of an Arrow batch that smaller ones are joined to
 STOPPED_AT = b"stopped_at"  # in the metadata of a table: where until_damage has ended it, and why

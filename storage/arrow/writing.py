@@ -28,18 +28,18 @@ from storage.errors import LogCompactionError
 from storage.formats.batch_columns import ByteArray, Int64Array
 from storage.formats.batch_header import BATCH_HEADER_BYTES, NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.formats.record_batch import HEADER, BatchHeader, seal
-from storage.log.engine.appending import AppendRequest, LogAppendInfo
-from storage.log.engine.batch_appends import BatchAppendError
-from storage.log.engine.batches import in_memory
-from storage.log.engine.errors import (
+from storage.log.appending import AppendRequest, LogAppendInfo
+from storage.log.batch_appends import BatchAppendError
+from storage.log.batches import in_memory
+from storage.log.errors import (
     InvalidRecordError,
     InvalidTimestampError,
     RecordBatchTooLargeError,
     RecordTooLargeError,
     RecordValidationError,
 )
-from storage.log.engine.log import Log
-from storage.log.engine.log_config import LogConfig
+from storage.log.log import Log
+from storage.log.log_config import LogConfig
 
 ROOM_BYTES = 4 << 20  # for batches that are made at once, unless one needs more
 _MADE_AT_ONCE = 4096

@@ -1,20 +1,21 @@
-"""A log of segments: listing, reading, writing, producers, recovery; `Log`, the engine; and
-`LogManager`, many logs in several directories."""
+"""One Kafka log: its listing, segments, batches, producers, loading, appends, reads, retention.
+
+`Log` puts them together; `LogManager` keeps many logs in several directories."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from storage.log.engine.log import Log as Log
-    from storage.log.engine.log import LogOptions as LogOptions
-    from storage.log.engine.log_config import LogConfig as LogConfig
+    from storage.log.log import Log as Log
+    from storage.log.log import LogOptions as LogOptions
+    from storage.log.log_config import LogConfig as LogConfig
     from storage.log.manager.log_manager import LogManager as LogManager
     from storage.log.manager.log_manager import ManagerOptions as ManagerOptions
 
 _ROOMS = {
-    "Log": "storage.log.engine.log",
-    "LogOptions": "storage.log.engine.log",
-    "LogConfig": "storage.log.engine.log_config",
+    "Log": "storage.log.log",
+    "LogOptions": "storage.log.log",
+    "LogConfig": "storage.log.log_config",
     "LogManager": "storage.log.manager.log_manager",
     "ManagerOptions": "storage.log.manager.log_manager",
 }

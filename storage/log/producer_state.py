@@ -23,17 +23,17 @@ from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.record_batch import BatchHeader
 from storage.formats.segment import Segment
 from storage.formats.txn_index import AbortedTxn
-from storage.log.engine.batches import Batch
-from storage.log.engine.errors import BufferUnderflowError, IllegalArgumentError, LogError
-from storage.log.engine.producer_append_info import CompletedTxn
-from storage.log.engine.producer_state_manager import (
+from storage.log.batches import Batch
+from storage.log.errors import BufferUnderflowError, IllegalArgumentError, LogError
+from storage.log.log_dir import PartitionListing
+from storage.log.producer_append_info import CompletedTxn
+from storage.log.producer_state_manager import (
     ProducerStateManager,
     ProducerStateManagerConfig,
 )
-from storage.log.engine.rebuilding_producers import rebuild_producers, replay_recovered
-from storage.log.engine.snapshot_files import SnapshotFiles
-from storage.log.log_dir import PartitionListing
+from storage.log.rebuilding_producers import rebuild_producers, replay_recovered
 from storage.log.segment_reader import read_batch_headers
+from storage.log.snapshot_files import SnapshotFiles
 
 
 class ExpiryClock(NamedTuple):

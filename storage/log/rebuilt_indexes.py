@@ -1,6 +1,6 @@
 """The indexes of a sound segment made anew, without a change of its files.
 
-What the recovery of a log makes, `storage.log.engine` decides. Source: Kafka, LogSegment.recover;
+What the recovery of a log makes, `storage.log` decides. Source: Kafka, LogSegment.recover;
 spec F-12.5.
 """
 

@@ -26,10 +26,10 @@ from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.kernels.crc32c import crc32c
 from storage.log import Log, LogOptions
-from storage.log.engine.file_records import next_offset
-from storage.log.engine.loading import LoadingState
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.file_records import next_offset
+from storage.log.loading import LoadingState
+from storage.log.log_config import LogConfig
+from storage.log.scheduler import ManualScheduler
 from tests.bench.errors import BenchError
 from tests.bench.results import EngineResult
 from tests.bench.scratch import Scratch

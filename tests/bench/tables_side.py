@@ -15,7 +15,7 @@ import pyarrow as pa
 from storage import arrow
 from storage.codecs.compression import Codec
 from storage.log import Log, LogOptions
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.scheduler import ManualScheduler
 from tests.bench.errors import BenchError
 from tests.bench.scratch import Scratch
 from tests.bench.workloads import NOW_MS

@@ -21,17 +21,16 @@ from storage.file_names import LOG, file_name
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.kernels.buffers import Buffers
-from storage.log import Log, LogOptions
-from storage.log.engine import kernels, recovering
-from storage.log.engine.appending import AppendRequest
-from storage.log.engine.compiled import COMPILED
-from storage.log.engine.errors import LogError
-from storage.log.engine.file_records import next_offset
-from storage.log.engine.loading import LoadingState
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.opening import rehearsed
-from storage.log.engine.scheduler import ManualScheduler
-from storage.log.engine.scratch import Scratch
+from storage.log import Log, LogOptions, kernels, recovering
+from storage.log.appending import AppendRequest
+from storage.log.compiled import COMPILED
+from storage.log.errors import LogError
+from storage.log.file_records import next_offset
+from storage.log.loading import LoadingState
+from storage.log.log_config import LogConfig
+from storage.log.opening import rehearsed
+from storage.log.scheduler import ManualScheduler
+from storage.log.scratch import Scratch
 from tests.bounds.lying_batches import lie
 
 NOW_MS = 1_700_000_000_000

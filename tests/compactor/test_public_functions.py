@@ -16,7 +16,7 @@ import storage.log
 from compactor import api
 from storage.log import Log, LogManager, LogOptions
 from storage.log.copy_marks import CopyMarkedError
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.scheduler import ManualScheduler
 from tests.compactor.api.test_copies import RULES
 from tests.compactor.test_directory_state import LOG, MARKS, made, marked
 from tests.support.file_states import state_of

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from compactor import api
 from storage.log import Log, LogManager, ManagerOptions
-from storage.log.engine.appending import AppendRequest
-from storage.log.engine.batches import in_memory
+from storage.log.appending import AppendRequest
+from storage.log.batches import in_memory
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
 from storage.log.manager.background import BackgroundScheduler
 from storage.log.manager.log_cleaner import CleanedLog, LogToClean
@@ -28,7 +28,7 @@ from tests.golden.managed import (
     require_kafkas_bytes,
     settings_of,
 )
-from tests.storage.log.engine.batches_for_tests import batch
+from tests.storage.log.batches_for_tests import batch
 
 pytestmark = pytest.mark.spark
 SECONDS = 60

@@ -22,10 +22,10 @@ from storage.errors import ConfigError, LogCompactionError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.kafka_versions import BY_NAME
-from storage.log.engine.errors import LogError
-from storage.log.engine.loading import LoadingState
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.log_options import LogOptions
+from storage.log.errors import LogError
+from storage.log.loading import LoadingState
+from storage.log.log_config import LogConfig
+from storage.log.log_options import LogOptions
 from tests.engine.random_engine_script import script
 from tests.engine.replay.replayed import kernels_used, replayed
 from tests.engine.replay.script_clock import CONFIGURING, ScriptClock

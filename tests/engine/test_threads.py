@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from tests.engine.threads.model import Model, run
-from tests.storage.log.engine.batches_for_tests import batch
+from tests.storage.log.batches_for_tests import batch
 
 
 def test_readers_see_what_the_writer_wrote(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from storage.errors import LogCompactionError
-from storage.log.engine.errors import LogError
+from storage.log.errors import LogError
 from tests.read_back.edits import edited
 from tests.read_back.targets import Target
 

@@ -21,10 +21,10 @@ from storage.formats import clean_shutdown
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import Log, LogOptions
-from storage.log.engine.appending import AppendRequest
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.producer_append_info import AppendOrigin
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.appending import AppendRequest
+from storage.log.log_config import LogConfig
+from storage.log.producer_append_info import AppendOrigin
+from storage.log.scheduler import ManualScheduler
 
 NOW_MS = 1_700_000_000_000
 TOPIC = "sampled"

@@ -16,8 +16,8 @@ from storage import arrow
 from storage.codecs.compression import Codec
 from storage.errors import LogCompactionError
 from storage.log import Log, LogManager, LogOptions, ManagerOptions
-from storage.log.engine.scheduler import ManualScheduler
 from storage.log.manager.new_log_dir import new_log_dir
+from storage.log.scheduler import ManualScheduler
 from tests.support.file_states import state_of
 
 NOW_MS = 1_700_000_000_000

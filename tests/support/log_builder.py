@@ -16,7 +16,7 @@ from storage.codecs.compression import Codec
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import Log
-from storage.log.engine.appending import AppendRequest
+from storage.log.appending import AppendRequest
 from storage.log.manager.new_log_dir import new_log_dir
 
 INTERVAL_BYTES = 4096

@@ -1,1 +1,1 @@
-"""Kafka's log as an engine: it appends, reads, rolls, recovers, truncates and expires."""
+"""The old place of `ManualScheduler`; everything else of a log is in `storage.log`."""

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
-from storage.log.engine.scheduler import Scheduler, Task
+from storage.log.scheduler import Scheduler, Task
 
 _NS_PER_MS = 1_000_000
 

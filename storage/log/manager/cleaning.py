@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
-from storage.log.engine.log import Log
-from storage.log.engine.segment_swap import LogView
+from storage.log.log import Log
 from storage.log.manager.log_cleaner import CleanedLog, LogCleaner, LogToClean
 from storage.log.manager.managed_logs import ManagedLogs
+from storage.log.segment_swap import LogView
 
 
 def clean_logs(managed: ManagedLogs, cleaner: LogCleaner) -> list[TopicPartition]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from storage.formats.checkpoint import TopicPartition
-from storage.log.engine.errors import IllegalStateError
+from storage.log.errors import IllegalStateError
 
 
 class CleaningPauses:

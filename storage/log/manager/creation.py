@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from storage.file_names import FUTURE_DIR, special_dir
 from storage.formats.checkpoint import TopicPartition
-from storage.log.engine.errors import IllegalStateError, KafkaStorageError, NoSuchElementError
-from storage.log.engine.loading import LoadingState
-from storage.log.engine.log import Log
+from storage.log.errors import IllegalStateError, KafkaStorageError, NoSuchElementError
+from storage.log.loading import LoadingState
+from storage.log.log import Log
 from storage.log.manager.loading_logs import open_log
 from storage.log.manager.log_directory import LogDirectory
 from storage.log.manager.managed_logs import ManagedLogs, is_in

@@ -20,14 +20,14 @@ from storage.file_names import (
 )
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
-from storage.log.engine.errors import IllegalStateError, KafkaError, KafkaStorageError
-from storage.log.engine.loading import LoadingState, LoadingWay
-from storage.log.engine.log import Log, LogOptions
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.opening import opened_parts
+from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError
+from storage.log.loading import LoadingState, LoadingWay
+from storage.log.log import Log, LogOptions
+from storage.log.log_config import LogConfig
 from storage.log.manager.log_directory import LogDirectory
 from storage.log.manager.managed_logs import FoundLogs
 from storage.log.manager.manager_options import ManagerOptions
+from storage.log.opening import opened_parts
 
 _NOT_OF_LOGS = ("remote-log-index-cache",)
 _THREAD = "log-recovery"  # and its number

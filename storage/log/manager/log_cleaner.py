@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from storage.formats.checkpoint import TopicPartition
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.segment_swap import CleanedGroup, LogView
+from storage.log.log_config import LogConfig
+from storage.log.segment_swap import CleanedGroup, LogView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

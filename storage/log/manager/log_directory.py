@@ -13,9 +13,9 @@ from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
-from storage.log.engine.errors import KafkaStorageError
-from storage.log.engine.local_log import LogDirState
-from storage.log.engine.log import Log
+from storage.log.errors import KafkaStorageError
+from storage.log.local_log import LogDirState
+from storage.log.log import Log
 from storage.log.manager.cleaning_pauses import CleaningPauses
 
 _AT_START = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START)

@@ -20,9 +20,9 @@ from storage.collector import collector_paused
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.log.copy_marks import require_may_change
-from storage.log.engine.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
-from storage.log.engine.log import Log
-from storage.log.engine.log_config import LogConfig
+from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
+from storage.log.log import Log
+from storage.log.log_config import LogConfig
 from storage.log.manager import cleaning, creation, removal, upkeep
 from storage.log.manager.loading_logs import LogLoading
 from storage.log.manager.log_cleaner import LogCleaner

@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 from storage.files.file_pool import pooled
 from storage.formats.checkpoint import TopicPartition
-from storage.log.engine.errors import KafkaStorageError
-from storage.log.engine.log import Log
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.scheduler import Scheduler
-from storage.log.engine.segment_values import Clock
+from storage.log.errors import KafkaStorageError
+from storage.log.log import Log
+from storage.log.log_config import LogConfig
 from storage.log.manager.background import OwnTasks
 from storage.log.manager.cleaning_pauses import CleaningPauses
 from storage.log.manager.log_directory import LogDirectory
 from storage.log.manager.manager_options import ManagerOptions
+from storage.log.scheduler import Scheduler
+from storage.log.segment_values import Clock
 
 
 class _Queued(NamedTuple):

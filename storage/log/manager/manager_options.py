@@ -10,11 +10,11 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
 from storage.kafka_versions import NEWEST, KafkaVersion
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
-from storage.log.engine.scheduler import Scheduler
-from storage.log.engine.segment_values import Clock
+from storage.log.log_config import LogConfig
 from storage.log.log_dir_lock import lock_log_dir
+from storage.log.producer_state_manager import ProducerStateManagerConfig
+from storage.log.scheduler import Scheduler
+from storage.log.segment_values import Clock
 
 
 class LoadingProgress:

@@ -6,8 +6,8 @@ Source: Kafka, LogManager.asyncDelete, replaceCurrentWithFutureLog; spec L-28.6,
 from storage.file_names import DELETE_DIR, STRAY_DIR, special_dir
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
-from storage.log.engine.errors import KafkaStorageError
-from storage.log.engine.log import Log
+from storage.log.errors import KafkaStorageError
+from storage.log.log import Log
 from storage.log.manager.managed_logs import ManagedLogs
 
 

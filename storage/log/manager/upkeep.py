@@ -7,7 +7,7 @@ L-28.11, L-22.3.
 from collections.abc import Mapping
 
 from storage.formats.checkpoint import TopicPartition
-from storage.log.engine.errors import KafkaStorageError
+from storage.log.errors import KafkaStorageError
 from storage.log.manager.log_directory import LogDirectory
 from storage.log.manager.managed_logs import ManagedLogs
 

@@ -193,3 +193,9 @@ def test_it_ends_between_two_swaps(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [name for name in before if after[name] != before[name]] == [min(before)]
     assert not (partition.parent / "cleaner-offset-checkpoint").exists()
     assert api.run([log_dir], rules).logs[0].status is api.LogStatus.CLEANED
+
+
+def test_a_name_taken_from_its_old_place_is_the_same_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="from compactor import ManualScheduler"):
+        from storage.log.engine.scheduler import ManualScheduler
+    assert ManualScheduler is compactor.ManualScheduler

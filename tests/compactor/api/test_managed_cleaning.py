@@ -7,8 +7,8 @@ import pytest
 
 from compactor import api
 from storage.log import LogManager, ManagerOptions
-from storage.log.engine.scheduler import ManualScheduler
 from storage.log.manager.manager_options import BY_HAND
+from storage.log.scheduler import ManualScheduler
 from tests.golden.copies import golden_log, write_copies
 from tests.golden.managed import (
     NOW_MS,
@@ -18,7 +18,7 @@ from tests.golden.managed import (
     require_kafkas_bytes,
     settings_of,
 )
-from tests.storage.log.engine.batches_for_tests import batch
+from tests.storage.log.batches_for_tests import batch
 from tests.support.local_command import use_local_rounds
 
 

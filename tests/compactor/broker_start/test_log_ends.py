@@ -12,10 +12,10 @@ from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import Log
-from storage.log.engine.scheduler import ManualScheduler
 from storage.log.log_dir import list_log_dir
 from storage.log.manager.log_manager import LogManager
 from storage.log.manager.manager_options import BY_HAND, ManagerOptions
+from storage.log.scheduler import ManualScheduler
 from tests.compactor.plan_logs import Shape, build
 from tests.support.log_builder import Batch, Message, append
 

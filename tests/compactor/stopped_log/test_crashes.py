@@ -20,8 +20,8 @@ from compactor.stopped_log.opened_log import LogSettings, changed, viewed
 from storage.codecs.compression import Codec
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
-from storage.log.engine.batches import in_memory as batches_in
-from storage.log.engine.log_config import LogConfig
+from storage.log.batches import in_memory as batches_in
+from storage.log.log_config import LogConfig
 from tests.compactor.stopped_log.made_logs import CLOCK_MS, make
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles

@@ -13,9 +13,9 @@ from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.checkpoint import TopicPartition
 from storage.log import Log, LogManager, ManagerOptions
-from storage.log.engine.errors import IllegalStateError, KafkaStorageError
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.errors import IllegalStateError, KafkaStorageError
 from storage.log.manager.manager_options import BY_HAND
+from storage.log.scheduler import ManualScheduler
 from tests.engine.pairs.key_cleaner import KeyCleaner, record_of
 from tests.support.files.memory import MemoryFiles
 from tests.support.made_log import batch, record

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from storage.log.engine.appending import AppendRequest, LogAppendInfo
-from storage.log.engine.log import Log
-from storage.log.engine.producer_append_info import UNKNOWN_VERSION, AppendOrigin
-from storage.log.engine.producer_state_entry import SENTINEL, VerificationGuard
+from storage.log.appending import AppendRequest, LogAppendInfo
+from storage.log.log import Log
+from storage.log.producer_append_info import UNKNOWN_VERSION, AppendOrigin
+from storage.log.producer_state_entry import SENTINEL, VerificationGuard
 from tests.engine.replay.script_batches import ScriptBatches
 from tests.engine.replay.script_cleaning import ScriptCleaning
 from tests.engine.replay.script_clock import ScriptClock

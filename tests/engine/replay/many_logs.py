@@ -8,8 +8,8 @@ from typing import Any
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
-from storage.log.engine.log import Log
-from storage.log.engine.log_config import LogConfig
+from storage.log.log import Log
+from storage.log.log_config import LogConfig
 from storage.log.log_dir_lock import lock_log_dir
 from storage.log.manager.log_manager import LogManager
 from storage.log.manager.manager_options import BY_HAND, ManagerOptions

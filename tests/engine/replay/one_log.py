@@ -7,10 +7,10 @@ from typing import Any
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
-from storage.log.engine.loading import LoadingState
-from storage.log.engine.log import Log, LogOptions
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.moves import remove_if_there
+from storage.log.loading import LoadingState
+from storage.log.log import Log, LogOptions
+from storage.log.log_config import LogConfig
+from storage.log.moves import remove_if_there
 from tests.engine.replay.log_operations import LogOperations
 from tests.engine.replay.script_cleaning import ScriptCleaning
 from tests.engine.replay.script_clock import ScriptClock

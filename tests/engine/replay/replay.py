@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from storage.errors import ConfigError
 from storage.files.files import Files
 from storage.kafka_versions import NEWEST, KafkaVersion
-from storage.log.engine.errors import LogError
+from storage.log.errors import LogError
 from tests.engine.replay.many_logs import ManyLogs
 from tests.engine.replay.one_log import OneLog
 from tests.engine.replay.script_cleaning import CleanerMaker, ScriptCleaning

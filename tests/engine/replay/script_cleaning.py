@@ -17,12 +17,12 @@ from storage.files.files import Files
 from storage.formats import checkpoint, producer_snapshot
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.txn_index import AbortedTxn
-from storage.log.engine.batches import Batch
-from storage.log.engine.errors import IllegalArgumentError, InvalidRecordError, LogError
-from storage.log.engine.log import Log
-from storage.log.engine.segment import LogSegment
-from storage.log.engine.segment_swap import CleanedGroup
+from storage.log.batches import Batch
+from storage.log.errors import IllegalArgumentError, InvalidRecordError, LogError
+from storage.log.log import Log
 from storage.log.manager.log_cleaner import CleanedLog, LogCleaner, LogToClean
+from storage.log.segment import LogSegment
+from storage.log.segment_swap import CleanedGroup
 from tests.engine.replay.script_errors import LogCleaningError, NotCleanedError
 from tests.engine.replay.script_values import Line, Values
 

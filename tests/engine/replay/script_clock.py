@@ -4,8 +4,8 @@ import re
 
 from compactor.json_types import json_text
 from storage.kafka_versions import KafkaVersion
-from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.producer_state_manager import ProducerStateManagerConfig
+from storage.log.scheduler import ManualScheduler
 from tests.engine.replay.script_values import Line, ScriptError
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")

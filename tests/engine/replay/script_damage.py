@@ -7,7 +7,7 @@ from typing import Any
 from compactor.json_types import json_text
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT
 from storage.files.files import Files
-from storage.log.engine.moves import remove_if_there
+from storage.log.moves import remove_if_there
 from tests.engine.replay.script_values import Line, ScriptError
 
 

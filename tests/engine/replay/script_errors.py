@@ -1,6 +1,6 @@
 """What a script meets that no log tells: a line that does not fit how far the script is."""
 
-from storage.log.engine.errors import LogError
+from storage.log.errors import LogError
 
 
 class ClosedError(LogError):

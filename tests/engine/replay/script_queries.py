@@ -5,11 +5,11 @@ from typing import Any
 from zlib import crc32
 
 from compactor.json_types import json_text
-from storage.log.engine import lookup
-from storage.log.engine.batches import in_memory
-from storage.log.engine.errors import LogError
-from storage.log.engine.log import Log
-from storage.log.engine.lookup import Isolation
+from storage.log import lookup
+from storage.log.batches import in_memory
+from storage.log.errors import LogError
+from storage.log.log import Log
+from storage.log.lookup import Isolation
 from tests.engine.replay.script_values import Line, ScriptError, Values
 from tests.engine.replay.transcript import place_of
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from compactor.json_types import json_text
 from storage.errors import LogCompactionError
-from storage.log.engine.log import Log
-from storage.log.engine.producer_state_entry import MAX_SEQUENCE, ProducerStateEntry
-from storage.log.engine.segment import LogSegment
+from storage.log.log import Log
+from storage.log.producer_state_entry import MAX_SEQUENCE, ProducerStateEntry
+from storage.log.segment import LogSegment
 
 Line = dict[str, Any]
 

@@ -8,13 +8,13 @@ from zlib import crc32
 
 from storage.errors import ConfigError
 from storage.files.files import Files
-from storage.log.engine.errors import LogError, RecordValidationError
-from storage.log.engine.log import Log
-from storage.log.engine.offset_index_file import ENTRY as OFFSET_ENTRY
-from storage.log.engine.offsets import OffsetMetadata
-from storage.log.engine.producer_state_entry import ProducerStateEntry
-from storage.log.engine.segment import LogSegment
-from storage.log.engine.time_index_file import ENTRY as TIME_ENTRY
+from storage.log.errors import LogError, RecordValidationError
+from storage.log.log import Log
+from storage.log.offset_index_file import ENTRY as OFFSET_ENTRY
+from storage.log.offsets import OffsetMetadata
+from storage.log.producer_state_entry import ProducerStateEntry
+from storage.log.segment import LogSegment
+from storage.log.time_index_file import ENTRY as TIME_ENTRY
 
 Json = dict[str, Any]
 

@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 from storage.files.local import LOCAL
 from storage.log import Log, LogOptions
-from storage.log.engine.batches import Batch, in_memory
-from storage.log.engine.errors import LogError, OffsetOutOfRangeError
-from storage.log.engine.local_log import ReadResult
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.lookup import Isolation
-from storage.log.engine.scheduler import ManualScheduler
-from tests.storage.log.engine.batches_for_tests import batch
+from storage.log.batches import Batch, in_memory
+from storage.log.errors import LogError, OffsetOutOfRangeError
+from storage.log.local_log import ReadResult
+from storage.log.log_config import LogConfig
+from storage.log.lookup import Isolation
+from storage.log.scheduler import ManualScheduler
+from tests.storage.log.batches_for_tests import batch
 
 READERS = 4
 MOST_OPEN = 3

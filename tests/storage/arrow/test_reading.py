@@ -16,7 +16,7 @@ from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
 from storage.formats import framed_batches
 from storage.log import Log, LogOptions
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.scheduler import ManualScheduler
 from tests.golden import corpora
 from tests.storage.arrow.slow_reading import Row, rows_of
 from tests.support.made_log import batch, keyed, log_of, make_partition, packed, record

@@ -17,14 +17,14 @@ from storage.formats import record as record_format
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log import Log, LogOptions
-from storage.log.engine.appending import AppendRequest
-from storage.log.engine.errors import (
+from storage.log.appending import AppendRequest
+from storage.log.errors import (
     RecordBatchTooLargeError,
     RecordTooLargeError,
     RecordValidationError,
 )
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.log_config import LogConfig
+from storage.log.scheduler import ManualScheduler
 from tests.storage.kafka_batches import TWO_RECORDS
 
 NOW_MS = 1_700_000_000_000

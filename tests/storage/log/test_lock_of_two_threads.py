@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from storage.log import Log, LogManager, LogOptions
-from storage.log.engine.scheduler import ManualScheduler
 from storage.log.lock_holder import is_locked
 from storage.log.log_dir_lock import LOCK_FILE, LogDirLockedError, lock_log_dir, require_free
+from storage.log.scheduler import ManualScheduler
 from tests.support.command_process import PROJECT
 from tests.support.lock_holding import held_by_another
 

@@ -12,9 +12,9 @@ import pytest
 from storage.formats import checkpoint, clean_shutdown
 from storage.kafka_versions import BY_NAME
 from storage.log import LogManager, ManagerOptions
-from storage.log.engine.scheduler import ManualScheduler
 from storage.log.manager.manager_options import BY_HAND
-from tests.storage.log.engine.batches_for_tests import batch
+from storage.log.scheduler import ManualScheduler
+from tests.storage.log.batches_for_tests import batch
 from tests.support.files.memory import MemoryFiles
 
 NOW_MS = 1_700_000_000_000

@@ -4,10 +4,10 @@ import contextlib
 from dataclasses import replace
 
 from storage.log import LogManager, ManagerOptions
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.log_config import LogConfig
 from storage.log.manager.manager_options import BY_HAND, LoadingProgress
-from tests.storage.log.engine.batches_for_tests import batch
+from storage.log.scheduler import ManualScheduler
+from tests.storage.log.batches_for_tests import batch
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
 

@@ -13,13 +13,13 @@ from storage.errors import ConfigError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.log import LogManager, ManagerOptions
-from storage.log.engine.errors import IllegalStateError, KafkaError, KafkaStorageError
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.producer_state_manager import ProducerStateManagerConfig
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError
+from storage.log.log_config import LogConfig
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
 from storage.log.manager.manager_options import BY_HAND, INITIAL_TASK_DELAY_MS, TaskIntervals
-from tests.storage.log.engine.batches_for_tests import batch
+from storage.log.producer_state_manager import ProducerStateManagerConfig
+from storage.log.scheduler import ManualScheduler
+from tests.storage.log.batches_for_tests import batch
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.open_files import open_below

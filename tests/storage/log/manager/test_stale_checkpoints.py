@@ -8,11 +8,11 @@ import pytest
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
 from storage.log import Log, LogManager, ManagerOptions
-from storage.log.engine.errors import KafkaStorageError
-from storage.log.engine.log_config import LogConfig
-from storage.log.engine.scheduler import ManualScheduler
+from storage.log.errors import KafkaStorageError
+from storage.log.log_config import LogConfig
 from storage.log.manager.manager_options import BY_HAND
-from tests.storage.log.engine.batches_for_tests import batch
+from storage.log.scheduler import ManualScheduler
+from tests.storage.log.batches_for_tests import batch
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
 

@@ -1,0 +1,318 @@
+"""What the offset index and the time index of a segment have in common: files of entries.
+
+The file of a segment that is appended to is as long as segment.index.bytes allows, with zeros
+behind the entries in use; one that is opened again counts every slot as in use. The entries are
+kept in memory. Those that a kernel has put there, the rest, are written 512 at a time, and before
+the file is flushed, resized, cut off, renamed, closed, or written to otherwise. So `write_rest` is
+for who reads it by its name. What a process that is killed has not written, recovery makes anew.
+
+A file is opened when it is first needed: a segment that was never written to, read or flushed has
+none. Readers may be the first to need it, and a flush may come beside an append: so what opens,
+syncs, resizes and closes it excludes one another. Which entries are written has a lock of its own,
+the inner one, which no sync holds: an append does not wait for a flush.
+
+Source: Kafka, AbstractIndex, LazyIndex; spec L-4.
+"""
+
+from contextlib import suppress
+from struct import Struct
+from threading import Lock, RLock
+from typing import NamedTuple
+
+import numpy as np
+
+from storage.files.files import ChangingFile, Files
+from storage.log.batches import Bytes
+from storage.log.compiled import COMPILED
+from storage.log.errors import BufferOverflowError, IllegalArgumentError
+from storage.log.moves import rename_if_there
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+_WARM_BYTES = 8192  # at the end of an index
+_LEAST_ROOM_BYTES = 256  # for entries, in memory
+_WRITTEN_AT_ONCE = 512  # entries: a write of one costs as much as one of hundreds
+_NO_DATA = bytearray()
+_NO_ARRAY = np.frombuffer(_NO_DATA, np.uint8)
+
+
+class IndexFile:
+    """Entries of one size in a file. Open once it was used; `entries` counts those in use."""
+
+    def __init__(self, files: Files, path: str, base_offset: int, max_bytes: int) -> None:
+        self._files, self.path = files, path
+        self.base_offset, self.max_bytes = base_offset, max_bytes
+        self.entries = self.max_entries = 0
+        self.data, self.array = _NO_DATA, _NO_ARRAY  # the same twice: the array is for a kernel
+        self._written = 0  # of the entries: as many as the file has
+        self.is_open = self._is_changed = False
+        self._lock = RLock()
+        self._writing = Lock()  # of `entries`, what is written of them, and `_is_changed`
+
+    def open(self, entry: Struct, is_read: bool = True) -> None:
+        """Open the file, or create it with room for all the entries that it may get.
+
+        is_read: with the entries that it has.
+        """
+        with self._lock:
+            if not self.is_open:  # by another thread, meanwhile
+                self._open(entry, is_read)
+
+    def _open(self, entry: Struct, is_read: bool) -> None:
+        is_new = not self._files.exists(self.path)
+        try:
+            file = self._files.open_to_change(self.path, create=True)
+        except FileNotFoundError as error:
+            raise OSError(f"{self.path} cannot be made: its directory is gone") from error
+        try:
+            if is_new:
+                if self.max_bytes < entry.size:
+                    raise IllegalArgumentError(f"no entry fits an index of {self.max_bytes} bytes")
+                file.truncate(self.max_bytes - self.max_bytes % entry.size)
+            length = file.size()
+            used = length - length % entry.size if is_read and not is_new else 0
+            data = bytearray(file.read(0, used))
+            used = len(data) - len(data) % entry.size  # fewer where somebody cuts it meanwhile
+            self._hold(data)
+        except BaseException:
+            file.close()
+            raise
+        self._file: ChangingFile = file
+        self._entry = entry
+        self.entries = self._written = used // entry.size
+        self.max_entries = length // entry.size
+        self._length, self._is_changed = length, is_new
+        self.is_open = True
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes in use."""
+        return self.entries * self._entry.size
+
+    def _hold(self, data: bytearray) -> None:
+        """Take a buffer for the entries, and for more. It keeps its length, and who reads goes on
+        with the one that it has."""
+        self.data, self.array = data, np.frombuffer(data, np.uint8)
+
+    def add(self, packed: Bytes) -> None:
+        """Put one entry or more behind the others, also in the file."""
+        at, end = self.size_bytes, self.size_bytes + len(packed)
+        if end > self.max_entries * self._entry.size:
+            raise BufferOverflowError(f"{self.path} has no room left")
+        with self._writing:
+            self._write_rest()
+            self._write(at, packed)
+            if end > len(self.data):
+                self._hold(self.data[:at].ljust(max(2 * end, _LEAST_ROOM_BYTES), b"\0"))
+            self.data[at:end] = packed
+            self.entries = self._written = end // self._entry.size
+
+    def put_behind(self, packed: Bytes) -> None:
+        """Write bytes where the next entry begins, which are none: the next entry replaces them."""
+        with self._writing:
+            self._write_rest()
+            self._write(self.size_bytes, packed)
+
+    def _write(self, position: int, data: Bytes) -> None:
+        self._is_changed = True
+        self._file.write(position, data)
+
+    def make_room(self, more: int) -> None:
+        """For so many more entries in memory, where the file takes them."""
+        size = self._entry.size
+        needed = min(self.entries + more, self.max_entries) * size
+        if needed > len(self.data):
+            room = max(2 * needed, _LEAST_ROOM_BYTES)
+            self._hold(self.data[: self.size_bytes].ljust(room, b"\0"))
+
+    def grew_to(self, entries: int) -> bool:
+        """A kernel has put entries behind the others, in memory. Whether so many are there alone
+        that `write_rest` is due."""
+        self.entries = entries
+        return entries - self._written >= _WRITTEN_AT_ONCE
+
+    def write_rest(self) -> None:
+        """Write the entries that are in memory alone. After an OSError they still are."""
+        if self._written != self.entries:
+            with self._writing:  # a flush may come beside an append
+                self._write_rest()
+
+    def _write_rest(self) -> None:
+        written, entries = self._written, self.entries
+        if written != entries:
+            size = self._entry.size
+            self._write(written * size, self.data[written * size : entries * size])
+            self._written = entries
+
+    def settle(self) -> None:
+        """Write the rest before the file gets another name. What is wrong with the disk is told by
+        the next flush, which tries it again; on a full one a log can still be deleted."""
+        with suppress(OSError):
+            self.write_rest()
+
+    def keep(self, entries: int) -> None:
+        """Forget the entries behind the first ones; the file stays as it is."""
+        with self._writing:
+            self._write_rest()  # in Kafka they are there, and stay
+            self.entries = self._written = entries
+
+    def resize(self, size_bytes: int, keeps_file: bool = False) -> bool:
+        """Give the file another length, in whole entries; tell whether it had another.
+
+        It is opened once more for that, by its name; keeps_file: it has just been opened.
+        """
+        with self._lock:
+            return self._resize(size_bytes, keeps_file)
+
+    def _resize(self, size_bytes: int, keeps_file: bool) -> bool:
+        self.write_rest()  # to the file as it was opened before
+        rounded = size_bytes - size_bytes % self._entry.size
+        if rounded == self._length:
+            return False
+        if not keeps_file:
+            file = self._files.open_to_change(self.path, create=True)
+            self._file.close()
+            self._file = file
+        self._is_changed = True
+        self._file.truncate(rounded)
+        self._length, self.max_entries = rounded, rounded // self._entry.size
+        if self.size_bytes > rounded:
+            raise IllegalArgumentError(
+                f"{self.path} has {self.size_bytes} bytes of entries, and was to have {rounded}"
+            )
+        return True
+
+    def trim(self) -> None:
+        """Cut off what is not in use."""
+        self.resize(self.size_bytes)
+
+    def reset(self, entry: Struct) -> None:
+        """Forget all entries, and make room for as many as the file may get."""
+        if not self.is_open:
+            self.open(entry, is_read=False)
+        self.keep(0)
+        self.resize(self.max_bytes)
+
+    def flush(self) -> None:
+        """Sync it, with all entries of before."""
+        with self._lock:
+            with self._writing:
+                self._write_rest()
+                self._is_changed = False  # before: what is written meanwhile is not synced
+            try:
+                self._file.sync()
+            except BaseException:
+                self._is_changed = True
+                raise
+
+    def close(self, trims: bool = True) -> None:
+        """Trim, flush and close it, if it was opened.
+
+        Kafka trims it after its last flush; zeros that a power cut leaves count as entries then.
+        """
+        with self._lock:
+            if self.is_open:
+                if trims:
+                    self.trim()
+                if self._is_changed:
+                    self.flush()
+                self.close_handle()
+
+    def close_handle(self) -> None:
+        """Close it as it is. What is closed without a flush is promised to nobody: the rest is
+        written where the file is open by now, and the disk takes it."""
+        with self._lock:
+            if self.is_open:
+                if self._file.is_open:
+                    self.settle()
+                self.is_open, self._written = False, self.entries
+                self._file.close()
+
+    def rename(self, path: str) -> None:
+        """Give it another name. A file that was not needed yet need not be there."""
+        before, self.path = self.path, path
+        if self.is_open:
+            self.settle()
+            self._files.rename(before, path)
+        else:
+            rename_if_there(self._files, before, path)
+
+    def bytes_in_use(self, entry_bytes: int) -> int:
+        """The bytes of entries in use; of a file that was not opened, of all that are whole."""
+        if self.is_open:
+            return self.size_bytes
+        found = self._files.look_up(self.path)
+        return 0 if found is None else found.size_bytes // entry_bytes * entry_bytes
+
+
+def fits(relative_offset: int) -> bool:
+    """Whether an index entry can hold an offset, relative to the base of its segment."""
+    return 0 <= relative_offset <= MAX_RELATIVE_OFFSET
+
+
+class EntryField(NamedTuple):
+    """A big-endian number in each entry of an index."""
+
+    entry_bytes: int
+    at: int
+    number: Struct  # of 4 or 8 bytes
+
+
+class SlotSearch(NamedTuple):
+    """A search among the entries of an index by one of their fields, as Kafka does it.
+
+    The end of an index is searched by itself, since look-ups go there most. In a sound index that
+    makes no difference; in a damaged one the answer is Kafka's.
+    """
+
+    file: IndexFile
+    field: EntryField
+
+    def key(self, number: int) -> int:
+        entry_bytes, at, numbers = self.field
+        return int(numbers.unpack_from(self.file.data, number * entry_bytes + at)[0])
+
+    def lower_bound(self, target: int) -> int:
+        """The number of the last entry not above target; -1 for none."""
+        kernels, entries, index = COMPILED.kernels, self.file.entries, self.file.array
+        entry_bytes, at, number = self.field
+        if kernels is not None and entries * entry_bytes <= len(index):
+            warm = _WARM_BYTES // entry_bytes
+            search = kernels.lower_bound
+            return int(search(index, entry_bytes, at, number.size, entries, warm, target))
+        found = self._range(target)
+        return found if isinstance(found, int) else self._search(*found, target)[0]
+
+    def upper_bound(self, target: int) -> int:
+        """The number of some entry at or above target, by Kafka's search: never of the first entry
+        of a range that it equals; -1 for none."""
+        found = self._range(target)
+        if isinstance(found, int):
+            return 0 if self.file.entries else -1
+        number, is_exact = self._search(*found, target)
+        if is_exact:
+            return number
+        return -1 if number == self.file.entries - 1 else number + 1
+
+    def _range(self, target: int) -> tuple[int, int] | int:
+        """First and last number to search; -1 where all are above target."""
+        last = self.file.entries - 1
+        if last < 0:
+            return -1
+        first_warm = max(0, last - _WARM_BYTES // self.field.entry_bytes)
+        if self.key(first_warm) < target:
+            return first_warm, last
+        if self.key(0) > target:
+            return -1
+        return 0, first_warm
+
+    def _search(self, low: int, high: int, target: int) -> tuple[int, bool]:
+        while low < high:
+            middle = (low + high + 1) // 2
+            found = self.key(middle)
+            if found > target:
+                high = middle - 1
+            elif found < target:
+                low = middle
+            else:
+                return middle, True
+        return low, False

@@ -1,0 +1,295 @@
+"""A log that is opened: half-done files settled, segments loaded, the damaged end cut off.
+
+1. What a cleaning had not finished goes.
+2. A swap that was complete is finished: what it replaces goes, its files get their names. Then
+   the files go that were to be deleted.
+3. Indexes without a `.log` go; a segment without an offset index is recovered.
+4. A segment with offsets too far apart is split where it is recovered.
+5. After an unclean shutdown, each segment from the recovery point on is recovered. What is cut off
+   one takes all later ones with it.
+6. The producers are rebuilt.
+
+Source: Kafka, LogLoader; spec L-25, F-16.1, C-15.5 to C-15.7.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from storage.file_names import (
+    CLEANED,
+    DELETE_DIR,
+    DELETED,
+    INDEX,
+    LOG,
+    OFFSET_DIGITS,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    UNFINISHED_SUFFIXES,
+    file_name,
+)
+from storage.log.errors import (
+    CorruptIndexError,
+    InvalidOffsetError,
+    LogSegmentOffsetOverflowError,
+)
+from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
+from storage.log.local_log import LocalLog
+from storage.log.moves import remove_if_there
+from storage.log.producer_state_manager import ProducerStateManager
+from storage.log.rebuilding_producers import aborted_in, rebuild_producers
+from storage.log.recovering import RecoveredSegment, recover_segment
+from storage.log.segment import LogSegment
+from storage.log.segment_splitting import split
+from storage.log.segment_swap import end_of
+from storage.log.snapshot_deletion import delete_snapshots
+from storage.log.snapshot_files import SnapshotFiles, required_offset
+from storage.log.swap import apply_steps, complete_swaps, swap_settlement
+
+_INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
+_MAX_LONG = 2**63 - 1
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadingState:
+    """What was known of a log when it was closed, or when its process ended."""
+
+    is_clean: bool = True
+    recovery_point: int = 0
+    log_start: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadingWay:
+    """How a log is loaded.
+
+    may_split: a segment with offsets too far apart is split; False: a LogSegmentOffsetOverflowError
+    tells of it. on_segments_left: is told how many segments are still to be recovered after an
+    unclean shutdown, whenever that changes.
+    """
+
+    may_split: bool = True
+    on_segments_left: Callable[[int], object] = lambda _: None
+
+
+class LoadedOffsets(NamedTuple):
+    log_start: int
+    recovery_point: int
+    end: int
+
+
+class LoadingReport(NamedTuple):
+    """What a loading had to recover, in this order, and what that came to."""
+
+    recovered: list[RecoveredSegment]  # of one that was recovered twice, both
+    ends_below_start: list[int]  # where the log would end, below its start: so all was deleted
+
+
+class _SplitError(Exception):
+    """A segment was split: what was being done with all of them begins anew."""
+
+
+class LogLoader:
+    """Loads one log, whose segments are put into `local`."""
+
+    def __init__(
+        self,
+        local: LocalLog,
+        state: LoadingState,
+        epochs: LeaderEpochFileCache,
+        producers: ProducerStateManager,
+        way: LoadingWay,
+    ) -> None:
+        self._local, self._state = local, state
+        self._epochs, self._producers = epochs, producers
+        self._place = local.place
+        self._files = local.files
+        self._snapshots: SnapshotFiles | None = None  # as the last recovery has left them
+        self.report = LoadingReport([], [])
+        self._way = way
+
+    def load(self) -> LoadedOffsets:
+        """Load the segments, and build the state of producers."""
+        state = self._state
+        self._settle()
+        self._unless_split(self._load_segments)
+        segments = self._local.segments
+        if self._place.path.endswith(DELETE_DIR):
+            recovery_point, end = self._unrecovered()
+        else:
+            recovery_point, end = self._unless_split(self._recover)
+            room = self._local.config.segment_index_bytes
+            segments.active.resize_indexes(room, keeps_files=True)
+        if end > _MAX_LONG:  # Kafka counts on from the lowest offset there is
+            raise InvalidOffsetError(f"{self._place.path}: ends at offset {end}, which no log has")
+        self._epochs.truncate_from_end(end)
+        log_start = max(state.log_start, segments.first.base_offset)
+        self._epochs.truncate_from_start(state.log_start)
+        self._producers.remove_stray_snapshots(segments.bases)
+        now_ms = self._place.clock()
+        rebuild_producers(self._producers, segments, log_start, end, now_ms, state.is_clean)
+        return LoadedOffsets(log_start, recovery_point, end)
+
+    # ---- half-done files ----------------------------------------------------------------------
+
+    def _names(self) -> list[str]:
+        return sorted(self._files.list_names(self._place.path)[1])
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._place.path, name)
+
+    def _settle(self) -> None:
+        """Kafka removes first what is to be deleted. But what takes its place may be in memory
+        only: so it goes last, once the names that are left are on disk."""
+        names = self._names()
+        all_names = "\0".join(names)
+        if not any(suffix in all_names for suffix in UNFINISHED_SUFFIXES):  # as nearly always
+            return
+        deleted = [
+            name
+            for name in names
+            if name.endswith(DELETED) and not name.endswith(".checkpoint" + DELETED)
+        ]
+        self._settle_swaps([name for name in names if not name.endswith(DELETED)])
+        if deleted:
+            self._files.sync_directory(self._place.path)
+        for name in deleted:
+            remove_if_there(self._files, self._path(name))
+
+    def _settle_swaps(self, left: list[str]) -> None:
+        """Of these names."""
+        half_done = [name for name in left if name.endswith((CLEANED, SWAP))]
+        if not half_done:
+            return
+        for name in half_done:
+            required_offset(name)  # each has to have one
+        config = self._local.config
+        ends = {base: end_of(self._place, base, config, SWAP) for base in complete_swaps(left)}
+        # with an index that was missing beside a swap
+        left = [name for name in self._names() if not name.endswith(DELETED)]
+        decided = swap_settlement(left, ends, as_kafka=True)
+        apply_steps(self._files, self._place.path, decided.steps)
+
+    # ---- segments -----------------------------------------------------------------------------
+
+    def _unless_split(self, step: Callable[[], Result]) -> Result:
+        """Do a step, from its beginning again where it has had to split a segment."""
+        while True:
+            try:
+                return step()
+            except _SplitError:
+                continue
+
+    def _load_segments(self) -> None:
+        self._local.segments.close()
+        self._local.segments.clear()
+        names = self._names()
+        present = frozenset(names)
+        for name in names:
+            if name.endswith(LOG):
+                base = required_offset(name)
+                self._load_segment(base, file_name(base, TIME_INDEX) not in present)
+            elif name.endswith(_INDEXES) and not _has_log(name, present):
+                remove_if_there(self._files, self._path(name))
+
+    def _load_segment(self, base: int, is_missing: bool) -> None:
+        segment = LogSegment(self._place, base, self._local.config)
+        try:
+            segment.check(time_index_is_missing=is_missing)
+        except (CorruptIndexError, FileNotFoundError):
+            self._recover_segment(segment)
+        self._local.segments.add(segment)
+
+    def _recover_segment(self, segment: LogSegment) -> int:
+        """Recover a segment, with producers of its own; give the bytes cut off."""
+        producers = ProducerStateManager(self._listed_snapshots(), self._producers.settings)
+        start, now_ms = self._state.log_start, self._place.clock()
+        segments = self._local.segments
+        rebuild_producers(producers, segments, start, segment.base_offset, now_ms, False)
+        try:
+            found = recover_segment(segment, producers, self._epochs)
+        except LogSegmentOffsetOverflowError as error:
+            if not self._way.may_split:
+                raise
+            assert error.place is not None, "a recovery says where it ended"
+            rest = segment.log.batches(error.place[1])
+            aborted = [*segment.txn_index.entries(), *aborted_in(producers, rest)]
+            gone = split(self._local, segment, aborted)
+            delete_snapshots(self._local, self._producers, gone)
+            self._snapshots = None
+            raise _SplitError from error
+        producers.take_snapshot()
+        self.report.recovered.append(found)
+        return found.cut_bytes
+
+    def _listed_snapshots(self) -> SnapshotFiles:
+        """Those in the directory, which no one but one recovery after the other changes."""
+        if self._snapshots is None:
+            self._snapshots = SnapshotFiles(self._files, self._place.path)
+        return self._snapshots
+
+    def _recover(self) -> tuple[int, int]:
+        """Cut off a damaged end after an unclean shutdown; recovery point and end of the log."""
+        state, segments = self._state, self._local.segments
+        if not state.is_clean:
+            self._recover_unflushed()
+        end = self._end_unless_below_start()
+        if not len(segments):
+            first = LogSegment(self._place, state.log_start, self._local.config, is_new=True)
+            segments.add(first)
+        if state.is_clean and end is not None:
+            return end, end
+        if end is None:
+            end = segments.active.next_offset()
+        return min(state.recovery_point, end), end
+
+    def _unrecovered(self) -> tuple[int, int]:
+        """A log that is to be deleted counts as empty, whatever is in it (L-25.4)."""
+        if not len(self._local.segments):
+            self._local.segments.add(LogSegment(self._place, 0, self._local.config, is_new=True))
+        return 0, 0
+
+    def _recover_unflushed(self) -> None:
+        unflushed = self._local.segments.values(self._state.recovery_point, _MAX_LONG)
+        for number, segment in enumerate(unflushed):
+            self._way.on_segments_left(len(unflushed) - number)
+            try:
+                cut = self._recover_segment(segment)
+            except InvalidOffsetError as error:  # Kafka: after an error of the disk, too
+                base = segment.base_offset
+                cut, (_, position) = segment.truncate_to(base), error.place or (base, 0)
+                self.report.recovered.append(RecoveredSegment(base, 0, cut, base, position))
+            if cut:
+                self._remove(unflushed[number + 1 :])
+                break
+        self._way.on_segments_left(0)
+
+    def _end_unless_below_start(self) -> int | None:
+        """The end of the log; None where it lies below the log start, and all is deleted."""
+        segments = self._local.segments
+        if not len(segments):
+            return None
+        end = segments.active.next_offset()
+        if end >= self._state.log_start:
+            return end
+        self.report.ends_below_start.append(end)
+        self._local.remove(segments)  # their snapshots go at once, below
+        self._epochs.clear()
+        self._producers.truncate_fully(self._state.log_start)
+        return None
+
+    def _remove(self, segments: list[LogSegment]) -> None:
+        self._local.remove(segments)
+        delete_snapshots(self._local, self._producers, segments)
+
+
+def _has_log(name: str, present: frozenset[str]) -> bool:
+    """Whether the `.log` is there that an index is of."""
+    digits = name[:OFFSET_DIGITS]
+    if digits.isdigit() and name[OFFSET_DIGITS:] in _INDEXES and digits + LOG in present:
+        return True  # as nearly always; and its offset is looked at with the `.log`
+    return file_name(required_offset(name), LOG) in present

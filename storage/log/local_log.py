@@ -1,0 +1,337 @@
+"""The segments of one log, its end, and its recovery point.
+
+Source: Kafka, LocalLog; spec L-11.9, L-17.1, L-19, L-21.1, L-22.
+"""
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
+
+from storage.file_names import DELETED, SEGMENT_SUFFIXES, file_name
+from storage.files.file_pool import FilePool
+from storage.formats.index_entry import OffsetPosition
+from storage.formats.txn_index import AbortedTxn
+from storage.log.batches import Batch, Bytes
+from storage.log.errors import KafkaError, KafkaStorageError, LogError, OffsetOutOfRangeError
+from storage.log.file_records import Slice
+from storage.log.log_config import LogConfig
+from storage.log.moves import remove_if_there
+from storage.log.offsets import OffsetMetadata
+from storage.log.scheduler import Scheduler
+from storage.log.segment import LogSegment
+from storage.log.segment_values import LogPlace, SegmentRead
+from storage.log.segments import LogSegments
+
+Result = TypeVar("Result")
+
+
+class LogDirState:
+    """Whether a log directory is online; shared by all its logs."""
+
+    def __init__(self) -> None:
+        self.is_offline = False
+
+    def guarded(self, what: str, action: Callable[[], Result]) -> Result:
+        """Do something with files. KafkaStorageError where that fails, and for ever after."""
+        if self.is_offline:
+            raise KafkaStorageError(f"{what}: the log directory is offline since an earlier error")
+        return self.reported(what, action)
+
+    def reported(self, what: str, action: Callable[[], Result]) -> Result:
+        """Likewise, but it is tried even where the directory is offline."""
+        try:
+            return action()
+        except OSError as error:
+            raise self.failed(what, error) from error
+
+    def failed(self, what: str, error: OSError) -> KafkaStorageError:
+        """The directory is offline from now on; what to raise. A file that another thread closed
+        says nothing of the disk."""
+        self.is_offline |= error.errno != errno.EBADF
+        return KafkaStorageError(f"{what}: {error}")
+
+
+class ReadResult(NamedTuple):
+    """What a read gives: bytes of whole batches, but for the last one maybe."""
+
+    metadata: OffsetMetadata  # of the first batch, or of where there is nothing to read
+    records: Slice | None  # None: nothing
+    first_entry_incomplete: bool = False
+    aborted: tuple[tuple[int, int], ...] | None = None  # producer id, first offset; None: not asked
+
+    def read(self) -> bytes:
+        """The bytes."""
+        return b"" if self.records is None else self.records.read()
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the whole batches that were read."""
+        return iter(()) if self.records is None else self.records.batches()
+
+
+class LocalLog:
+    """Whoever changes it holds the log's lock; a reader works with the end as it was."""
+
+    def __init__(
+        self,
+        place: LogPlace,
+        segments: LogSegments,
+        scheduler: Scheduler,
+        directory: LogDirState,
+    ) -> None:
+        self.place, self.segments, self._scheduler = place, segments, scheduler
+        self.directory = directory
+        self.recovery_point = 0
+        self.cuts = 0  # of the end, so far
+        self._flushed = threading.Lock()  # of how far it was synced, for who does without the log's
+        self.end = OffsetMetadata(0)
+        self.is_closed = False
+        self.config = LogConfig()
+        self.flushed_ms = place.clock()
+
+    @property
+    def files(self) -> FilePool:
+        return self.place.files
+
+    @property
+    def end_offset(self) -> int:
+        return self.end.offset
+
+    def require_open(self) -> None:
+        if self.is_closed:
+            raise KafkaStorageError(f"the log in {self.place.path} is closed")
+
+    def prepare_for_close(self) -> None:
+        """Since Kafka 4.4: give the active segment its last time entry, and trim it (V-7)."""
+        if self.place.kafka.prepares_to_close:
+            self.segments.active.become_inactive()
+
+    def close(self) -> None:
+        """Close all files. What a log cannot do that nobody prepared is not told, as in Kafka."""
+        with suppress(LogError, FileNotFoundError):
+            if self.segments.active.log.is_open:
+                self.prepare_for_close()
+        self.segments.close()
+
+    def set_end(self, offset: int) -> None:
+        """The log ends there, in the active segment as it is now."""
+        self.set_end_in(self.segments.active, offset)
+
+    def set_end_in(self, active: LogSegment, offset: int) -> None:
+        """Likewise, by who has the active segment at hand."""
+        self.end = OffsetMetadata(offset, active.base_offset, active.log.size_bytes)
+        if offset < self.recovery_point:
+            self.recovery_point = offset
+
+    def append(self, last_offset: int, data: Bytes, batches: Iterable[Batch]) -> None:
+        """Put batches at the end; the log ends behind them."""
+        self.segments.active.append(last_offset, data, batches)
+        self.set_end(last_offset + 1)
+
+    # ---- read ---------------------------------------------------------------------------------
+
+    def read(
+        self, start: int, max_bytes: int, min_one: bool, limit: OffsetMetadata, aborted: bool
+    ) -> ReadResult:
+        """Read from the segment that holds an offset, or from the next that has anything."""
+        end = self.end
+        segment = self.segments.floor(start)
+        if start > end.offset or segment is None:
+            raise OffsetOutOfRangeError(f"offset {start} is not in the log, which ends at {end}")
+        none = () if aborted else None
+        if start == limit.offset:
+            return ReadResult(limit, None, aborted=none)
+        if start > limit.offset:
+            return ReadResult(self.place_of(start), None, aborted=none)
+        while segment is not None:
+            found = segment.read(start, max_bytes, _max_position(segment, limit), min_one)
+            if found is not None:
+                txns = self._aborted_of(start, segment, found) if aborted else None
+                return ReadResult(*found, aborted=txns)
+            segment = self.segments.higher(segment.base_offset)
+        return ReadResult(self.end, None)
+
+    def place_of(self, offset: int) -> OffsetMetadata:
+        """The place of the batch that holds an offset. Raise OffsetOutOfRangeError."""
+        end, segment = self.end, self.segments.floor(offset)
+        if segment is not None and offset < end.offset:  # as `read` finds it, without a range
+            found = segment.translate(offset)
+            if found is not None:
+                return OffsetMetadata(found.base_offset, segment.base_offset, found.position)
+        return self.read(offset, 1, False, end, False).metadata
+
+    def _aborted_of(
+        self, start: int, segment: LogSegment, found: SegmentRead
+    ) -> tuple[tuple[int, int], ...]:
+        size = 0 if found.records is None else found.records.size_bytes
+        place = OffsetPosition(found.metadata.offset, found.metadata.position)
+        upper = segment.upper_bound(place, size)
+        if upper is None:
+            after = self.segments.higher(segment.base_offset)
+            upper = self.end_offset if after is None else after.base_offset
+        txns = self._collect(start, upper, segment)
+        return tuple((txn.producer_id, txn.first_offset) for txn in txns)
+
+    def aborted_transactions(self, log_start: int, base: int, upper: int) -> list[AbortedTxn]:
+        """The aborted transactions from the log start on, as the indexes from the segment of base
+        on have them, up to those that have to do with an offset."""
+        segment = self.segments.floor(base)
+        return [] if segment is None else self._collect(log_start, upper, segment)
+
+    def _collect(self, start: int, upper: int, first: LogSegment) -> list[AbortedTxn]:
+        found: list[AbortedTxn] = []
+        segment: LogSegment | None = first
+        while segment is not None:
+            part = segment.collect_aborted(start, upper)
+            found += part.transactions
+            if part.is_complete:
+                break
+            segment = self.segments.higher(segment.base_offset)
+        return found
+
+    # ---- roll and flush -----------------------------------------------------------------------
+
+    def roll(self, expected: int) -> LogSegment:
+        """Begin a new segment at the log end, or later where the next batch begins later."""
+        self.require_open()
+        offset = max(expected, self.end_offset)
+        active = self.segments.active
+        if offset in self.segments:
+            if active.base_offset != offset or active.size_bytes:
+                raise KafkaError(f"a segment with base offset {offset} is there already")
+            active.open_indexes()
+            made = self.replace(offset, active)
+            self.set_end(self.end_offset)
+            return made
+        if offset < active.base_offset:
+            raise KafkaError(f"offset {offset} is below the active segment's {active.base_offset}")
+        for kind in SEGMENT_SUFFIXES:
+            remove_if_there(self.files, os.path.join(self.place.path, file_name(offset, kind)))
+        active.become_inactive()
+        if self.recovery_point >= offset:
+            active.flush()  # nobody would: all its records were flushed before
+        made = LogSegment(self.place, offset, self.config, is_new=True)
+        self.segments.add(made)
+        self.set_end(self.end_offset)
+        return made
+
+    def replace(self, offset: int, gone: LogSegment) -> LogSegment:
+        """Begin a new segment, and delete another, which may have the same base offset."""
+        if offset == gone.base_offset:
+            self._mark_deleted([gone])
+        made = LogSegment(self.place, offset, self.config, is_new=True)
+        self.segments.add(made)
+        if offset != gone.base_offset:
+            self.segments.remove(gone.base_offset)
+        self.delete_files([gone])
+        return made
+
+    def flush(self, end: int) -> None:
+        """Sync the segments between the recovery point and an offset."""
+        point = self.recovery_point
+        if point > end:
+            return
+        flushed = self.segments.values(point, end)
+        has_new_names = any(
+            segment.base_offset >= point or segment.txn_index.is_new for segment in flushed
+        )
+        for segment in flushed:
+            segment.flush()
+        if has_new_names:
+            self.sync_names()
+            for segment in flushed:
+                segment.txn_index.is_new = False
+
+    def mark_flushed(self, offset: int, cuts: int) -> None:
+        """Note that what lay below an offset is on disk, unless the log was cut since it had so
+        many cuts: what lies there now may be something else."""
+        with self._flushed:
+            if cuts == self.cuts and offset > self.recovery_point:
+                self.recovery_point, self.flushed_ms = offset, self.place.clock()
+
+    def _note_cut(self) -> None:
+        with self._flushed:
+            self.cuts += 1
+
+    def sync(self) -> None:
+        """Sync all that there is; the recovery point stays."""
+        for segment in self.segments:
+            segment.sync()
+        self.sync_names()
+
+    def write_indexes(self) -> None:
+        """Write the index entries that are in memory alone: only the active segment has some, but
+        where writing them has failed."""
+        for segment in self.segments:
+            segment.write_indexes()
+
+    def sync_names(self) -> None:
+        """Sync which files there are."""
+        if self.files.is_directory(self.place.path):
+            self.files.sync_directory(self.place.path)
+
+    # ---- deletion and truncation --------------------------------------------------------------
+
+    def remove(self, segments: Iterable[LogSegment]) -> None:
+        """Take segments out of the log, and leave their files to be removed later."""
+        gone = list(segments)
+        for segment in gone:
+            self.segments.remove(segment.base_offset)
+        if gone:
+            self.delete_files(gone)
+
+    def delete_files(self, segments: Sequence[LogSegment]) -> None:
+        """Rename the files of segments now, and remove them after file.delete.delay.ms."""
+        self._mark_deleted([segment for segment in segments if not segment.is_deleted])
+
+        def delete() -> None:
+            for segment in segments:
+                segment.delete()
+
+        self.schedule_deletion("deleting segments", delete)
+
+    def _mark_deleted(self, segments: Sequence[LogSegment]) -> None:
+        """Rename the files of segments. A power cut brings none of them back, and none without its
+        index of aborted transactions, as it might in Kafka, which does not sync."""
+        for segment in segments:
+            segment.rename_log("", DELETED)
+        if segments:
+            self.sync_names()
+        for segment in segments:
+            segment.rename_indexes()
+
+    def schedule_deletion(self, what: str, delete: Callable[[], None]) -> None:
+        """Remove files after file.delete.delay.ms, as it is set now."""
+        self._scheduler.schedule_once(
+            lambda: self.directory.guarded(what, delete), self.config.file_delete_delay_ms
+        )
+
+    def truncate_to(self, offset: int) -> list[LogSegment]:
+        """End the log at an offset; give the segments that this deletes."""
+        self._note_cut()
+        gone = [segment for segment in self.segments if segment.base_offset > offset]
+        self.remove(gone)
+        active = self.segments.active
+        if active.truncate_to(offset):
+            active.log.flush()  # else a power cut would bring back what another epoch has written
+        self.set_end(offset)
+        return gone
+
+    def truncate_fully(self, offset: int) -> None:
+        """Begin anew at an offset, with nothing."""
+        self.require_open()
+        self._note_cut()
+        *others, last = self.segments
+        self.remove(others)
+        self.replace(offset, last)
+        self.set_end(offset)
+
+
+def _max_position(segment: LogSegment, limit: OffsetMetadata) -> int | None:
+    if segment.base_offset < limit.segment:
+        return segment.size_bytes
+    if segment.base_offset == limit.segment and not limit.is_offset_only:
+        return limit.position
+    return None

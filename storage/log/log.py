@@ -1,0 +1,405 @@
+"""One partition's log: append, read, look up, truncate, delete, as Kafka 4.3.1 does it.
+
+    scheduler = ManualScheduler(clock)
+    with Log.open("/data/t-0", LogOptions(clock=clock, scheduler=scheduler)) as log:
+        log.append_as_leader(batch)
+        data = log.read(0).read()
+
+Source: Kafka, UnifiedLog; spec L-17 to L-25.
+"""
+
+import threading
+from collections.abc import Sequence
+from typing import Self
+
+from storage.arguments import PathArg, path_of, require_a
+from storage.files.file_pool import FilePool
+from storage.formats.txn_index import AbortedTxn
+from storage.log import appending, partition_dir, parts, segment_deletion, segment_swap, truncation
+from storage.log.appending import BY_CLIENT, AppendRequest, LogAppendInfo
+from storage.log.batch_appends import AppendedBatches, BatchAppends
+from storage.log.batches import Bytes
+from storage.log.local_log import ReadResult
+from storage.log.log_config import LogConfig
+from storage.log.log_options import LogOptions as LogOptions
+from storage.log.lookup import Isolation, offset_by_timestamp
+from storage.log.offsets import EndOffset, OffsetMetadata, OffsetSnapshot, TimestampAndOffset
+from storage.log.opening import opened_alone
+from storage.log.parts import LogParts
+from storage.log.plain_append import PlainAppends
+from storage.log.producer_append_info import AppendOrigin
+from storage.log.producer_state_entry import VerificationGuard
+from storage.log.segment import LogSegment
+from storage.log.segment_swap import CleanedGroup, LogView
+from storage.log.txn_verification import start_verification
+
+
+class Log:
+    """One writer at a time, by a lock of its own; any number of readers beside it.
+
+    Bytes are on disk after `flush`, `close`, and, up to the new segment, after a roll. A reader is
+    given whole appends: what is being written is not seen before it is. At most
+    LogOptions.max_open_files of its files are open, and one more for each call that is under way.
+    """
+
+    def __init__(self, made: LogParts) -> None:
+        """See `open`."""
+        self._parts, self._lock = made, threading.RLock()
+        self._local, self._marks = made.local, made.marks
+        self.producers, self.epochs = made.producers, made.epochs
+        self._plain_appends = PlainAppends(made)
+
+    @classmethod
+    def open(cls, path: PathArg, options: LogOptions) -> Self:
+        """Load the log in a directory of a partition, or begin one.
+
+        Of a directory that was to be deleted nothing is recovered (L-25.4). Raise BadArgumentError
+        for what is no path or no options; CopyMarkedError in a copy that nobody is to change, where
+        `storage.arrow.read` reads; LogDirLockedError where a manager, of this process or another,
+        or a broker works in the log directory.
+        """
+        require_a(LogOptions, "options", options, "LogOptions")
+        return cls(opened_alone(path_of("path", path), options))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Flush and close, or after an error only let go of the files."""
+        if kind is None:
+            self.flush(force=True)
+            self.close()
+        else:
+            self.close_handlers()
+
+    # ---- what stands where --------------------------------------------------------------------
+
+    @property
+    def path(self) -> str:
+        return self._local.place.path
+
+    @property
+    def now_ms(self) -> int:
+        """By the log's clock."""
+        return self._parts.now_ms
+
+    @property
+    def files(self) -> FilePool:
+        """By which its files are reached."""
+        return self._local.files
+
+    @property
+    def config(self) -> LogConfig:
+        return self._local.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        """Takes effect with the next use; what a segment was opened with stays."""
+        self._local.config = config
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._marks.log_start
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._local.end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._marks.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self._marks.last_stable
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        unstable = self._marks.first_unstable
+        return None if unstable is None else unstable.offset
+
+    @property
+    def recovery_point(self) -> int:
+        return self._local.recovery_point
+
+    @property
+    def flushed_ms(self) -> int:
+        """When it was flushed last, or opened."""
+        return self._local.flushed_ms
+
+    @property
+    def size_bytes(self) -> int:
+        return self._local.segments.size_bytes
+
+    @property
+    def segments(self) -> list[LogSegment]:
+        """By rising base offset; the last one is active."""
+        return list(self._local.segments)
+
+    # ---- append -------------------------------------------------------------------------------
+
+    def append_as_leader(self, data: bytes, request: AppendRequest = BY_CLIENT) -> LogAppendInfo:
+        """Give batches offsets, and append them. Raise a LogError where they are refused; what the
+        append had done by then stays done (`appending`)."""
+        with self._lock:
+            done = self._plain_appends.append(data, request)
+        return self._append(data, request) if done is None else done
+
+    def append_batches_as_leader(
+        self, data: Bytes, request: AppendRequest = BY_CLIENT
+    ) -> AppendedBatches:
+        """Append many batches, one behind the other in data, as append_as_leader does one after the
+        other; no other append comes between them. Bytes of a batch that is cut short at the end
+        are left.
+
+        The log and its producers are as after those appends, once it is flushed its files, too; but
+        many batches take one write. Raise BatchAppendError where a batch is refused or cannot be
+        written: those before it are appended. Where the disk fails, the batch and later ones may be
+        in the `.log`, behind the end of the log: one that is opened then may find them there.
+        """
+        with self._lock:
+            return BatchAppends(self._plain_appends, self.append_as_leader, request).append(data)
+
+    def append_as_follower(self, data: bytes, leader_epoch: int) -> LogAppendInfo:
+        """Append batches with the offsets that they have."""
+        request = AppendRequest(origin=AppendOrigin.REPLICATION, leader_epoch=leader_epoch)
+        return self._append(data, request)
+
+    def _append(self, data: bytes, request: AppendRequest) -> LogAppendInfo:
+        info = appending.analyze(self._parts, data, request)
+        if info.valid_bytes <= 0:
+            return info
+        with self._lock:
+            return self._local.directory.guarded(
+                "appending",
+                lambda: appending.append(self._parts, bytearray(data), info, request),
+            )
+
+    def start_transaction_verification(
+        self, producer_id: int, sequence: int, epoch: int, supports_epoch_bump: bool
+    ) -> VerificationGuard:
+        """Give what the append that begins a transaction has to hand in; SENTINEL if it needs
+        nothing, as the transaction is going on."""
+        with self._lock:
+            asked = (sequence, epoch, supports_epoch_bump)
+            return start_verification(self._parts, producer_id, *asked)
+
+    # ---- read and look up ---------------------------------------------------------------------
+
+    def read(
+        self,
+        start_offset: int,
+        max_bytes: int = 1024 * 1024,
+        isolation: Isolation = Isolation.LOG_END,
+        min_one_message: bool = True,
+    ) -> ReadResult:
+        """Give bytes from the batch that holds an offset on, of one segment.
+
+        Raise OffsetOutOfRangeError for an offset outside of the log.
+        """
+        self._marks.require_readable(start_offset)
+        marks, is_committed = self._marks, isolation is Isolation.COMMITTED
+        if isolation is Isolation.LOG_END:
+            limit = self._local.end
+        else:
+            with self._lock:
+                limit = marks.last_stable_place() if is_committed else marks.high_watermark_place()
+        return self._local.directory.guarded(
+            "reading the log",
+            lambda: self._local.read(start_offset, max_bytes, min_one_message, limit, is_committed),
+        )
+
+    def offset_by_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
+        """The first record that is not older, or one of the special times of `lookup`."""
+        return self._local.directory.guarded(
+            "looking up a time", lambda: offset_by_timestamp(self._parts, timestamp_ms)
+        )
+
+    def place_of(self, offset: int) -> OffsetMetadata:
+        """The place of the batch that holds an offset; the offset alone if none does."""
+        return self._marks.place_of(offset)
+
+    def offset_snapshot(self) -> OffsetSnapshot:
+        """All the ends of the log, with their places."""
+        with self._lock:
+            marks = self._marks.high_watermark_place(), self._marks.last_stable_place()
+            return OffsetSnapshot(self.log_start_offset, self._local.end, *marks)
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
+        """What the cleaner asks: the aborted transactions from the segment of an offset on."""
+        log_start = self.log_start_offset
+        return self._local.directory.guarded(
+            "reading aborted transactions",
+            lambda: self._local.aborted_transactions(log_start, start_offset, end_offset),
+        )
+
+    def end_offset_of_epoch(self, epoch: int) -> EndOffset | None:
+        """Where a leader epoch ends; None where that is not known."""
+        found = self.epochs.end_offset(epoch, self.log_end_offset)
+        return None if found.offset < 0 else found
+
+    def has_late_transaction(self) -> bool:
+        return self.producers.has_late_transaction(self._parts.now_ms)
+
+    # ---- high watermark -----------------------------------------------------------------------
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Set it, also back, within the log; give where it is."""
+        with self._lock:
+            return self._marks.set_high_watermark(OffsetMetadata(offset))
+
+    def increment_high_watermark(self, to: OffsetMetadata) -> OffsetMetadata | None:
+        """As a leader: move it up. Give what it was, None if it did not move."""
+        with self._lock:
+            return self._marks.increment_high_watermark(to)
+
+    def follow_high_watermark(self, offset: int) -> int | None:
+        """As a follower: set it. Give where it is, None if it did not move."""
+        with self._lock:
+            before = self.high_watermark
+            after = self.update_high_watermark(offset)
+            return None if after == before else after
+
+    def follow_end(self) -> None:
+        """Move the high watermark to the log end, as where there is one replica."""
+        self.increment_high_watermark(self._local.end)
+
+    # ---- roll, flush, delete, truncate --------------------------------------------------------
+
+    def roll(self) -> LogSegment:
+        """Begin a new segment."""
+        with self._lock:
+            return parts.roll(self._parts)
+
+    def flush(self, force: bool = False) -> None:
+        """Sync all files. force: those of the active segment even where nothing is new."""
+        parts.flush(self._parts, self.log_end_offset, including=force)
+
+    def flush_below(self, offset: int) -> None:
+        """Sync what lies below an offset."""
+        parts.flush(self._parts, offset, including=False)
+
+    def sync(self) -> None:
+        """Sync the files that there are. `flush` makes more, and moves the recovery point."""
+        self._local.directory.guarded("flushing", self._local.sync)
+
+    def write_indexes(self) -> None:
+        """Write the index entries that are in memory alone, for who reads the files by name."""
+        with self._lock:
+            self._local.directory.reported("writing indexes", self._local.write_indexes)
+
+    def increment_log_start(self, offset: int) -> bool:
+        """Let the log begin later, at most at the high watermark; whether it does."""
+        with self._lock:
+            return self._local.directory.guarded(
+                "moving the log start",
+                lambda: segment_deletion.increment_log_start(self._parts, offset),
+            )
+
+    def delete_old_segments(self) -> int:
+        """Apply retention; give how many segments were selected."""
+        with self._lock:
+            return segment_deletion.delete_old_segments(self._parts)
+
+    def view(self) -> LogView:
+        """The log at one moment between two appends."""
+        with self._lock:
+            return segment_swap.view_of(self._parts)
+
+    def replace_segments(self, cleaned: CleanedGroup, were: Sequence[LogSegment]) -> bool:
+        """Put cleaned segments in the place of others, beside appends and reads.
+
+        were: the segments that were cleaned. Where the log has others by now, as it was truncated
+        or its retention has applied, nothing is done, and False given.
+        """
+        with self._lock:
+            if not segment_swap.is_unchanged(self._parts, were):
+                return False
+            self._local.directory.guarded(
+                "replacing segments", lambda: segment_swap.swap_in(self._parts, cleaned)
+            )
+            return True
+
+    def truncate_to(self, offset: int) -> bool:
+        """End the log at an offset; whether anything was cut off."""
+        with truncation.around(self._parts, offset), self._lock:
+            return self._local.directory.guarded(
+                "truncating", lambda: truncation.truncate_to(self._parts, offset)
+            )
+
+    def truncate_fully(self, offset: int, log_start: int | None = None) -> None:
+        """Delete everything, and go on at an offset."""
+        with truncation.around(self._parts, offset, is_full=True), self._lock:
+            self._local.directory.guarded(
+                "truncating", lambda: truncation.truncate_fully(self._parts, offset, log_start)
+            )
+
+    # ---- producers and epochs -----------------------------------------------------------------
+
+    def assign_epoch(self, epoch: int, offset: int) -> None:
+        """Note that a leader epoch begins at an offset."""
+        with self._lock:
+            self._local.directory.reported(
+                "noting a leader epoch", lambda: self.epochs.assign(epoch, offset)
+            )
+
+    def take_producer_snapshot(self) -> None:
+        with self._lock:
+            self._local.require_open()
+            self.producers.take_snapshot()
+
+    def remove_expired_producers(self) -> None:
+        with self._lock:
+            self.producers.remove_expired(self._parts.now_ms)
+
+    def load_producer_state(self, end: int) -> None:
+        """Build the producers anew, and move the high watermark to the log end."""
+        with self._lock:
+            truncation.rebuild(self._parts, end)
+            self._marks.update_first_unstable()
+            self._marks.set_high_watermark(self._local.end)
+
+    # ---- life ---------------------------------------------------------------------------------
+
+    def prepare_for_close(self) -> None:
+        """As a broker before its last flush: trim files, or raise a LogError, since 4.4 (V-7)."""
+        with self._lock:
+            self._local.directory.guarded("closing", self._local.prepare_for_close)
+
+    def close(self, for_good: bool = False) -> None:
+        """Take a snapshot of the producers, and close all files. A second call does nothing new.
+        Kafka's broker flushes before; `with` does it, too. for_good: refuse all that comes later.
+        """
+        with self._lock:
+            self._local.require_open()
+
+            def action() -> None:
+                if self.producers.take_snapshot() is not None:
+                    self.files.sync_directory(self.path)
+                self._local.close()
+
+            self._local.directory.guarded("closing", action)
+            self._local.is_closed = for_good
+
+    def rename_directory(self, name: str, goes_on: bool) -> None:
+        """Give the partition's directory another name in the same log directory.
+
+        goes_on: the log is used on from there; else it is to be deleted, or kept aside.
+        """
+        with self._lock:
+            self._local.directory.guarded(
+                f"renaming {self.path}", lambda: partition_dir.rename(self._parts, name, goes_on)
+            )
+
+    def delete(self) -> None:
+        """Remove the log from disk, at once; every later operation raises KafkaStorageError."""
+        with self._lock:
+            self._local.directory.guarded(
+                f"deleting {self.path}", lambda: partition_dir.delete(self._parts)
+            )
+
+    def close_handlers(self) -> None:
+        """Let go of all files, as after an error or as if the process had ended."""
+        with self._lock:
+            self._local.is_closed = True
+            self._local.segments.close_handles()

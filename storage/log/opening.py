@@ -1,0 +1,120 @@
+"""The parts of a log, made when it is opened: what is in its directory, loaded or begun.
+
+Or what would come of that, with no file changed.
+
+Source: Kafka, UnifiedLog.create; spec L-25.
+"""
+
+import os
+from dataclasses import replace
+from typing import NamedTuple
+
+from storage.files.file_pool import pooled
+from storage.files.local import LOCAL
+from storage.files.overlay import FileChange, OverlayFiles
+from storage.log.copy_marks import require_may_change
+from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
+from storage.log.loading import LoadingReport, LogLoader
+from storage.log.local_log import LocalLog
+from storage.log.log_dir_lock import require_nobody
+from storage.log.log_options import LogOptions
+from storage.log.parts import LogParts
+from storage.log.producer_state_manager import ProducerStateManager
+from storage.log.segment_values import LogPlace
+from storage.log.segments import LogSegments
+from storage.log.snapshot_files import SnapshotFiles
+from storage.log.watermarks import Watermarks
+
+
+class LoadedLog(NamedTuple):
+    parts: LogParts
+    report: LoadingReport
+
+
+class Rehearsal(NamedTuple):
+    """What a loading would come to."""
+
+    report: LoadingReport
+    log_start_offset: int
+    end_offset: int
+    bases: tuple[int, ...]  # base offsets of the segments that would be left, rising
+    changes: tuple[FileChange, ...]  # of files in the directory of the log, by name
+
+
+def opened_alone(path: str, options: LogOptions) -> LogParts:
+    """Do what `opened_parts` does, unless the log directory is a copy that nobody is to change, or
+    somebody else's.
+
+    Raise CopyMarkedError and LogDirLockedError there. A log manager asks once for all its logs.
+    """
+    log_dir = os.path.dirname(os.path.abspath(path))
+    require_may_change(log_dir, options.files)
+    if options.files is LOCAL:
+        require_nobody(log_dir)
+    return opened_parts(path, options)
+
+
+def opened_parts(path: str, options: LogOptions) -> LogParts:
+    """Load the log in a directory of a partition, or begin one; its first marks are set.
+
+    KafkaStorageError where files fail, and the log directory is offline then.
+    """
+    local = _local_log(path, options)
+    made = options.directory.reported(f"loading {path}", lambda: _loaded(local, options)).parts
+    made.marks.set_log_start(made.marks.log_start)
+    made.marks.update_first_unstable()
+    return made
+
+
+def rehearsed(path: str, options: LogOptions) -> Rehearsal:
+    """Load a log, and close it again, on an overlay, while nobody else changes it. OSError where
+    files fail, and a LogError where no log would come of it."""
+    overlay = OverlayFiles(options.files, is_alone=True)
+    try:
+        above = replace(options, files=overlay)
+        parts, report = _loaded(_local_log(path, above), above)
+        parts.local.close()
+        local, start = parts.local, parts.marks.log_start
+        changes = tuple(overlay.changes(path))
+        return Rehearsal(report, start, local.end_offset, tuple(local.segments.bases), changes)
+    finally:
+        overlay.close()
+
+
+def _local_log(path: str, options: LogOptions) -> LocalLog:
+    """Nothing is known yet of what is in its directory, which is there."""
+    files = pooled(options.files, options.max_open_files)
+    if not files.is_directory(path):
+        files.make_directory(path)
+    place = LogPlace(files, path, options.clock, options.kafka)
+    local = LocalLog(place, LogSegments(), options.scheduler, options.directory)
+    local.config = options.config
+    return local
+
+
+def _loaded(local: LocalLog, options: LogOptions) -> LoadedLog:
+    with local.files.knowing(local.place.path):
+        return _load(local, options)
+
+
+def _load(local: LocalLog, options: LogOptions) -> LoadedLog:
+    files, path = local.files, local.place.path
+    epochs = LeaderEpochFileCache(files, path, options.scheduler)
+    producers = ProducerStateManager(SnapshotFiles(files, path), options.producer_settings)
+    loader = LogLoader(local, options.state, epochs, producers, options.way)
+    try:
+        offsets = loader.load()
+    except BaseException:
+        local.segments.close_handles()
+        raise
+    local.recovery_point = offsets.recovery_point
+    local.set_end(offsets.end)
+    parts = LogParts(
+        local=local,
+        marks=Watermarks(local, producers, offsets.log_start),
+        producers=producers,
+        epochs=epochs,
+        scheduler=options.scheduler,
+        truncating=options.truncating,
+    )
+    return LoadedLog(parts, loader.report)

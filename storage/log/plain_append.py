@@ -1,0 +1,338 @@
+"""The append that is made nearly always, in one go: batches that a kernel finds plain.
+
+Such batches (`append_kernel`) get their offsets and go to the end of the log; they are without a
+producer, or the next ones of a producer that has nothing else to be looked at. The kernel writes
+them, and indexes them, where nothing else is to be done; else the rest is done here. All other
+appends, and all where the kernels are not loaded, are left to `appending`, which does the same step
+by step. Source: as there; spec L-13, L-14, L-18.
+
+What the kernel has to know of the log takes longer to tell than it takes to append a small batch.
+So it is kept from one append to the next, for as long as nothing else has changed the log.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from struct import Struct
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+
+from storage.codecs.compression import Codec
+from storage.files.files import NOT_HELD, HeldFile
+from storage.formats.batch_header import (
+    BATCH_HEADER_BYTES,
+    MAGIC,
+    MAX_LAST_OFFSET,
+    NO_TIMESTAMP,
+)
+from storage.log.appending import BY_CLIENT, AppendRequest, LogAppendInfo
+from storage.log.compiled import COMPILED
+from storage.log.file_records import LargestTimestamp
+from storage.log.log_config import LogConfig
+from storage.log.offsets import OffsetMetadata
+from storage.log.parts import LogParts, flush, roll
+from storage.log.plain_producers import PlainProducers
+from storage.log.producer_append_info import AppendOrigin
+from storage.log.scratch import Scratch, scratch
+from storage.log.segment import LogSegment
+from storage.log.segment_values import IncomingBytes
+
+_OF_ONE = Struct("=5q")  # the fields of append_kernel.PlainAppend: of one append
+_OF_LOG = Struct("=23q")  # the others
+_CHANGED = Struct("=7q")  # what of those is as after the append
+_FIELDS = (_OF_ONE.size + _OF_LOG.size) // 8
+_CHANGED_AT = _OF_ONE.size + _OF_LOG.size - _CHANGED.size
+_TAKEN = Struct("=8q")  # append_kernel.TakenBatch
+_TAKEN_BYTES = _TAKEN.size
+
+
+class ToldAppend:
+    """The numbers of one log, in the order of append_kernel.PlainAppend.
+
+    tell_of_one takes the fields of an append, from `start` on; tell those of the log, from
+    `write` on; changed gives the log behind an append that is done, from `next_offset` on.
+    """
+
+    __slots__ = ("changed", "numbers", "tell", "tell_of_one")
+
+    def __init__(self) -> None:
+        self.numbers = np.zeros(_FIELDS, np.int64)
+        view = self.numbers.data.cast("B")
+        self.tell_of_one: Callable[..., None] = partial(_OF_ONE.pack_into, view, 0)
+        self.tell: Callable[..., None] = partial(_OF_LOG.pack_into, view, _OF_ONE.size)
+        self.changed: Callable[[], tuple[int, ...]] = partial(
+            _CHANGED.unpack_from, view, _CHANGED_AT
+        )
+
+
+NOTHING_TOLD = ToldAppend()
+
+
+def row_of(room: Scratch, number: int) -> tuple[int, ...]:
+    """A batch that was taken, by its number: the fields of append_kernel.TakenBatch."""
+    return _TAKEN.unpack_from(room.batches_view, number * _TAKEN_BYTES)
+
+
+_MAX_INT = 2**31 - 1
+_MAX_LONG = 2**63 - 1
+_AGES = 2**62  # added to any time of today, a kernel's number can still hold it
+_NO_TIME = LargestTimestamp(NO_TIMESTAMP, 0)
+_LAST_OFFSET = 2  # in a row of append_kernel.TakenBatch
+_CODECS = tuple(Codec(number) for number in range(max(Codec) + 1))
+
+
+class Run(NamedTuple):
+    """Batches in the room of a thread, and how they are appended."""
+
+    room: Scratch
+    start: int
+    end: int
+    is_alone: bool  # there has to be one batch, and nothing behind it
+    how: AppendRequest
+
+
+class PlainAppends:
+    """Of one log. Whoever calls holds the log's lock."""
+
+    def __init__(self, parts: LogParts) -> None:
+        self._parts, self._local, self._epochs = parts, parts.local, parts.epochs
+        self.producers = PlainProducers(parts.producers)
+        # the log as the kernel knows it, and how it is to append; no end: it knows nothing
+        self._end: OffsetMetadata | None
+        self._starts, self._how = parts.epochs.starts, BY_CLIENT
+        self._told = NOTHING_TOLD  # till the first append: of ten thousand logs few may get one
+        self._clock = parts.local.place.clock
+        self._take(parts.config)
+
+    def _take(self, config: LogConfig) -> None:
+        """Reckon out of the settings what each append asks for. The kernel knows the old ones."""
+        self._config, self._end = config, None
+        self._keeps_times = config.message_timestamp_type == "CreateTime"
+        self._keeps_codec = config.compression_type in ("producer", "uncompressed")
+        self._most_bytes = min(config.max_message_bytes, config.segment_bytes)
+        self._most_in_segment, self._most_waited_ms = config.segment_bytes, config.max_segment_ms
+        self._needs_keys = config.is_compacted
+        self._before_ms = config.message_timestamp_before_max_ms
+        self._after_ms = min(config.message_timestamp_after_max_ms, _AGES)
+        self._most_unflushed = config.flush_messages
+
+    @property
+    def log_start(self) -> int:
+        return self._parts.marks.log_start
+
+    def kernels_for(self, size_bytes: int, how: AppendRequest) -> ModuleType | None:
+        """The kernels, where an append of so many bytes may be plain."""
+        local = self._parts.local
+        kernels = COMPILED.kernels or COMPILED.kernels_for(size_bytes)
+        if kernels is None or local.is_closed or local.directory.is_offline:
+            return None
+        if local.config is not self._config:
+            self._take(local.config)
+        if (
+            not self._keeps_times
+            or not (self._keeps_codec or how.is_made_for_log)
+            or how.origin is not AppendOrigin.CLIENT
+            or how.target_magic != MAGIC
+            or not 0 <= how.leader_epoch <= _MAX_INT
+            or local.end.offset > MAX_LAST_OFFSET
+        ):
+            return None
+        return kernels
+
+    def append(self, data: bytes, how: AppendRequest) -> LogAppendInfo | None:
+        """Append a batch; None, and nothing is done, if it is not plain."""
+        local, size = self._local, len(data)
+        if local.is_closed or local.directory.is_offline:  # there may be no segment any more
+            return None
+        segment = local.segments.active
+        is_told = self._is_told(segment, how)
+        kernels = COMPILED.kernels if is_told else self.kernels_for(size, how)
+        if kernels is None or not BATCH_HEADER_BYTES <= size <= self._most_bytes:
+            return None
+        room = scratch()
+        room.put(data)
+        if not self.producers.put_all(room):
+            return None
+        log = self._held_log(segment, how.leader_epoch, is_told)
+        if not is_told:
+            self._tell(kernels, how, log, is_alone=True)
+        reached, count = self._append(kernels, room, (0, size), segment, log)
+        if not count:
+            return None
+        batch = row_of(room, 0)
+        if reached == kernels.DONE:
+            self._follow(segment, batch[_LAST_OFFSET] + 1)
+            self._end = local.end
+        else:
+            self.go_on(room, 0, how.leader_epoch)
+        return info_of(batch, self._parts.marks.log_start)
+
+    def run(self, kernels: ModuleType, run: Run) -> tuple[int, int]:
+        """Let a kernel append batches, as far as they are plain. Returns how far it got with how
+        many of them: `follow` has to be called next if they are DONE, else `go_on` for each."""
+        segment = self._local.segments.active
+        log = self._held_log(segment, run.how.leader_epoch, is_told=False)
+        if log is not NOT_HELD:
+            most = 1 + (run.end - run.start) // (segment.index_interval_bytes + 1)
+            segment.offset_index.file.make_room(most)
+            segment.time_index.file.make_room(most)
+        self._tell(kernels, run.how, log, is_alone=False)
+        return self._append(kernels, run.room, (run.start, run.end), segment, log)
+
+    def follow(self, room: Scratch, count: int) -> None:
+        """The log ends behind so many batches in the room. A flush may be due to the last one, and
+        what it raises is what an append of that one raises."""
+        end = row_of(room, count - 1)[_LAST_OFFSET] + 1
+        self._follow(self._local.segments.active, end)
+
+    def _is_told(self, segment: LogSegment, how: AppendRequest) -> bool:
+        """Whether the kernel knows the log as it is, and how to append."""
+        local, end = self._local, self._local.end
+        return (
+            end is self._end
+            and segment.log.size_bytes == end.position  # not so behind a refusal
+            and (how is self._how or how == self._how)
+            and local.config is self._config
+            and self._epochs.starts is self._starts
+            and COMPILED.kernels is not None
+        )
+
+    def _held_log(self, segment: LogSegment, epoch: int, is_told: bool) -> HeldFile:
+        """The `.log` that the kernel writes to, if an append has nothing else to do but to index
+        it."""
+        if not is_told and not self._is_written_to(segment, epoch):
+            return NOT_HELD
+        try:
+            return segment.log.file.held(True)
+        except OSError:  # whoever writes meets it again; what is refused before does not
+            return NOT_HELD
+
+    def _is_written_to(self, segment: LogSegment, epoch: int) -> bool:
+        """Whether appends to a segment have made what a kernel does not."""
+        first_ms = segment.first_timestamp
+        return (
+            first_ms is not None
+            and first_ms >= 0
+            and self._epochs.is_assigned(epoch, self._local.end.offset)
+            and segment.offset_index.file.is_open
+            and segment.time_index.file.is_open
+        )
+
+    def _tell(self, kernels: ModuleType, how: AppendRequest, log: HeldFile, is_alone: bool) -> None:
+        """Put the fields of `append_kernel.PlainAppend` where the kernel takes them from, but for
+        those of each append. log: not held, where the kernel is to write nothing."""
+        local = self._local
+        segment = local.segments.active
+        offsets, times = segment.offset_index.file, segment.time_index.file
+        largest = _NO_TIME
+        if log is not NOT_HELD:  # else the time index may not be there, and is not made for this
+            largest = segment.largest_so_far
+        self._end, self._starts, self._how = None, self._epochs.starts, how
+        if self._told is NOTHING_TOLD:
+            self._told = ToldAppend()
+        self._told.tell(
+            kernels.pwrite_address(),
+            self._before_ms,
+            self._after_ms,
+            is_alone,
+            how.is_made_for_log,
+            how.leader_epoch,
+            self._needs_keys,
+            self._most_bytes,
+            min(local.recovery_point + self._most_unflushed, _MAX_LONG),
+            segment.base_offset,
+            self._most_in_segment,
+            segment.first_timestamp or 0,
+            self._most_waited_ms - segment.jitter_ms,
+            segment.index_interval_bytes,
+            offsets.max_entries,
+            times.max_entries,
+            local.end.offset,
+            segment.log.size_bytes,
+            segment.bytes_since_entry,
+            largest.timestamp_ms,
+            largest.offset,
+            offsets.entries,
+            times.entries,
+        )
+
+    def _append(
+        self,
+        kernels: ModuleType,
+        room: Scratch,
+        span: tuple[int, int],
+        segment: LogSegment,
+        log: HeldFile,
+    ) -> tuple[int, int]:
+        """Let a kernel append what is in a span of the room to the active segment."""
+        told, known = self._told, self.producers.known
+        start, end = span
+        told.tell_of_one(start, end, len(known), self._clock(), log.descriptor)
+        reached, count = kernels.append_plain(
+            room.buffer,
+            told.numbers,
+            segment.offset_index.file.array,
+            segment.time_index.file.array,
+            room.producers,
+            room.batches,
+        )
+        if reached == kernels.DONE:
+            self._took(segment, log)
+            if known:
+                self.producers.follow(room, 0, count)
+        return reached, count
+
+    def _took(self, segment: LogSegment, log: HeldFile) -> None:
+        """A kernel has written to the log of a segment, and knows where that ends now."""
+        _, size, since, largest_ms, largest_offset, offsets, times = self._told.changed()
+        try:
+            segment.log.file.wrote(log)
+            segment.took(size, since, (largest_ms, largest_offset), offsets, times)
+        except OSError as error:
+            raise self._local.directory.failed("appending", error) from error
+
+    def go_on(self, room: Scratch, number: int, leader_epoch: int) -> None:
+        """Append the batch in the room that has a number, of which a kernel has written nothing: as
+        `appending.append` does it, in the same order."""
+        parts = self._parts
+        start, end, last, max_timestamp, records, *_ = row_of(room, number)
+        incoming = IncomingBytes(end - start, max_timestamp, last)
+
+        def action() -> None:
+            first = last - records + 1
+            parts.epochs.assign(leader_epoch, first)
+            segment = parts.local.segments.active
+            if segment.should_roll(incoming, self._config):
+                segment = roll(parts, first)
+            segment.append_one(incoming, room.view[start:end])
+
+        parts.local.directory.reported("appending", action)
+        self.producers.follow(room, number, 1)
+        self._follow(parts.local.segments.active, last + 1)
+
+    def _follow(self, active: LogSegment, end: int) -> None:
+        """The log ends there now."""
+        parts, local = self._parts, self._local
+        local.set_end_in(active, end)
+        parts.marks.follow_end()
+        parts.producers.map_end_offset = end
+        parts.marks.update_first_unstable()  # which a truncation may have moved, and forgets to
+        if end - local.recovery_point >= self._config.flush_messages:
+            flush(parts, end, including=False)
+
+
+def info_of(batch: tuple[int, ...], log_start: int) -> LogAppendInfo:
+    """What an append tells of a batch. batch: as append_kernel.TakenBatch."""
+    start, end, last, max_timestamp, records, _, _, codec = batch
+    return LogAppendInfo(  # by place, which takes half as long as by name
+        last - records + 1,
+        last,
+        max_timestamp,
+        NO_TIMESTAMP,
+        log_start,
+        None,
+        _CODECS[codec],
+        end - start,
+        records - 1,
+    )

@@ -1,0 +1,248 @@
+"""The producers of a log, its open transactions, and the snapshots of both.
+
+Source: Kafka, ProducerStateManager; spec L-14, L-15.
+"""
+
+from typing import NamedTuple
+
+from storage.errors import CorruptFileError
+from storage.formats import producer_snapshot
+from storage.formats.batch_header import NO_TIMESTAMP
+from storage.log.errors import IllegalArgumentError
+from storage.log.offsets import OffsetMetadata
+from storage.log.producer_append_info import AppendOrigin, CompletedTxn, ProducerAppendInfo
+from storage.log.producer_state_entry import (
+    SENTINEL,
+    ProducerMap,
+    ProducerStateEntry,
+    VerificationGuard,
+    VerificationStateEntry,
+)
+from storage.log.snapshot_files import SnapshotFiles
+
+LATE_BUFFER_MS = 5 * 60 * 1000
+
+
+class ProducerStateManagerConfig:
+    """Settings of the broker about producers; may change while logs are open."""
+
+    def __init__(
+        self,
+        expiration_ms: int = producer_snapshot.EXPIRATION_MS,
+        verifies_transactions: bool = False,
+        max_transaction_ms: int = 900_000,
+    ) -> None:
+        self.expiration_ms, self.verifies_transactions = expiration_ms, verifies_transactions
+        self.max_transaction_ms = max_transaction_ms
+
+
+class TxnMetadata(NamedTuple):
+    """A transaction by its first offset, and its marker where that is known."""
+
+    producer_id: int
+    first: OffsetMetadata
+    last_offset: int | None = None
+
+
+class ProducerStateManager:
+    """One for each log; whoever calls holds the log's lock."""
+
+    def __init__(self, snapshots: SnapshotFiles, settings: ProducerStateManagerConfig) -> None:
+        """Without any state."""
+        self._snapshots, self.settings = snapshots, settings
+        self.producers = ProducerMap()
+        self._verifications: dict[int, VerificationStateEntry] = {}
+        self._ongoing: dict[int, TxnMetadata] = {}  # by first offset
+        self._unreplicated: dict[int, TxnMetadata] = {}  # likewise
+        self.map_end_offset = self._last_snapshot = 0
+
+    def move_to(self, directory: str) -> None:
+        """The directory of the log has got another name."""
+        self._snapshots.move_to(directory)
+
+    # ---- snapshots ----------------------------------------------------------------------------
+
+    def listed_snapshots(self) -> list[int]:
+        """The offsets of the snapshot files there are, rising."""
+        try:
+            return self._snapshots.listed()
+        except FileNotFoundError:  # the directory is gone
+            return []
+
+    @property
+    def latest_snapshot(self) -> int | None:
+        return self._snapshots.latest
+
+    def take_snapshot(self, sync: bool = True) -> str | None:
+        """Write a snapshot at the end offset of this state; its path, None if there is one."""
+        if self.map_end_offset <= self._last_snapshot:
+            return None
+        data = producer_snapshot.encode(state.entry() for state in self.producers)
+        path = self._snapshots.write(self.map_end_offset, data, sync)
+        self._last_snapshot = self.map_end_offset
+        return path
+
+    def flush_snapshot(self, path: str) -> None:
+        """Sync a snapshot; one that is gone is no error."""
+        self._snapshots.flush(path)
+
+    def remove_stray_snapshots(self, bases: list[int]) -> None:
+        """Remove the snapshots at no segment's base offset, but for the newest of them where it is
+        not below the last segment."""
+        self._snapshots.look()
+        offsets = self._snapshots.offsets
+        kept = frozenset(producer_snapshot.kept_on_loading(offsets, bases))
+        for offset in offsets:
+            if offset not in kept:
+                self._snapshots.remove(offset)
+
+    def mark_snapshot_deleted(self, offset: int) -> str | None:
+        """Rename a snapshot, and give the path by which it is to be removed later."""
+        return self._snapshots.mark_deleted(offset)
+
+    # ---- loading ------------------------------------------------------------------------------
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self.producers) and not self._unreplicated
+
+    def truncate_and_reload(self, log_start: int, log_end: int, now_ms: int) -> None:
+        """Go back to the newest snapshot in the range of the log, unless the end is this one's."""
+        for offset in self._snapshots.outside(log_start, log_end):
+            self._snapshots.remove(offset)
+        if log_end == self.map_end_offset:
+            self.on_log_start(log_start)
+            return
+        self._forget()
+        self._load_newest(log_start, now_ms)
+
+    def _load_newest(self, log_start: int, now_ms: int) -> None:
+        while (offset := self.latest_snapshot) is not None:
+            try:
+                entries = self._snapshots.read(offset)
+            except CorruptFileError:  # as Kafka: it goes, and the next older one is taken
+                self._snapshots.remove(offset)
+                continue
+            for entry in entries:
+                state = ProducerStateEntry.of(entry)
+                if not self._is_expired(state, now_ms):
+                    self._load(state)
+            break
+        self._last_snapshot = self.map_end_offset = log_start if offset is None else offset
+
+    def _load(self, state: ProducerStateEntry) -> None:
+        self.producers.put(state)
+        first = state.txn_first_offset
+        if first is not None:
+            self._ongoing[first] = TxnMetadata(state.producer_id, OffsetMetadata(first))
+
+    def _forget(self) -> None:
+        self.producers.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()
+
+    def truncate_fully(self, offset: int) -> None:
+        """Forget everything; the log begins anew at an offset."""
+        self._forget()
+        for snapshot in self._snapshots.offsets:
+            self._snapshots.remove(snapshot)
+        self._last_snapshot, self.map_end_offset = 0, offset
+
+    def on_log_start(self, log_start: int) -> None:
+        """The log start has moved: what lies below it is decided."""
+        self._forget_unreplicated(log_start)
+        self.map_end_offset = max(self.map_end_offset, log_start)
+        latest = self.latest_snapshot
+        self._last_snapshot = log_start if latest is None else latest
+
+    def on_high_watermark(self, high_watermark: int) -> None:
+        self._forget_unreplicated(high_watermark)
+
+    def _forget_unreplicated(self, below: int) -> None:
+        for first, txn in list(self._unreplicated.items()):
+            if txn.last_offset is not None and txn.last_offset < below:
+                del self._unreplicated[first]
+
+    # ---- appends ------------------------------------------------------------------------------
+
+    def prepare(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
+        """What an append works on; nothing changes before `update`."""
+        current = self.producers.get(producer_id) or ProducerStateEntry(producer_id)
+        return ProducerAppendInfo(current, origin, self._verifications.get(producer_id))
+
+    def update(self, append: ProducerAppendInfo) -> None:
+        """Take over what an append has made of its producer."""
+        updated = append.updated
+        known = self.producers.get(updated.producer_id)
+        if known is None:
+            self.producers.put(updated)
+        else:
+            known.take_over(updated)
+        for started in append.started:
+            self._ongoing[started.first.offset] = TxnMetadata(*started)
+
+    def complete(self, txn: CompletedTxn) -> None:
+        """A transaction has its marker; it counts until the high watermark is past that."""
+        open_txn = self._ongoing.pop(txn.first_offset, None)
+        if open_txn is None:
+            raise IllegalArgumentError(f"no transaction is open from offset {txn.first_offset}")
+        self._unreplicated[txn.first_offset] = open_txn._replace(last_offset=txn.last_offset)
+
+    def last_stable_offset(self, txn: CompletedTxn) -> int:
+        """As an index entry of a transaction has it, before that is completed."""
+        others = [f for f, o in self._ongoing.items() if o.producer_id != txn.producer_id]
+        return min(others, default=txn.last_offset + 1)
+
+    @property
+    def first_unstable(self) -> OffsetMetadata | None:
+        """Of the oldest transaction that is open, or not replicated yet."""
+        if not self._unreplicated and not self._ongoing:  # as nearly always
+            return None
+        found = [self._unreplicated[min(self._unreplicated)]] if self._unreplicated else []
+        if self._ongoing:
+            found.append(self._ongoing[min(self._ongoing)])
+        return min((txn.first for txn in found), key=lambda first: first.offset, default=None)
+
+    def has_late_transaction(self, now_ms: int) -> bool:
+        """Whether the oldest open transaction is older than any may be."""
+        if not self._ongoing:
+            return False
+        producer = self.producers.get(self._ongoing[min(self._ongoing)].producer_id)
+        last = NO_TIMESTAMP if producer is None else producer.last_timestamp
+        return last > 0 and now_ms - last > self.settings.max_transaction_ms + LATE_BUFFER_MS
+
+    # ---- expiry and verification --------------------------------------------------------------
+
+    def _is_expired(self, state: ProducerStateEntry, now_ms: int) -> bool:
+        age = now_ms - state.last_timestamp
+        return state.txn_first_offset is None and age >= self.settings.expiration_ms
+
+    def remove_expired(self, now_ms: int) -> None:
+        """Forget producers without an open transaction that have not written for too long."""
+        expired = [s.producer_id for s in self.producers if self._is_expired(s, now_ms)]
+        self.producers.remove(expired)
+        for producer_id, entry in list(self._verifications.items()):
+            if now_ms - entry.created_ms >= self.settings.expiration_ms:
+                del self._verifications[producer_id]
+
+    def has_ongoing(self, producer_id: int, epoch: int) -> bool:
+        state = self.producers.get(producer_id)
+        return state is not None and state.txn_first_offset is not None and state.epoch == epoch
+
+    def verification(self, producer_id: int) -> VerificationStateEntry | None:
+        return self._verifications.get(producer_id)
+
+    def start_verification(
+        self, producer_id: int, new: VerificationStateEntry
+    ) -> VerificationGuard:
+        """Note that a transaction is being verified; the guard of what was noted first."""
+        known = self._verifications.setdefault(producer_id, new)
+        known.update(new.lowest_sequence, new.epoch)
+        return known.guard
+
+    def end_verification(self, producer_id: int) -> None:
+        self._verifications.pop(producer_id, None)
+
+    def guard(self, producer_id: int) -> VerificationGuard:
+        found = self._verifications.get(producer_id)
+        return SENTINEL if found is None else found.guard

@@ -1,0 +1,296 @@
+"""What a leader does to batches before they are written: checks, offsets, times, conversion.
+
+Offsets and times go into the buffer in place where Kafka does it in place; else one new batch is
+made. Source: Kafka, LogValidator; spec L-13.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from storage.codecs.compression import Codec
+from storage.formats.batch_header import (
+    LEADER_EPOCH_AT,
+    MAGIC,
+    MAX_LAST_OFFSET,
+    NO_TIMESTAMP,
+)
+from storage.formats.record import Record
+from storage.log.batches import Batch, in_memory
+from storage.log.errors import (
+    CorruptRecordError,
+    IllegalArgumentError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    LogError,
+    RecordValidationError,
+    UnsupportedForMessageFormatError,
+    UnsupportedOperationError,
+)
+from storage.log.lazy_messages import LazyMessage, lacks_key, whole
+from storage.log.log_config import LogConfig
+from storage.log.producer_append_info import AppendOrigin
+from storage.log.rebuilding import BatchModel, rebuild, require_encodable, set_times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """How a set of batches is to be checked, and what they become."""
+
+    config: LogConfig
+    source_codec: Codec  # of the set
+    target_magic: int
+    leader_epoch: int
+    origin: AppendOrigin
+    now_ms: int
+    next_offset: int
+
+    @property
+    def target_codec(self) -> Codec:
+        kind = self.config.compression_type
+        if kind == "producer":
+            return self.source_codec
+        return Codec.NONE if kind == "uncompressed" else Codec[kind.upper()]
+
+
+class Validated(NamedTuple):
+    """Batches as they are to be written."""
+
+    data: bytearray | bytes
+    next_offset: int
+    max_timestamp: int
+    records_converted: int
+    size_may_have_changed: bool
+
+
+def validate(data: bytearray, how: Validation) -> Validated:
+    """Check batches and give them offsets; data is changed where that is done in place."""
+    batches = list(in_memory(data))
+    _check_count(batches, how)
+    if how.source_codec is not Codec.NONE or how.target_codec is not Codec.NONE:
+        return _compressed(data, batches, how)
+    if all(batch.magic == how.target_magic for batch in batches):
+        return _in_place(data, batches, how)
+    return _converted(batches, how)
+
+
+def give_offsets(data: bytearray, how: Validation) -> Validated:
+    """As validate, of one batch of v2 of which all is known that is checked there."""
+    (batch,) = in_memory(data)
+    _check_of_client(batch)
+    end = how.next_offset + batch.header.records_count
+    largest = batch.max_timestamp
+    _give_offset(data, batch, end - 1, how.leader_epoch)
+    set_times(data, batch, _log_time(how), largest)
+    largest = how.now_ms if how.config.is_log_append_time else largest
+    return Validated(data, end, largest, 0, False)
+
+
+def _check_count(batches: list[Batch], how: Validation) -> None:
+    if not batches:
+        raise InvalidRecordError("no whole batch to append")
+    if len(batches) > 1 and (batches[0].magic >= MAGIC or how.source_codec is not Codec.NONE):
+        raise InvalidRecordError("more than one batch at once")
+
+
+def _in_place(data: bytearray, batches: list[Batch], how: Validation) -> Validated:
+    offset, largest = how.next_offset, NO_TIMESTAMP
+    for batch in batches:
+        _check_batch(batch, batches[0], how)
+        largest_of_batch = NO_TIMESTAMP
+        checks = _RecordChecks(batch, how)
+        for record in batch.record_heads():
+            checks.check(record)
+            offset += 1
+            if batch.magic > 0:
+                largest_of_batch = max(largest_of_batch, record.timestamp)
+        checks.finish()
+        largest = max(largest, largest_of_batch)
+        _give_offset(data, batch, offset - 1, how.leader_epoch)
+        if batch.magic > 0:
+            set_times(data, batch, _log_time(how), largest_of_batch)
+    if how.config.is_log_append_time:
+        largest = how.now_ms if how.target_magic else NO_TIMESTAMP
+    return Validated(data, offset, largest, 0, False)
+
+
+def _log_time(how: Validation) -> int | None:
+    return how.now_ms if how.config.is_log_append_time else None
+
+
+def _give_offset(data: bytearray, batch: Batch, last_offset: int, leader_epoch: int) -> None:
+    """Set the last offset of a batch, and of a v2 batch its leader epoch."""
+    require_next_offset(last_offset)
+    at = batch.position
+    if batch.is_legacy:
+        data[at : at + 8] = last_offset.to_bytes(8, "big", signed=True)
+        return
+    base = last_offset - batch.header.last_offset_delta
+    data[at : at + 8] = base.to_bytes(8, "big", signed=True)
+    at += LEADER_EPOCH_AT
+    data[at : at + 4] = leader_epoch.to_bytes(4, "big", signed=True)
+
+
+def require_next_offset(last_offset: int) -> None:
+    """Raise IllegalArgumentError where no offset can follow. Kafka writes a batch that ends at
+    2^63 - 1, and then raises what is raised here: its log ends below 0 from then on."""
+    if last_offset > MAX_LAST_OFFSET:
+        raise IllegalArgumentError(f"last offset {last_offset}: no offset can follow it")
+
+
+def _converted(batches: list[Batch], how: Validation) -> Validated:
+    first = batches[0]
+    if first.is_transactional and how.target_magic < MAGIC:
+        raise IllegalArgumentError("a transaction in an old message format")
+    for batch in batches:  # Kafka first sums the sizes of all records up
+        for record in batch.records():
+            whole(record)
+    kept: list[Record] = []
+    offset = how.next_offset
+    for batch in batches:
+        _check_batch(batch, first, how)
+        checks = _RecordChecks(batch, how)
+        for record in batch.records():
+            if checks.check(record) and checks.all_passed:  # behind a bad one, nothing is written
+                found = whole(record)
+                require_encodable(found, how.target_magic)
+                kept.append(found._replace(offset=offset))
+                offset += 1
+        checks.finish()
+    require_next_offset(offset - 1)
+    made = rebuild(kept, _model(first, how))
+    return Validated(made.data, offset, made.max_timestamp, len(kept), True)
+
+
+def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Validated:
+    first = batches[0]
+    in_place = (
+        how.source_codec is how.target_codec or (first.is_control and not how.source_codec)
+    ) and first.magic == how.target_magic != 0
+    was_in_place = in_place
+    records: list[Record | LazyMessage] = []
+    largest, number = NO_TIMESTAMP, 0
+    for batch in batches:
+        _check_batch(batch, first, how)
+        checks = _RecordChecks(batch, how)
+        for record in batch.records():
+            if not checks.check(record):
+                continue
+            if batch.magic > 0 and how.target_magic > 0:
+                largest = max(largest, record.timestamp)
+                if record.offset != number:
+                    in_place = False
+            number += 1
+            records.append(record)
+        checks.finish()
+    if not in_place:
+        if was_in_place and first.magic == MAGIC and how.source_codec:
+            # Kafka has read neither keys nor values of what it meant to leave as it is
+            raise UnsupportedOperationError("a compressed batch whose offsets are not 0, 1, 2, …")
+        require_next_offset(how.next_offset + len(records) - 1)
+        numbered = [whole(r)._replace(offset=how.next_offset + i) for i, r in enumerate(records)]
+        made = rebuild(numbered, _model(first, how))
+        end = how.next_offset + len(records)
+        return Validated(made.data, end, made.max_timestamp, len(records), True)
+    end = how.next_offset + len(records)
+    _give_offset(data, first, end - 1, how.leader_epoch)
+    set_times(data, first, _log_time(how), largest)
+    largest = how.now_ms if how.config.is_log_append_time else largest
+    return Validated(data, end, largest, 0, False)
+
+
+def _model(first: Batch, how: Validation) -> BatchModel:
+    has_producer = not first.is_legacy
+    return BatchModel(
+        magic=how.target_magic,
+        config=how.config,
+        codec=how.target_codec,
+        log_append_time_ms=_log_time(how),
+        leader_epoch=how.leader_epoch,
+        producer_id=first.producer_id,
+        producer_epoch=first.producer_epoch if has_producer else -1,
+        base_sequence=first.base_sequence,
+        is_transactional=first.is_transactional,
+        first_offset=how.next_offset,
+    )
+
+
+def _check_batch(batch: Batch, first: Batch, how: Validation) -> None:
+    if batch.magic != first.magic:
+        raise InvalidRecordError(f"magic {batch.magic} behind magic {first.magic}")
+    if how.origin is AppendOrigin.CLIENT:
+        _check_of_client(batch)
+    if batch.is_transactional and how.target_magic < MAGIC:
+        raise UnsupportedForMessageFormatError("a transaction in an old message format")
+    if batch.has_producer_id and how.target_magic < MAGIC:
+        raise UnsupportedForMessageFormatError("a producer id in an old message format")
+
+
+def _check_of_client(batch: Batch) -> None:
+    if not batch.is_legacy:
+        header = batch.header
+        span = header.last_offset - header.base_offset + 1
+        if span <= 0 or header.records_count <= 0 or span != header.records_count:
+            raise InvalidRecordError(
+                f"a records count of {header.records_count} over {span} offsets"
+            )
+    if batch.is_control:
+        raise InvalidRecordError("a client writes no control batch")
+    if batch.has_producer_id and batch.base_sequence < 0:
+        raise InvalidRecordError(f"sequence {batch.base_sequence} of a producer")
+
+
+class _RecordChecks:
+    """The records of one batch; what is wrong with them is told at its end."""
+
+    def __init__(self, batch: Batch, how: Validation) -> None:
+        self._batch, self._how = batch, how
+        self._number = 0
+        self._errors: list[tuple[int, LogError]] = []
+        config = how.config
+        self._compacted = config.is_compacted
+        self._log_append_time = config.is_log_append_time
+        self._is_wrapper = batch.is_legacy and batch.codec is not Codec.NONE
+        self._takes_times = not self._log_append_time
+        # the times that pass, both included
+        self._earliest = how.now_ms - config.message_timestamp_before_max_ms
+        self._latest = how.now_ms + config.message_timestamp_after_max_ms
+
+    def check(self, record: Record | LazyMessage) -> bool:
+        """Look at the next record; whether it is sound."""
+        is_timely = self._takes_times and self._earliest <= record.timestamp <= self._latest
+        is_plain = is_timely and not self._is_wrapper
+        if is_plain and not (self._compacted and lacks_key(record)):  # as nearly always
+            self._number += 1
+            return True
+        error = self._problem(record)
+        if error is not None:
+            self._errors.append((self._number, error))
+        self._number += 1
+        return error is None
+
+    def _problem(self, record: Record | LazyMessage) -> LogError | None:
+        if self._is_wrapper and isinstance(record, LazyMessage):
+            if record.magic != self._batch.magic:
+                return InvalidRecordError(f"a message of magic {record.magic} in a wrapper")
+            if not record.has_right_crc:
+                raise CorruptRecordError("a message in a wrapper does not match its checksum")
+        if self._compacted and lacks_key(record):
+            return InvalidRecordError("a record without a key, in a topic that is compacted")
+        if not self._log_append_time and record.timestamp != NO_TIMESTAMP:
+            if not self._earliest <= record.timestamp <= self._latest:
+                return InvalidTimestampError(f"time {record.timestamp} is too far from the clock")
+        elif self._batch.is_log_append_time:
+            return InvalidTimestampError("a batch with a time that only the log may give")
+        return None
+
+    @property
+    def all_passed(self) -> bool:
+        return not self._errors
+
+    def finish(self) -> None:
+        """Raise what was wrong with any record."""
+        if not self._errors:
+            return
+        kinds = [error for _, error in self._errors]
+        of_time = [error for error in kinds if isinstance(error, InvalidTimestampError)]
+        raise RecordValidationError((of_time or kinds)[0], [number for number, _ in self._errors])

@@ -1,0 +1,405 @@
+"""With the kernels the engine does what it does without them: answers, errors, bytes.
+
+The modules that go batch by batch are the reference; they are held against Kafka by themselves.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+from storage.codecs.compression import Codec
+from storage.file_names import file_name
+from storage.files.file_pool import FilePool, _PooledFile
+from storage.files.files import HeldFile
+from storage.files.local import _LocalChangingFile
+from storage.formats.batch_header import CHECKED_AT, CRC_AT
+from storage.formats.record import Record
+from storage.formats.record_batch import BatchOptions, encode_batch
+from storage.kernels.crc32c import crc32c
+from storage.log import Log, LogOptions, recovering
+from storage.log.appending import AppendRequest
+from storage.log.batches import in_memory
+from storage.log.compiled import COMPILED
+from storage.log.errors import LogError
+from storage.log.file_records import next_offset
+from storage.log.loading import LoadingState
+from storage.log.log_config import LogConfig
+from storage.log.opening import rehearsed
+from storage.log.plain_append import PlainAppends
+from storage.log.rebuilding import message_set
+from storage.log.scheduler import ManualScheduler
+from storage.log.segment import LogSegment
+from tests.engine.replay.replayed import kernels_used
+
+NOW_MS = 1_700_000_000_000
+PLAIN = (
+    Record(0, NOW_MS, b"k", b"v"),
+    Record(1, NOW_MS + 100_000, None, b"v" * 200),
+    Record(2, NOW_MS - 3, b"key" * 30, None, ((b"name", b"content"), (b"", None))),
+)
+CONFIGS = (
+    LogConfig(),
+    LogConfig(cleanup_policy="compact"),
+    LogConfig(message_timestamp_before_max_ms=2),
+    LogConfig(message_timestamp_after_max_ms=99_999),
+    LogConfig(message_timestamp_type="LogAppendTime"),
+    LogConfig(compression_type="lz4"),
+    LogConfig(max_message_bytes=200),
+    LogConfig(segment_bytes=700),
+)
+
+
+def clock() -> int:
+    return NOW_MS
+
+
+def appended(
+    with_kernels: bool, config: LogConfig, batches: list[bytes], path: Path, most_open: int = 100
+) -> list[object]:
+    """What each append told, or raised; and at last the bytes of all files."""
+    shutil.rmtree(path, ignore_errors=True)
+    told: list[object] = []
+    with kernels_used(with_kernels):
+        scheduler = ManualScheduler(clock)
+        options = LogOptions(
+            config=config, clock=clock, scheduler=scheduler, max_open_files=most_open
+        )
+        log = Log.open(str(path), options)
+        for data in batches:
+            try:
+                told.append(str(log.append_as_leader(data)))
+            except LogError as error:
+                told.append(f"{type(error).__name__} {error}")
+        told += [log.log_end_offset, log.last_stable_offset, log.high_watermark]
+        log.write_indexes()
+        log.close_handlers()
+    return [*told, *((file.name, file.read_bytes()) for file in sorted(path.iterdir()))]
+
+
+def mutated(data: bytes, chance: Random) -> bytes:
+    """With some bytes changed, mostly under a checksum that is right; or cut short."""
+    changed = bytearray(data)
+    for _ in range(chance.randrange(4)):
+        at = chance.choice([chance.randrange(len(data)), chance.randrange(61)])
+        changed[at] = chance.choice([changed[at] ^ 1 << chance.randrange(8), 0, 0xFF, 0x7F, 0x80])
+    if chance.random() < 0.9:
+        changed[CRC_AT:CHECKED_AT] = crc32c(changed[CHECKED_AT:]).to_bytes(4, "big")
+    if chance.random() < 0.1:
+        del changed[chance.randrange(len(data)) :]
+    return bytes(changed)
+
+
+def batches(chance: Random) -> Iterator[bytes]:
+    for _ in range(30):
+        records = [
+            PLAIN[chance.randrange(3)]._replace(offset=n) for n in range(chance.choice((1, 3, 9)))
+        ]
+        options = BatchOptions(
+            producer_id=chance.choice((-1, -1, -1, 7)), producer_epoch=0, base_sequence=0
+        )
+        codec = chance.choice((Codec.NONE, Codec.NONE, Codec.NONE, Codec.LZ4))
+        data = encode_batch(records, codec, options)
+        yield chance.choice([data, mutated(data, chance), data + data])
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_appends_end_alike_with_kernels_and_without(config: LogConfig, tmp_path: Path) -> None:
+    """L-13, L-18."""
+    path = tmp_path / "t-0"
+    for seed in range(8):
+        some = list(batches(Random(seed)))
+        expected = appended(False, config, some, path)
+        assert appended(True, config, some, path) == expected
+        assert appended(True, config, some, path, most_open=1) == expected
+
+
+def test_a_plain_batch_takes_the_short_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """From the third one on a kernel writes it: the second still looks at the first one."""
+    monkeypatch.setattr(Log, "_append", None)
+    some = [encode_batch(PLAIN)] * 4
+    config = LogConfig(index_interval_bytes=1)
+    expected = appended(True, config, some, tmp_path / "t-0")
+    assert expected[4] == 12
+    written: list[tuple[int, int]] = []
+    real = LogSegment.took
+
+    def took(self: LogSegment, *end: Any) -> None:
+        written.append(end[-2:])
+        real(self, *end)
+
+    monkeypatch.setattr(LogSegment, "took", took)
+    assert appended(True, config, some, tmp_path / "t-0") == expected
+    assert written == [(2, 1), (3, 1)]  # no later time comes
+
+
+def test_what_a_kernel_cannot_write_is_written_once_more(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A descriptor that is open for reading alone takes nothing."""
+    some = [encode_batch([Record(0, NOW_MS + n, None, b"v" * 50)]) for n in range(9)]
+    config = LogConfig(index_interval_bytes=1)
+    expected = appended(False, config, some, tmp_path / "t-0")
+    refusing = os.open(os.devnull, os.O_RDONLY)
+    real = PlainAppends._held_log
+    asked: list[bool] = []
+
+    def held_log(self: PlainAppends, segment: LogSegment, epoch: int, is_told: bool) -> HeldFile:
+        log = real(self, segment, epoch, is_told)
+        if log.descriptor < 0:
+            return log
+        asked.append(is_told)
+        # what comes behind a sound one takes what that one was told
+        return log if len(asked) % 3 == 0 else Refusing(refusing)
+
+    monkeypatch.setattr(PlainAppends, "_held_log", held_log)
+    try:
+        assert appended(True, config, some, tmp_path / "t-0") == expected
+        assert asked == [False, False, False, True, False, False, True]
+    finally:
+        os.close(refusing)
+
+
+class Refusing(NamedTuple):
+    descriptor: int
+
+
+def test_what_a_kernel_wrote_to_files_that_the_pool_let_go_of_is_synced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nobody else would know that there is something to sync."""
+    synced: list[str] = []
+    real, held_log = _LocalChangingFile.sync, PlainAppends._held_log
+
+    def sync(self: _LocalChangingFile) -> None:
+        synced.append(Path(self._path).suffix)
+        real(self)
+
+    def and_a_look(plain: PlainAppends, segment: LogSegment, epoch: int, told: bool) -> HeldFile:
+        log = held_log(plain, segment, epoch, told)
+        if log.descriptor >= 0:  # a kernel writes to it next
+            segment.offset_index.file._file.read(0, 1)  # as another thread may, which needs a place
+        return log
+
+    monkeypatch.setattr(_LocalChangingFile, "sync", sync)
+    monkeypatch.setattr(PlainAppends, "_held_log", and_a_look)
+    some = [encode_batch([Record(0, NOW_MS + n, None, b"v" * 50)]) for n in range(5)]
+    config = LogConfig(index_interval_bytes=150)
+    appended(True, config, some, tmp_path / "t-0", most_open=3)
+    assert synced == []
+    with monkeypatch.context() as patched:
+        patched.setattr(FilePool, "_close", _close_without_sync)
+        appended(True, config, some, tmp_path / "t-0", most_open=1)
+    assert synced == [".log"] * 2  # the third one makes room for index entries, without a kernel
+
+
+def _close_without_sync(pool: FilePool, file: _PooledFile) -> None:
+    file.opened = None
+    del pool._open[file]
+
+
+def test_what_a_kernel_writes_behind_a_sync_is_synced_by_the_pool(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A sync that ends between the question for the file and the write has not had it."""
+    some = [encode_batch(PLAIN)] * 4
+    real = PlainAppends._held_log
+
+    def held_log(self: PlainAppends, segment: LogSegment, epoch: int, is_told: bool) -> HeldFile:
+        log = real(self, segment, epoch, is_told)
+        segment.sync()
+        return log
+
+    monkeypatch.setattr(PlainAppends, "_held_log", held_log)
+    with kernels_used(True):
+        log = Log.open(
+            str(tmp_path / "t-0"), LogOptions(clock=clock, scheduler=ManualScheduler(clock))
+        )
+        for data in some:
+            log.append_as_leader(data)
+        file = log.segments[0].log.file
+        assert isinstance(file, _PooledFile)
+        assert file.is_dirty
+        log.close()
+
+
+def test_without_numba_the_engine_works(tmp_path: Path) -> None:
+    program = f"""
+import sys
+sys.modules["numba"] = None
+from storage.log import Log, LogOptions
+from storage.log import recovering
+from storage.log.appending import AppendRequest
+from storage.log.batches import in_memory
+from storage.log.compiled import COMPILED
+from storage.log.scheduler import ManualScheduler
+from storage.formats.record import Record
+from storage.formats.record_batch import encode_batch
+COMPILED.left_bytes = 0
+batch = encode_batch([Record(0, 5, b"k", b"v")])
+options = LogOptions(clock=int, scheduler=ManualScheduler(int))
+with Log.open({str(tmp_path / "t-0")!r}, options) as log:
+    for _ in range(3):
+        log.append_as_leader(batch)
+    assert log.offset_by_timestamp(5).offset == 0
+    assert len(log.read(0).read()) == 3 * len(batch)
+assert COMPILED.kernels is None and "numba.core" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+
+
+def test_a_clean_log_is_opened_without_the_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-25.8: to load them takes longer than to open a thousand logs."""
+    path = str(tmp_path / "t-0")
+    config = LogConfig(index_interval_bytes=300)
+    options = LogOptions(config=config, clock=clock, scheduler=ManualScheduler(clock))
+    with kernels_used(False), Log.open(path, options) as log:
+        for _ in range(40):
+            log.append_as_leader(encode_batch(PLAIN))
+    monkeypatch.setattr(COMPILED, "kernels", None)
+    monkeypatch.setattr(COMPILED, "left_bytes", 0)
+    with Log.open(path, options) as log:
+        assert (log.log_end_offset, COMPILED.kernels) == (120, None)
+        log.place_of(60)
+        assert COMPILED.kernels is not None
+
+
+def a_log(chance: Random, path: Path) -> list[int]:
+    """Make one of several formats, codecs and epochs, damaged at times; where its batches are."""
+    places, data, offset = [], bytearray(), 0
+    for _ in range(60):
+        count = chance.choice((1, 1, 3, 40))
+        times = [NOW_MS + min(chance.randrange(900), 500) for _ in range(count)]
+        records = [
+            Record(offset + n, time, b"k", b"v" * chance.randrange(99))
+            for n, time in enumerate(times)
+        ]
+        options = BatchOptions(
+            partition_leader_epoch=len(data) // 9000,
+            producer_id=chance.choice((-1, -1, -1, 7)),
+            producer_epoch=0,
+            base_sequence=0,
+        )
+        codec = chance.choice((Codec.NONE,) * 5 + (Codec.LZ4,))
+        kind = chance.random()
+        batch = encode_batch(records, codec, options)
+        if kind < 0.03:
+            batch = message_set(records, 1, Codec.NONE, None)
+        elif kind < 0.06:
+            batch = mutated(batch, chance)
+        places.append(len(data))
+        data += batch
+        offset += count + chance.choice((0, 0, 5))
+    del data[len(data) - chance.choice((0, 0, 20, 70)) :]
+    path.mkdir()
+    (path / file_name(0, ".log")).write_bytes(data)
+    return places
+
+
+def told_of_a_log(with_kernels: bool, seed: int, path: Path) -> list[object]:
+    """What recovery, look-ups and reads tell of one log; and its files after that."""
+    chance = Random(seed)
+    told: list[object] = []
+    with kernels_used(with_kernels):
+        shutil.rmtree(path, ignore_errors=True)
+        places = a_log(chance, path)
+        config = LogConfig(index_interval_bytes=chance.choice((1, 300, 4096)))
+        scheduler = ManualScheduler(clock)
+        state = LoadingState(is_clean=False)
+        options = LogOptions(config=config, clock=clock, scheduler=scheduler, state=state)
+        try:
+            told += rehearsed(str(path), options)  # on an overlay, which no kernel may read
+            log = Log.open(str(path), options)
+        except LogError as error:  # as of an offset that does not fit
+            return [f"{type(error).__name__} {error}"]
+        told += [log.log_end_offset, log.epochs.entries, log.producers.map_end_offset]
+        whole = (path / file_name(0, ".log")).read_bytes()
+        asked: list[Callable[[], object]] = [
+            *(lambda o=offset: log.place_of(o) for offset in range(log.log_end_offset + 2)),
+            *(lambda t=time: log.offset_by_timestamp(NOW_MS + t) for time in range(-1, 502, 9)),
+            *(lambda a=at: next_offset(whole[a : a + 3000]) for at in places),
+        ]
+        for ask in asked:
+            try:
+                told.append(ask())
+            except LogError as error:
+                told.append(f"{type(error).__name__} {error}")
+        log.close()
+    return [*told, *((file.name, file.read_bytes()) for file in sorted(path.iterdir()))]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_recovery_and_look_ups_end_alike_with_kernels_and_without(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-2, L-4, L-11, L-20."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    if seed % 2:
+        monkeypatch.setattr(recovering, "_ROOM", (2000, 80 * 8, 80 * 12))  # many windows a log
+    path = tmp_path / "t-0"
+    assert told_of_a_log(True, seed, path) == told_of_a_log(False, seed, path)
+
+
+def test_a_kernel_finds_offsets_in_batches_of_all_sizes(tmp_path: Path) -> None:
+    """L-2.6: small ones many a window, large ones by their headers."""
+    chance, offsets, data = Random(1), [0], b""
+    for _ in range(300):
+        value = b"v" * chance.choice((0, 9, 150, 3000, 20_000))
+        data += encode_batch([Record(offsets[-1], NOW_MS, None, value)])
+        offsets.append(offsets[-1] + chance.choice((1, 2)))
+    path = tmp_path / "t-0"
+    path.mkdir()
+    (path / file_name(0, ".log")).write_bytes(data)
+    state = LoadingState(is_clean=False)
+    with kernels_used(True):
+        options = LogOptions(clock=clock, scheduler=ManualScheduler(clock), state=state)
+        log = Log.open(str(path), options)
+        (segment,) = log.segments
+        for target in range(log.log_end_offset + 1):
+            start = segment.offset_index.lookup(target).position
+            expected = segment.log.search_for_offset(target, start)
+            kernels = COMPILED.kernels
+            assert kernels is not None
+            found = segment.log.quick_search(kernels, segment.offset_index.opened(), target)
+            assert found == expected
+        log.close()
+
+
+def test_a_look_up_in_the_midst_of_an_append_leaves_its_bytes_alone(tmp_path: Path) -> None:
+    """The first open transaction is looked for while a segment is rolled for a plain batch."""
+    path = str(tmp_path / "t-0")
+    options = LogOptions(
+        config=LogConfig(segment_bytes=200), clock=clock, scheduler=ManualScheduler(clock)
+    )
+    in_txn = BatchOptions(producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
+    with kernels_used(True):
+        with Log.open(path, options) as log:
+            log.append_as_leader(encode_batch(PLAIN[:1], options=in_txn))
+        with Log.open(path, options) as log:
+            log.update_high_watermark(log.log_end_offset)
+            log.append_as_leader(encode_batch([Record(0, NOW_MS, b"other", b"w" * 80)]))
+            assert len(log.segments) == 2
+            (batch,) = in_memory(log.read(1).read())
+            batch.require_valid()
+            assert [(r.offset, r.key) for r in batch.records()] == [(1, b"other")]
+
+
+def test_an_epoch_that_begins_later_than_the_append_is_noted_anew(tmp_path: Path) -> None:
+    """L-16.1: as after an index of epochs that is wrong."""
+    path = str(tmp_path / "t-0")
+    options = LogOptions(clock=clock, scheduler=ManualScheduler(clock))
+    with kernels_used(True), Log.open(path, options) as log:
+        for _ in range(3):
+            log.append_as_leader(encode_batch(PLAIN[:1]))
+        log.assign_epoch(0, 0)
+        log.assign_epoch(2, 90)
+        log.append_as_leader(encode_batch(PLAIN[:1]), AppendRequest(leader_epoch=2))
+        assert log.epochs.entries == [(0, 0), (2, 3)]

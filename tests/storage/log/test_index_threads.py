@@ -1,0 +1,88 @@
+"""An index that several threads need first, and a flush beside what resizes it."""
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from storage.files.files import ChangingFile
+from storage.files.local import LocalFiles
+from storage.log.file_records import LargestTimestamp
+from storage.log.time_index_file import ENTRY, TimeIndexFile
+
+MAX_BYTES = 100 * ENTRY.size
+
+
+class SlowFiles(LocalFiles):
+    """Where two who look for a file at once both find that it is not there."""
+
+    def __init__(self) -> None:
+        self.both = threading.Barrier(2)
+
+    def open_to_change(self, path: str, create: bool = False) -> ChangingFile:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self.both.wait(0.5)  # for the other one, if he may come this far
+        return super().open_to_change(path, create)
+
+
+def test_an_index_is_opened_once_whoever_needs_it_first(tmp_path: Path) -> None:
+    index = TimeIndexFile(SlowFiles(), str(tmp_path / "0.timeindex"), 0, MAX_BYTES)
+    with ThreadPoolExecutor(2) as threads:
+        opened = [threads.submit(index.opened) for _ in range(2)]
+        files = [future.result() for future in opened]
+    assert files[0] is files[1]
+    assert (files[0].entries, files[0].max_entries) == (0, 100)  # and not full of zeros
+    index.maybe_append(5, 3)
+    assert index.last == (5, 3)
+    index.file.close()
+
+
+def test_a_reader_does_not_put_the_last_entry_back_behind_what_a_kernel_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-6: else the next append would add an entry that is there already."""
+    path = str(tmp_path / "0.timeindex")
+    index = TimeIndexFile(LocalFiles(), path, 0, MAX_BYTES)
+    for number in range(3):
+        index.maybe_append(number, number)
+    index.file.trim()
+    index.file.close()
+    index = TimeIndexFile(LocalFiles(), path, 0, MAX_BYTES)
+    index.resize(MAX_BYTES)
+    index.file.make_room(1)
+    real, reads = TimeIndexFile._at, []
+
+    def meanwhile(self: TimeIndexFile, number: int) -> LargestTimestamp:
+        found = real(self, number)
+        reads.append(number)
+        if len(reads) == 1:
+            self.file.data[3 * ENTRY.size : 4 * ENTRY.size] = ENTRY.pack(7, 9)
+            self.file.grew_to(4)
+        return found
+
+    monkeypatch.setattr(TimeIndexFile, "_at", meanwhile)
+    assert index.last in {(2, 2), (7, 9)}  # either is true of some moment
+    assert index.last == (7, 9)
+    index.maybe_append(7, 9)
+    assert index.file.entries == 4
+    index.file.close()
+
+
+def test_a_flush_beside_a_resize_finds_an_open_file(tmp_path: Path) -> None:
+    index = TimeIndexFile(LocalFiles(), str(tmp_path / "0.timeindex"), 0, MAX_BYTES)
+    index.opened()
+    stop = threading.Event()
+
+    def flush() -> None:
+        while not stop.is_set():
+            index.file.flush()
+
+    with ThreadPoolExecutor(1) as threads:
+        flushed = threads.submit(flush)
+        for number in range(300):
+            index.file.resize(ENTRY.size * (10 + number % 7))
+        stop.set()
+        flushed.result()
+    index.file.close()
