@@ -93,6 +93,12 @@ class LogSections:
     held_bytes: int = 0  # of the dirty ones, those that a bound keeps from being cleaned
 
 
+WHY_LOGS_GROW = (
+    "batches that are written anew take more room where they were of format v0 or v1, or where "
+    "their producer compressed better than Kafka's cleaner does"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class LogReport:
     """What a round did with one log, or would do, and why not more."""

@@ -21,6 +21,7 @@ from compactor.round_report import (
     REPORT_SCHEMA_VERSION,
     SESSION,
     SESSION_END,
+    WHY_LOGS_GROW,
     CleaningReport,
     Counts,
     LogReport,
@@ -133,7 +134,7 @@ def _log(log: LogReport) -> JsonObject:
         "reason": log.reason,
         "reason_code": log.reason_code,
         **_sections(log.sections),
-        "notes": list(log.notes),
+        "notes": [*log.notes, *_why_it_grew(log)],
         "first_dirty_offset": log.first_dirty_offset,
         "first_uncleanable_offset": log.first_uncleanable_offset,
         "end_offset": log.end_offset,
@@ -145,6 +146,12 @@ def _log(log: LogReport) -> JsonObject:
         **_counts(log.counts),
         "retention": retention_document(log.retention),
     }
+
+
+def _why_it_grew(log: LogReport) -> list[str]:
+    is_cleaned = log.status in (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
+    growth = log.bytes_after - log.bytes_before
+    return [f"larger by {growth:,} bytes: {WHY_LOGS_GROW}"] if is_cleaned and growth > 0 else []
 
 
 def _sections(sections: LogSections | None) -> JsonObject:

@@ -12,6 +12,7 @@ from compactor.host.printable import counted, first_few, iso_time, one_line, pri
 from compactor.host.shell_commands import compactor
 from compactor.planning.remedies import brief_of
 from compactor.round_report import (
+    WHY_LOGS_GROW,
     CleaningReport,
     CopyReport,
     Counts,
@@ -205,11 +206,7 @@ def _change(totals: Totals, dry_run: bool) -> str:
     part = 1 - totals.bytes_after / totals.bytes_before
     if part >= 0:
         return f"{part:.1%} {'would go' if dry_run else 'gone'}"
-    return (
-        f"{'would grow' if dry_run else 'grown'} by {-part:.1%} (batches that are written anew "
-        "take more room where they were of format v0 or v1, or where their producer compressed "
-        "better than Kafka's cleaner does)"
-    )
+    return f"{'would grow' if dry_run else 'grown'} by {-part:.1%} ({WHY_LOGS_GROW})"
 
 
 def originals_lines(kept: OriginalsReport) -> list[str]:

@@ -149,6 +149,16 @@ def test_the_whole_report() -> None:
     }
 
 
+def test_a_log_that_grew_says_why_in_its_notes() -> None:
+    """The terminal says it of all logs together."""
+    for status in (LogStatus.CLEANED, LogStatus.WOULD_CLEAN):
+        grown = replace(log(0, status), bytes_before=1_000_000, bytes_after=1_022_000)
+        document = report_document(report(grown, log(1, status)))
+        (note,), nothing = [each["notes"] for each in document["logs"]]
+        assert note.startswith("larger by 22,000 bytes: batches that are written anew take more")
+        assert nothing == []
+
+
 def test_the_summary_is_the_beginning_of_the_report() -> None:
     both = report(log(0))
     document = report_document(both)
