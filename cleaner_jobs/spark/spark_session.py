@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
@@ -48,12 +49,48 @@ from cleaner_jobs.spark.local_dirs import LOCAL_DIR
 from cleaner_jobs.spark.local_size import KillWatch, local_size
 from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
 from cleaner_jobs.spark.patience import end_processes, stopped_processes, why_ended
-from cleaner_jobs.spark.start_failure import cause_of_no_start
 from cleaner_jobs.spark.started_java import Waiting
 from cleaner_jobs.spark.submitted_java import connect_to_java
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
 from cleaner_jobs.undisturbed import undisturbed
 from storage.user_home import has_name, home_of, name_of_user
+
+_COMPLAINT = re.compile(r"error|exception|not found|unable|cannot|must ", re.IGNORECASE)
+# Of Java and of Spark's log: they go on behind it.
+_WARNING = re.compile(r"\[warning\]|VM warning:|^WARNING:|\bWARN\b|^Picked up |^:: |^\t")
+_JAVA_CLASS = re.compile(r'^(Exception in thread "[^"]*" )?([\w$]+\.)+[\w$]+(Exception|Error): ')
+# With the cause in the line behind the first one, and before the second one.
+_NO_MACHINE = "Error occurred during initialization of VM"
+_NO_MACHINE_CREATED = "Error: Could not create the Java Virtual Machine."
+
+
+def cause_of_no_start(error: Exception, log_path: Path) -> str:
+    """One line for the operator: Java's own words if it left any, or else Python's."""
+    java_exception = getattr(error, "java_exception", None)
+    if java_exception is not None:
+        message = java_exception.toString()
+    elif isinstance(error, OSError) and error.filename:
+        message = f"{error.filename}: {error.strerror}"
+    else:
+        message = _complaint(log_path) or str(error)
+    first = next(filter(str.strip, message.splitlines()), type(error).__name__)
+    if "stopped SparkContext" in first:  # what follows when it gave up in the background
+        return "the master does not answer"
+    return _JAVA_CLASS.sub("", first.strip()).removesuffix(".")
+
+
+def _complaint(log_path: Path) -> str | None:
+    """What Java wrote before it ended; its virtual machine says it in two lines."""
+    try:
+        lines = log_path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    for before, line in pairwise(lines):
+        if before == _NO_MACHINE or line == _NO_MACHINE_CREATED:
+            return f"{before}: {line}"
+    complaints = [line for line in lines if _COMPLAINT.search(line)]
+    return next((line for line in complaints if not _WARNING.search(line)), None)
+
 
 LOG_NAME = "spark.log"
 DEFAULT_MASTER = "local[*]"

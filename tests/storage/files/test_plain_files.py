@@ -31,7 +31,7 @@ MACHINE = {
 PLAIN: dict[str, dict[str, str]] = {
     "what keeps the promises of `Files` on this machine": {
         "storage.files": "backends cloning discarding file_attributes filesystem "
-        "freed_behind held_directories io_limit local own_copy reached",
+        "freed_behind held_directories io_limit local reached",
     },
     "the reading and writing of tasks, by descriptors: the hot path, on an executor": {
         "cleaner_jobs.tasks": "batch_window cleaned_segment early_rows entry_spill heartbeat "
@@ -74,7 +74,7 @@ PLAIN: dict[str, dict[str, str]] = {
     },
     "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
         "cleaner_jobs.spark": "class_archive class_archive_job control_groups early_daemon "
-        "environment first_use gateway kept_launch patience spark_session start_failure "
+        "environment first_use gateway kept_launch patience spark_session "
         "started_java submitted_java",
         "compactor": "airflow config",
         "compactor.api": "metrics record_lines saved_plans",
