@@ -76,4 +76,6 @@ def _new() -> Account:
 
 
 def _new_id() -> str:
-    return os.urandom(4).hex()
+    """Eight hexadecimal digits, a letter first: to readers of CSV, 1e234567 is a number."""
+    first, *others = os.urandom(4)
+    return bytes([first | 0xA0, *others]).hex()

@@ -95,7 +95,7 @@ def test_rows_of_a_run(log_dir: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     ]
     for [row] in tables:
         assert row["command"] == "run"
-        assert re.fullmatch("[0-9a-f]{8}", str(row["run_id"])) or isinstance(row["run_id"], int)
+        assert re.fullmatch("[a-f][0-9a-f]{7}", row["run_id"])
         assert (row["topic"], row["partition"], row["status"]) == ("orders", 0, "would-clean")
         assert row["records_dropped_superseded"] == log["records"]["dropped"]["superseded"] > 0
         assert row["bytes_before"] == log["bytes_before"]
