@@ -384,7 +384,8 @@ def kafka_choice(name: object, place: str) -> KafkaChoice:
     """Choose a version by its name; ConfigError where there is no such version."""
     version = BY_NAME.get(name) if isinstance(name, str) else None
     if version is None:
-        raise ConfigError(f"{place} = {name!r}: expected one of {NAMES}")
+        given = f"{place} {name}" if place.startswith("--") else f"{place} = {name!r}"
+        raise ConfigError(f"{given}: expected one of {NAMES}")
     return KafkaChoice(version, f"{place} says so")
 
 

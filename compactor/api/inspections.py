@@ -118,7 +118,7 @@ def _is_included(topic: str, config: Config) -> bool:
 def _key(name: str) -> tuple[str, int]:
     key = parse_partition_dir(name)
     if key is None:
-        raise UsageError(f"{name}: expected TOPIC-PARTITION")
+        raise UsageError(f"{name}: expected TOPIC-PARTITION, like {name or 'orders'}-0")
     return key
 
 

@@ -40,7 +40,8 @@ def log_move(
     """
     (source,) = places.log_dirs([log_dir], to_write=not options.dry_run)
     (target,) = places.other_log_dirs([to_dir], not options.dry_run, "TO_DIR")
-    places.log_dirs([log_dir, to_dir], to_write=False)  # not the same one
+    places.require_another("TO_DIR", to_dir, source)
+    places.log_dirs([log_dir, to_dir], to_write=False)  # the command is about both
     _require_one_broker(source, target)
     premises = premises_of(options.rules, [source, target])
     locks = lock_log_dirs([source, target], options.allowed_file_systems, True)

@@ -50,8 +50,8 @@ def output_dirs(paths: Sequence[str], log_dirs: Sequence[str]) -> tuple[str, ...
     for number, path in enumerate(found):
         for other in (*log_dirs, *found[:number]):
             if _is_in(path, other) or _is_in(other, path):
-                problem = "one of them would be in the other, or they are the same"
-                raise UsageError(f"{OUTPUT} {path}: and {other}: {problem}")
+                problem = f"is {other} itself, or one of the two lies in the other"
+                raise UsageError(f"{OUTPUT} {path}: {problem}")
         _require_place(path)
     for log_dir in log_dirs if paths else ():
         require_whole(log_dir)

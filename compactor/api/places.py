@@ -77,6 +77,12 @@ def other_log_dirs(paths: Paths, to_write: bool, name: str = "LOG_DIR") -> tuple
     return found
 
 
+def require_another(name: str, path: PathArg, log_dir: str) -> None:
+    """Raise UsageError where a path is the log directory, be it by a link or another mount."""
+    if os.path.samefile(require_in_place(os.fspath(path)), log_dir):
+        raise UsageError(f"{name} {os.fspath(path)}: is LOG_DIR itself")
+
+
 def in_place(name: str, path: PathArg) -> str:
     """The local path of an argument. An empty one would mean the current directory.
 

@@ -70,7 +70,7 @@ def read(path: str, log_dirs: Sequence[str], rules: Rules) -> SavedPlan:
     """
     if log_dirs or replace(rules, kafka=None) != KAFKAS_DEFAULTS:
         given = "LOG_DIR" if log_dirs else "an option for configuration, logs or clock"
-        raise UsageError(f"--plan {path}: says all of that itself; leave out {given}")
+        raise UsageError(f"--plan {path}: the saved plan says that itself; leave out {given}")
     try:
         saved = saved_plan.parse(read_bytes(path), path)
     except OSError as error:

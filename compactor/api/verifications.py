@@ -3,7 +3,6 @@
 Both only read, and take no lock.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -99,8 +98,7 @@ def verify_against(
     (after,) = places.log_dirs([log_dir], to_write=False)
     (copy,) = places.other_log_dirs([before], to_write=False, name="--against")
     require_whole(copy)
-    if os.path.realpath(copy) == os.path.realpath(after):
-        raise UsageError(f"--against {before}: is LOG_DIR itself")
+    places.require_another("--against", before, after)
     _require_a_pair(after, copy, topic_partition)
     known = CleaningClock(now_ms()) if clock is None else clock
     return comparer.verify_against(after, copy, topic_partition, known, Listener(on_progress))

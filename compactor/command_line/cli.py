@@ -56,6 +56,8 @@ _AFTER_MISSING = {
     "TOPIC-PARTITION": "the log, like orders-0",
     "RUN_DIR": "the run's own directory, DIR/RUN_ID of --keep-originals DIR",
     "PATH": "a file of a log directory, or a partition",
+    "FILE": "a report, as --report FILE.json writes it",
+    "TO_DIR": "the log directory of this broker that the log is to go to",
 }
 _LIMITS = (
     (re.compile(r"Input should be greater than or equal to (\S+)"), r"expected \1 or more"),
@@ -107,6 +109,8 @@ def _parse(words: list[str]) -> Request | int | None:
 
 def _end_of_usage_error(words: list[str], error: Exception) -> int:
     message = usage_message(error)
+    if words[:1] == ["explain"] and "/" in words[-1]:  # its last word is taken for that of a log
+        message = message.replace(_missing("LOG_DIR"), _missing("TOPIC-PARTITION"))
     command = next((word for word in words if not word.startswith("-")), "compactor")
     known = command in COMMANDS
     context = getattr(error, "ctx", None)  # knows of commands within commands
@@ -132,10 +136,14 @@ def usage_message(error: Exception) -> str:
     text = re.sub(
         r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", r"too many words: \1", text
     )
-    missing = re.fullmatch(r"(?:Invalid value: )?Missing argument '([^'.]+)(?:\.\.\.)?'", text)
+    missing = re.fullmatch(r"(?:Invalid value: )?Missing argument '([A-Z_-]+)[^']*'", text)
     if missing and missing[1] in _AFTER_MISSING:
-        text = f"{missing[1]} is missing: {_AFTER_MISSING[missing[1]]}"
+        text = _missing(missing[1])
     return text or "a command is missing"
+
+
+def _missing(argument: str) -> str:
+    return f"{argument} is missing: {_AFTER_MISSING[argument]}"
 
 
 def _similar_options(found: re.Match[str]) -> str:

@@ -107,7 +107,7 @@ def test_the_option_comes_before_the_file_before_the_broker(tmp_path: Path) -> N
 
 def test_an_unknown_version_is_refused(tmp_path: Path) -> None:
     data = cluster(tmp_path, topic("t", A))
-    with pytest.raises(ConfigError, match=r"kafka = '4\.3\.1': expected one of 4\.1, 4\.2"):
+    with pytest.raises(ConfigError, match=r"^rules\.kafka 4\.3\.1: expected one of 4\.1, 4\.2"):
         api.plan([str(data)], api.Rules(kafka="4.3.1"))
     toml = tmp_path / "own.toml"
     toml.write_text("[round]\nkafka = 4.3\n")

@@ -31,13 +31,13 @@ def test_one_in_the_other_is_refused(logs: Path, inside: str) -> None:
     for pair in ((logs / inside, logs), (logs, logs / inside), (logs.parent / "l", logs)):
         (logs.parent / "l").unlink(missing_ok=True)
         (logs.parent / "l").symlink_to(logs)
-        with pytest.raises(UsageError, match="in the other, or they are the same"):
+        with pytest.raises(UsageError, match="itself, or one of the two lies in the other"):
             output_dirs([str(pair[0])], [str(pair[1])])
 
 
 def test_two_copies_in_one_place_are_refused(logs: Path) -> None:
     new = str(logs.parent / "new")
-    with pytest.raises(UsageError, match="in the other, or they are the same"):
+    with pytest.raises(UsageError, match="itself, or one of the two lies in the other"):
         output_dirs([new, new], [str(logs), "/other"])
 
 

@@ -262,7 +262,10 @@ def test_every_field_of_the_file_is_checked(root: Path) -> None:
 def test_options_for_what_the_plan_says_are_refused(root: Path) -> None:
     for words in ((str(root / "logs"),), ("--include", "users"), ("--as-of", "5")):
         ended = carry_out(root, *words)
-        assert (ended.code, "says all of that itself" in ended.summary["error"]) == (2, True)
+        assert (ended.code, "the saved plan says that itself" in ended.summary["error"]) == (
+            2,
+            True,
+        )
     ended = carry_out(root, "--output", str(root / "copy"))
     assert (ended.code, "not with --output" in ended.summary["error"]) == (2, True)
     assert carry_out(root, "--work-dir", str(root)).code == 0

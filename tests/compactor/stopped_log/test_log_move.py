@@ -195,7 +195,7 @@ class TestRefusals:
         assert (ended.code, "is of another broker than" in ended.error) == (2, True)
 
     def test_to_itself_and_to_nowhere(self, dirs: tuple[Path, Path], tmp_path: Path) -> None:
-        assert "given twice" in move((dirs[0], dirs[0]), "--yes").error
+        assert f"TO_DIR {dirs[0]}: is LOG_DIR itself" in move((dirs[0], dirs[0]), "--yes").error
         assert move((dirs[0], tmp_path / "none"), "--yes").code == 2
 
     @pytest.mark.parametrize("which", [0, 1])

@@ -62,7 +62,7 @@ PLAIN: dict[str, dict[str, str]] = {
     "paths that a user gives, resolved, and checked for what this user may do": {
         "compactor": "directories_beside survey",
         "compactor.planning": "remedy_commands",
-        "compactor.api": "copies dumps managed_cleaning output_dirs places verifications",
+        "compactor.api": "copies dumps managed_cleaning output_dirs places",
     },
     "originals: hard links into a directory outside of log directories, and what comes back": {
         "compactor.originals": "kept_files kept_run originals_keeper",
