@@ -1,6 +1,7 @@
 """Python examples on pages, held against the types of what they use."""
 
 import doctest
+import re
 import subprocess
 import sys
 import textwrap
@@ -60,6 +61,13 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_examples_have_the_types_of_what_they_use(checked: str) -> None:
     assert checked == ""
+
+
+def test_every_page_with_python_is_checked() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
+    has_python = re.compile(r"^ *(>>> |(from [\w.]+ )?import \w+( as \w+)?$)", re.MULTILINE)
+    found = {p.relative_to(ROOT) for p in pages if has_python.search(p.read_text(encoding="utf-8"))}
+    assert found == {Path(page) for page in WITH_PROMPTS + WITHOUT}
 
 
 def test_there_are_examples() -> None:

@@ -24,7 +24,7 @@ class CodecName(StrEnum):
 
 @with_shared_options(may_make_replicas_differ=False)
 def roll(shared: SharedArguments) -> Request:
-    """Begin a new segment, so that all records there are lie in closed ones, which can be cleaned.
+    """Close the active segment and begin a new one, so that all records so far can be cleaned.
 
     Records do not change, so it is safe with other replicas. A log with an empty active segment
     stays as it is.

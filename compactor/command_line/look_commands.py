@@ -127,7 +127,7 @@ def doctor(
     log_dir: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[LOG_DIR]...", help="Log directories to check as well", show_default=False
+            metavar="LOG_DIR", help="Log directories to check as well", show_default=False
         ),
     ] = None,
     start_spark: Annotated[
@@ -170,7 +170,7 @@ def dump(
     topic_partition: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TOPIC-PARTITION]",
+            metavar="TOPIC-PARTITION",
             autocompletion=logs,
             help="Partition of the log directory, for example orders-7",
             show_default=False,
