@@ -1,5 +1,7 @@
 """`verify`, from the words of the command line to lines, a table and a result."""
 
+from itertools import chain
+
 from compactor import api
 from compactor.command_line.console import show, show_lines, shown_progress
 from compactor.command_line.requests import Format, Result, VerifyArguments
@@ -22,9 +24,10 @@ def result_of(wanted: VerifyArguments) -> Result:
     _require_against(wanted)
     with shown_progress() as progress:
         compared = _compared(wanted, progress)
+        listed = wanted.log_dirs if wanted.manifest else ()  # first: it may not be there
+        of_copies = [api.verify_manifest(log_dir, progress) for log_dir in listed]
         found = api.verify(wanted.log_dirs, wanted.partitions, progress)
-        for log_dir in wanted.log_dirs if wanted.manifest else ():
-            found.findings += api.verify_manifest(log_dir, progress)
+        found.findings += chain.from_iterable(of_copies)
     findings = found.findings + (compared.findings if compared else [])
     code, reason_code = ExitCode.OK, ReasonCode.DONE
     if findings:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from compactor import api
 from storage.formats import checkpoint, meta_properties
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from tests.compactor.plan_logs import Shape, build
@@ -36,6 +37,14 @@ class TestVerify:
         document = json.loads(run_command("verify", log_dir, "--format", "json").out)
         assert document["findings"][0]["path"] == str(path)
         assert document["exit_code"] == 4
+
+    def test_a_manifest_that_is_missing_is_noticed_before_all_is_read(
+        self, log_dir: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(api, "verify", lambda *_: pytest.fail("all was read"))
+        ended = run_command("verify", log_dir, "--manifest")
+        assert ended.code == 2
+        assert f"--manifest: there is no {log_dir}/compactor-copy.json" in ended.error
 
 
 class TestWhatNeedsNoOtherLog:
