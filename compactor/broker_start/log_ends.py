@@ -51,15 +51,15 @@ def why_start_gone(log: PartitionListing, log_starts: Mapping[TopicPartition, in
     if not entries or not 0 <= entries[0].start_offset < first:
         return None
     epoch, start = entries[0]
-    moved = (name for name in log.unfinished if name.endswith((LOG + SWAP, LOG + DELETED)))
-    if any(start <= (offset_of(name) or 0) < first for name in moved):
-        return None  # a broker was removing them, or a cleaner puts them in place
-    if _may_be_split(log, start):
-        return None
+    missing = [name for name in log.unfinished if start <= (offset_of(name) or 0) < first]
+    if any(name.endswith(LOG + SWAP) for name in missing) or _may_be_split(log, start):
+        return None  # a cleaner puts them in place
+    deleted = next((name for name in missing if name.endswith(LOG + DELETED)), None)
+    hint = f". {deleted} may be what is missing: then its name was without {DELETED}"
     return (
         f"it begins at offset {first}, and {LEADER_EPOCH_CHECKPOINT} has epoch {epoch} from "
         f"offset {start} on: records are gone from its beginning. A broker that moves the start of "
-        "a log moves that offset, too"
+        f"a log moves that offset, too{hint if deleted else ''}"
     )
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection
 
+from compactor.broker_start.log_ends import why_start_gone
 from compactor.recovery.settling import Settlement, settlement
 from storage.errors import CorruptFileError
 from storage.file_names import DELETED, INDEX, LOG, SWAP, file_name, offset_of
@@ -28,6 +29,11 @@ def require_no_use(files: Files, log_dir: str, key: TopicPartition, names: Colle
     if not partition.segments:
         return
     _require_no_lost_end(files, log_dir, partition, deleted)
+    gone = why_start_gone(
+        partition, checkpoint.read(os.path.join(log_dir, checkpoint.LOG_START), files)
+    )
+    if gone is not None:
+        raise CorruptFileError(partition.path, 0, gone)
     from compactor.verification import missing_offsets  # with kernels
 
     stays = f"; a {LOG}{DELETED} in {path} may be what is missing, and stays"

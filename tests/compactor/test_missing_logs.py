@@ -607,6 +607,29 @@ def test_a_log_whose_beginning_is_gone_is_left_as_it_is_by_every_command(
     assert {path.name: path.read_bytes() for path in (data / "t-0").glob("*.log")} == before
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("words", CUT_COMMANDS, ids=" ".join)
+def test_a_beginning_that_has_the_names_of_deleted_files_stays(
+    tmp_path: Path, words: tuple[str, ...], is_clean: bool
+) -> None:
+    """A broker that removes segments moves the epochs first: these may be the last copy."""
+    data = beheaded(tmp_path, 4, ".nothing")
+    for path in list((data / "t-0").iterdir()):
+        if path.name.startswith((f"{0:020}", f"{2:020}")):
+            path.rename(f"{path}.deleted")
+    if not is_clean:
+        (data / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    before = {path.name: path.read_bytes() for path in (data / "t-0").glob("*.log*")}
+    assert len([name for name in before if name.endswith(".log.deleted")]) == 2
+    found = ended(data, *words)
+    shown = " ".join((found.out + found.error).split())
+    assert found.code, shown
+    assert "tart the broker" not in shown
+    if found.code == 4:
+        assert "its name was without .deleted" in shown
+    assert {path.name: path.read_bytes() for path in (data / "t-0").glob("*.log*")} == before
+
+
 @pytest.mark.parametrize("epochs", [b"", b"0\n0\n", b"0\n1\n0 2\n", b"0\n1\n3 5\n", None])
 def test_a_log_whose_epochs_begin_no_earlier_may_begin_anywhere(
     tmp_path: Path, epochs: bytes | None
