@@ -80,4 +80,4 @@ def test_a_plan_of_an_older_version_is_refused_in_words(data: Path) -> None:
     expected = f"{path}: is a plan of version 1, made by 0.1.0; this compactor takes version 2"
     with pytest.raises(ConfigError) as raised:
         api.run([], options=api.RunOptions(plan=path))
-    assert str(raised.value) == f"{expected}: plan again with it"
+    assert str(raised.value) == f"options.plan {expected}: plan again with it"
