@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from compactor.inspection.inspection import BlockingTransaction
 from compactor.inspection.record_at import batch_with
-from storage.formats.record import or_none
 from storage.log.log_dir import PartitionListing, log_end_offset
 from storage.log.producer_state import ExpiryClock, load_producer_state
 
@@ -19,22 +18,16 @@ def open_transactions(
     end_offset = log_end_offset(listing)
     clock = ExpiryClock(as_of_ms)
     state = load_producer_state(listing, log_start_offset, end_offset, clock, has_clean_shutdown)
-    open_since = sorted(
-        (entry.current_txn_first_offset, entry.producer_id)
-        for entry in state.entries.values()
-        if entry.current_txn_first_offset is not None
-    )
-    for first_offset, producer_id in open_since:
-        entry = state.entries[producer_id]
-        last_ms = or_none(entry.timestamp)
+    for txn in state.open_transactions:
+        last_ms = txn.last_timestamp_ms
         yield BlockingTransaction(
-            producer_id=producer_id,
-            producer_epoch=entry.producer_epoch,
+            producer_id=txn.producer_id,
+            producer_epoch=txn.producer_epoch,
             transactional_id=None,
-            first_offset=first_offset,
+            first_offset=txn.first_offset,
             last_ms=last_ms,
             age_ms=None if last_ms is None else as_of_ms - last_ms,
-            blocked_bytes=_bytes_from(listing, first_offset),
+            blocked_bytes=_bytes_from(listing, txn.first_offset),
         )
 
 

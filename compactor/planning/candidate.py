@@ -305,17 +305,13 @@ def _producers(state: ProducerState) -> tuple[ActiveProducer, ...]:
 
 
 def _open_transactions(state: ProducerState, now_ms: int) -> str:
-    open_since = sorted(
-        (entry.current_txn_first_offset, entry.producer_id, entry.timestamp)
-        for entry in state.entries.values()
-        if entry.current_txn_first_offset is not None
-    )
-    if not open_since:
+    if not state.open_transactions:
         return "a transaction whose marker the high watermark has not passed"
-    first_offset, producer_id, written_ms = open_since[0]
-    written = ""
-    if 0 <= written_ms <= now_ms:
+    first, *more = state.open_transactions
+    written, written_ms = "", first.last_timestamp_ms
+    if written_ms is not None and 0 <= written_ms <= now_ms:
         age = duration_text(now_ms - written_ms)
         written = f", last written to {age} ago ({iso_time(written_ms)})"
-    others = f"; {len(open_since) - 1} more after it" if open_since[1:] else ""
-    return f"producer {producer_id} has one open since offset {first_offset}{written}{others}"
+    others = f"; {len(more)} more after it" if more else ""
+    since = f"producer {first.producer_id} has one open since offset {first.first_offset}"
+    return f"{since}{written}{others}"

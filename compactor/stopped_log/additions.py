@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 
 from compactor.exit_codes import UsageError
 from compactor.stopped_log.changes import AppendedRecord, Change
-from compactor.stopped_log.log_offsets import open_transactions
 from compactor.stopped_log.new_record import NewRecord
 from compactor.stopped_log.opened_log import LogAtWork
 from storage.codecs.compression import Codec
@@ -95,7 +94,7 @@ def abort(producer_id: int) -> Change:
 
 
 def _no_transaction(log: Log) -> str:
-    found = [str(txn.producer_id) for txn in open_transactions(log)]
+    found = [str(txn.producer_id) for txn in log.producers.open_transactions]
     if not found:
         return "has no open transaction in this log, and neither has any other"
     return f"has no open transaction in this log; producers that have: {', '.join(found[:20])}"

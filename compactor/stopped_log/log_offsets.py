@@ -7,6 +7,7 @@ from typing import NamedTuple
 from compactor.stopped_log.opened_log import ViewedLog
 from storage.formats.record import or_none
 from storage.log.log import Log
+from storage.log.producer_state_manager import OpenTransaction
 
 
 class Ends(NamedTuple):
@@ -24,15 +25,6 @@ class EpochRange(NamedTuple):
     epoch: int
     start_offset: int
     end_offset: int  # exclusive
-
-
-class OpenTransaction(NamedTuple):
-    """A transaction without a marker."""
-
-    producer_id: int
-    producer_epoch: int
-    first_offset: int
-    last_timestamp_ms: int | None  # of the producer's last batch; None: it had none
 
 
 class OffsetForTime(NamedTuple):
@@ -86,25 +78,10 @@ def offsets_of(name: str, viewed: ViewedLog, times_ms: Sequence[int] = ()) -> Lo
         cleaner=known.cleaner,
         has_clean_shutdown=known.is_clean,
         epochs=_epochs(log),
-        open_transactions=open_transactions(log),
+        open_transactions=log.producers.open_transactions,
         times=tuple(_at_time(log, time_ms) for time_ms in times_ms),
         hidden=viewed.hidden,
     )
-
-
-def open_transactions(log: Log) -> tuple[OpenTransaction, ...]:
-    """The transactions without a marker, by their first offset."""
-    found = [
-        OpenTransaction(
-            known.producer_id,
-            known.epoch,
-            known.txn_first_offset,
-            or_none(known.last_timestamp),
-        )
-        for known in log.producers.producers
-        if known.txn_first_offset is not None
-    ]
-    return tuple(sorted(found, key=lambda txn: txn.first_offset))
 
 
 def _epochs(log: Log) -> tuple[EpochRange, ...]:

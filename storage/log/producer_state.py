@@ -28,6 +28,7 @@ from storage.log.errors import BufferUnderflowError, IllegalArgumentError, LogEr
 from storage.log.log_dir import PartitionListing
 from storage.log.producer_append_info import CompletedTxn
 from storage.log.producer_state_manager import (
+    OpenTransaction,
     ProducerStateManager,
     ProducerStateManagerConfig,
 )
@@ -48,6 +49,7 @@ class ProducerState(NamedTuple):
 
     entries: dict[int, ProducerEntry]
     first_unstable_offset: int | None  # of the oldest open transaction, but not below the log start
+    open_transactions: tuple[OpenTransaction, ...] = ()  # by first offset
     completed: tuple[CompletedTxn, ...] = ()  # in the replay, in the order of their markers
     # by base offset of each segment without .index: the entries that its recovery finds
     rebuilt_txn_indexes: Mapping[int, tuple[AbortedTxn, ...]] = {}
@@ -143,15 +145,11 @@ class _Loading:
         rebuilt: Mapping[int, tuple[AbortedTxn, ...]],
     ) -> ProducerState:
         entries = {known.producer_id: known.entry() for known in manager.producers}
-        open_since = [
-            known.txn_first_offset
-            for known in manager.producers
-            if known.txn_first_offset is not None
-        ]
-        start = self._log_start
+        open_txns, start = manager.open_transactions, self._log_start
         return ProducerState(
             entries,
-            max(min(open_since), start) if open_since else None,
+            max(open_txns[0].first_offset, start) if open_txns else None,
+            open_txns,
             tuple(txn._replace(first_offset=max(txn.first_offset, start)) for txn in completed),
             rebuilt,
         )

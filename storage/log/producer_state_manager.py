@@ -8,6 +8,7 @@ from typing import NamedTuple
 from storage.errors import CorruptFileError
 from storage.formats import producer_snapshot
 from storage.formats.batch_header import NO_TIMESTAMP
+from storage.formats.record import or_none
 from storage.log.errors import IllegalArgumentError
 from storage.log.offsets import OffsetMetadata
 from storage.log.producer_append_info import AppendOrigin, CompletedTxn, ProducerAppendInfo
@@ -42,6 +43,15 @@ class TxnMetadata(NamedTuple):
     producer_id: int
     first: OffsetMetadata
     last_offset: int | None = None
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction without a marker."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_timestamp_ms: int | None  # of the producer's last batch; None: it has no time
 
 
 class ProducerStateManager:
@@ -202,6 +212,16 @@ class ProducerStateManager:
         if self._ongoing:
             found.append(self._ongoing[min(self._ongoing)])
         return min((txn.first for txn in found), key=lambda first: first.offset, default=None)
+
+    @property
+    def open_transactions(self) -> tuple[OpenTransaction, ...]:
+        """The transactions without a marker, by their first offset."""
+        found = [
+            OpenTransaction(known.producer_id, known.epoch, first, or_none(known.last_timestamp))
+            for known in self.producers
+            if (first := known.txn_first_offset) is not None
+        ]
+        return tuple(sorted(found, key=lambda txn: txn.first_offset))
 
     def has_late_transaction(self, now_ms: int) -> bool:
         """Whether the oldest open transaction is older than any may be."""
