@@ -181,7 +181,7 @@ def _recovered(at: LogAt, premises: Premises, options: ChangeOptions) -> Iterato
         raise RefusedError(problem, ReasonCode.NOT_CONFIRMED)
     rules = LoadRules(premises.config, premises.as_of_ms)
     recovered = recover_log_dir(at.log_dir, rules, None, LOCAL)
-    account.current().is_changed |= bool(recovered.logs)
+    account.current().is_changed |= bool(recovered.logs or recovered.removed)
     try:
         for log in recovered.logs:
             if log.name == at.name and log.problem is not None:

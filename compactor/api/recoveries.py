@@ -50,8 +50,7 @@ def recover(
         account.current().topics |= topics_in(paths, premises.files)[0]
         recovered = recover_log_dirs(paths, premises, progress, as_kafka=as_kafka)
         recovered = [_with_gone(log_dir, paths, premises, rules) for log_dir in recovered]
-        removed = any(log_dir.removed for log_dir in recovered)
-        account.current().is_changed |= progress.has_changed or removed
+        account.current().is_changed |= progress.has_changed
         return recovered
 
 
@@ -96,7 +95,7 @@ def recover_log_dirs(
             progress.recovery_broke_off = True
             raise
         # what fails in the middle, as Kafka's loader may, has changed something, for all we know
-        progress.recovered |= any(
+        progress.recovered |= bool(recovered[-1].removed) or any(
             as_kafka or log.reason_code not in _FOUND_BEFORE for log in recovered[-1].logs
         )
     return recovered

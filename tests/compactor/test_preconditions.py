@@ -201,3 +201,19 @@ def test_a_dry_run_says_what_room_and_permission_a_run_would_want(
             f"A run would be refused: LOG_DIR {log_dir}: no permission to write; --dry-run and "
             "plan only read"
         )
+
+
+def test_a_run_that_is_refused_after_it_has_settled_something_says_so(
+    log_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What a killed broker has left beside a checkpoint goes before the room is looked at."""
+    use_local_rounds(monkeypatch, tmp_path / "work")
+    left = log_dir / "recovery-point-offset-checkpoint.tmp"
+    left.touch()
+    found = os.statvfs(log_dir)
+    full = os.statvfs_result((*found[:4], 0, *found[5:], found.f_fsid))
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
+    words = ["--include", "orders", "--set", "cleanup.policy=compact", "--format", "json"]
+    ended = run_command("run", log_dir, *words)
+    assert (ended.code, ended.summary["changed"], left.exists()) == (3, True, False)
+    assert "except for what was settled" in ended.error
