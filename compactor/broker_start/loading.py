@@ -82,7 +82,8 @@ def _of_end(
     try:
         log = list_partition(path, *key, files, with_files=False)
         end = log_end_offset(log) if log.segments else log_start
-        if any(name.endswith(LOG + SWAP) for name in log.unfinished):
+        is_to_grow = any(name.endswith(LOG + SWAP) for name in log.unfinished)
+        if is_to_grow:
             options = options_at_start(log_start, 0, files)
             end = rehearsed(path, options).end_offset  # puts them in place
     except (FileNotFoundError, LogError):  # gone meanwhile; a loading fails, which is said of that
@@ -102,7 +103,8 @@ def _of_end(
             command=in_turn(unmarked, compactor("recover", log_dir)),
         )
     if end >= log_start:
-        cut_short = why_cut_short(key, end, known) if log.segments and is_clean else None
+        has_records = is_clean and (log.segments or is_to_grow)
+        cut_short = why_cut_short(key, end, known) if has_records else None
         if cut_short is not None:
             return _without_its_end(path, cut_short)
         gone = why_start_gone(log, known[checkpoint.LOG_START])

@@ -11,7 +11,7 @@ from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
 from compactor.survey import has_batch_from, last_time_entry_ms
 from storage.errors import CorruptFileError
-from storage.file_names import LOG, file_name
+from storage.file_names import LOG, SWAP, file_name
 from storage.files.files import Files
 from storage.formats.segment import Segment
 from storage.log import segment_reader
@@ -33,6 +33,8 @@ def why_not_whole(files: Files, log_dir: str, topic: str, partition: int) -> Rea
     except CorruptFileError as error:
         text = f"{error}: retention of a broker that starts here would believe it"
         return Reason(ReasonCode.DAMAGED, text)
+    if any(name.endswith(LOG + SWAP) for name in log.unfinished):
+        return None  # a start puts it in place: what may be missing now is known only then
     from compactor.verification import missing_offsets  # with kernels
 
     with suppress(CorruptFileError):

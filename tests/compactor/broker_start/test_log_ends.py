@@ -17,6 +17,7 @@ from storage.log.manager.log_manager import LogManager
 from storage.log.manager.manager_options import BY_HAND, ManagerOptions
 from storage.log.scheduler import ManualScheduler
 from tests.compactor.plan_logs import Shape, build
+from tests.support.local_command import run_command
 from tests.support.log_builder import Batch, Message, append
 
 NOW_MS = 1_000_000
@@ -92,6 +93,30 @@ def test_the_end_of_a_log_is_the_one_that_a_start_puts_in_place(
     for path in (tmp_path / "t-0").glob("*.swap"):
         path.unlink()
     assert [problem.outcome for problem in start_problems(tmp_path)] == ["loaded-with-loss"]
+
+
+def test_a_log_of_which_a_swap_alone_is_left_ends_where_that_ends(tmp_path: Path) -> None:
+    build(tmp_path, Shape("t"))
+    checkpoint.write(str(tmp_path / checkpoint.RECOVERY_POINT), {T: 6})
+    for path in sorted((tmp_path / "t-0").iterdir()):
+        if path.name.startswith(f"{0:020}") and path.suffix != ".snapshot":
+            path.rename(f"{path}.swap")
+        elif path.suffix == ".log":
+            path.unlink()
+    assert [problem.outcome for problem in start_problems(tmp_path)] == ["loaded-with-loss"]
+
+
+def test_doctor_misses_no_segment_that_a_start_puts_in_place(tmp_path: Path) -> None:
+    """Two segments before it have the same keys, so no cleaning has removed one behind them."""
+    build(tmp_path, Shape("t", segments=4))
+    for path in list((tmp_path / "t-0").glob(f"{4:020}.*")):
+        path.rename(f"{path}.swap")
+    checks = run_command("doctor", tmp_path, "--format", "json").summary["log_dirs"][0]["checks"]
+    assert [check for check in checks if "missing behind" in check["found"]] == []
+    for path in (tmp_path / "t-0").glob("*.swap"):
+        path.unlink()
+    checks = run_command("doctor", tmp_path, "--format", "json").summary["log_dirs"][0]["checks"]
+    assert len([check for check in checks if "missing behind" in check["found"]]) == 1
 
 
 @pytest.mark.parametrize(("far", "is_lost"), [(2**31 - 2, True), (2**31 - 1, False)])
