@@ -181,10 +181,12 @@ def _reboot(paths: Paths, with_lock: bool) -> None:
 
 
 def _left_over(paths: Paths) -> list[str]:
-    """In the work directory, which is there again, and among temporary files."""
-    if not paths.work_dir.is_dir():
-        return ["there is no work directory"]
-    places = (paths.work_dir, _temporary(paths))
+    """In the work directory and among temporary files.
+
+    A run that has nothing to do, as the one before it was killed at its very end, does not make a
+    work directory anew that a reboot has taken away.
+    """
+    places = [place for place in (paths.work_dir, _temporary(paths)) if place.is_dir()]
     return [f"left over: {path}" for place in places for path in place.iterdir()]
 
 
