@@ -49,7 +49,7 @@ def failure_cause(message: str) -> str:
     if worker:
         return worker[1].splitlines()[-1].strip()
     raised: list[str] = _RAISED.findall(message)
-    if message.startswith(_CALL):
-        raised = _THROWN.findall(message) or raised
+    if not raised and message.startswith(_CALL):  # what Python raised counts before Java's words
+        raised = _THROWN.findall(message)
     first = next(filter(str.strip, message.splitlines()), "it does not say why")
     return _JAVA_CLASS.sub("", raised[-1] if raised else first).strip()
