@@ -120,42 +120,18 @@ class ClusterSettings:
         for name, topics in sorted(found.items()):
             yield f"{name} of {first_few(sorted(topics), 1)}"
 
-    def why_unproven(self, partition: PartitionListing) -> Reason | None:
-        """Say why the metadata log does not prove what the policy of a log is; None: it does."""
-        return self.doubt or self._contradiction(partition)
-
-    def _contradiction(self, partition: PartitionListing) -> Reason | None:
-        """Say why a log shows that the metadata log does not know of it; None: it does not."""
-        if self.metadata is None:
-            return None
-        topic_id = _topic_id(partition) if self.metadata.is_snapshot_alone else None
-        found = contradiction_of(self.metadata, partition, topic_id)
-        return None if found is None else found.doubt
-
-    @property
-    def _topics_doubt(self) -> Reason | None:
-        """Why the metadata log does not prove which topics there are; None: it does.
-
-        Whose settings they have is another question.
-        """
-        doubts = (each.doubt for each in self.findings if each.state is not State.IDENTITY_NEEDED)
-        return next((doubt for doubt in doubts if doubt is not None), None)
-
-    def why_deleted(self, partition: PartitionListing) -> Reason | None:
-        """Say that the cluster has no such topic; None if it has, or nobody knows.
-
-        A metadata log that the log contradicts does not know.
-        """
-        if self.metadata is None or not self.is_deleted(partition.topic):
-            return None
-        if self._contradiction(partition) is not None:
+    def why_deleted(self, topic: str) -> Reason | None:
+        """Say that the cluster has no such topic; None if it has, or nobody knows."""
+        if not self.is_deleted(topic):
             return None
         text = "its topic was deleted: the cluster's metadata log does not have it"
         return State.TOPIC_DELETED.reason(text)
 
     def is_deleted(self, topic: str) -> bool:
         """Say whether the metadata log has no such topic, and proves that the cluster has none."""
-        if self.metadata is None or self._topics_doubt or self.metadata.is_snapshot_alone:
+        if self.metadata is None or self.metadata.is_snapshot_alone:
+            return False
+        if _topics_doubt(self.findings) is not None:
             return False
         return topic not in self.metadata.topics
 
@@ -203,7 +179,7 @@ class ClusterSettings:
             )
         if found == today:
             return None
-        unproven = self._topics_doubt or self._contradiction(partition)
+        unproven = _topics_doubt(self.findings)
         if unproven is not None:
             return unproven
         ids = f"{encode_uuid(found)}, and that of today's {encode_uuid(today)}"
@@ -226,8 +202,10 @@ def read_cluster_settings(
     facts = None if path is None else _facts_of(path, log_dirs, files, now_ms)
     metadata = None if facts is None else facts.metadata or nothing_read(facts.path)
     findings = () if facts is None else findings_of(facts)
-    if facts is not None and metadata is not None and all(f.doubt is None for f in findings):
-        findings = (*_contradictions_beside(metadata, log_dirs, files, now_ms), *findings)
+    if metadata is not None and _topics_doubt(findings) is None:
+        beside = _contradictions_beside(metadata, log_dirs, files, now_ms)
+        is_doubted = any(finding.doubt for finding in findings)
+        findings = (*findings, *beside) if is_doubted else (*beside, *findings)
     identity = _identity(log_dirs, files)
     node_id = identity.node_id if identity else None
     sources: list[tuple[str, Mapping[str, str]]] = []
@@ -272,6 +250,15 @@ def _facts_of(path: str, log_dirs: Sequence[str], files: Files, now_ms: int) -> 
         broker_epoch=max((epoch for epoch in epochs if epoch is not None), default=None),
         now_ms=now_ms,
     )
+
+
+def _topics_doubt(findings: Sequence[Finding]) -> Reason | None:
+    """Say why the metadata log does not prove which topics there are; None: it does.
+
+    Whose settings they have is another question.
+    """
+    doubts = (each.doubt for each in findings if each.state is not State.IDENTITY_NEEDED)
+    return next((doubt for doubt in doubts if doubt is not None), None)
 
 
 def _contradictions_beside(

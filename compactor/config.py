@@ -33,7 +33,6 @@ from storage.formats.topic_config import (
     value_text,
 )
 from storage.kafka_versions import BY_NAME, NAMES, NOBODY_SAYS, KafkaChoice
-from storage.log.log_dir import PartitionListing
 
 CLOCKS_DIFFER_MS = 5 * 60_000  # those of two hosts, at most
 _ROUND_KEYS = ("include", "exclude", "assume_fully_replicated", "kafka")
@@ -86,10 +85,10 @@ class Config:
                 policy_source = place
         return topic_config(values, policy_source, f"topic {name}")
 
-    def why_policy_is_unproven(self, partition: PartitionListing) -> Reason | None:
+    def why_policy_is_unproven(self, topic: str) -> Reason | None:
         """Say why the metadata log does not prove a policy that only it has; None: it is known."""
-        unproven = None if self.cluster is None else self.cluster.why_unproven(partition)
-        if unproven is None or self.is_policy_named(partition.topic):
+        unproven = None if self.cluster is None else self.cluster.doubt
+        if unproven is None or self.is_policy_named(topic):
             return None
         return unproven
 

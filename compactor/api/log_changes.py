@@ -39,7 +39,6 @@ from storage.file_names import LOG
 from storage.files.local import LOCAL
 from storage.files.overlay import OverlayFiles
 from storage.formats import clean_shutdown
-from storage.log.log_dir import list_partition
 
 ONLY_REPLICA = (
     "changes what one replica holds. Other replicas of this partition would not notice: they go "
@@ -152,9 +151,9 @@ def change_log(
 
 def _require_proven_policy(at: LogAt, premises: Premises) -> None:
     """Raise RefusedError where no source proves what its topic's policy is: a run sets it aside."""
-    listing = list_partition(at.path, at.topic, at.partition, LOCAL, with_files=False)
     config = premises.config
-    found, advice = config.why_policy_is_unproven(listing), "--metadata DIR or --topic-configs FILE"
+    found = config.why_policy_is_unproven(at.topic)
+    advice = "--metadata DIR or --topic-configs FILE"
     disagreement = config.policy_disagreement(at.topic)
     if found is None and disagreement is not None:
         found = Reason(ReasonCode.SETTINGS_DISAGREE, disagreement)

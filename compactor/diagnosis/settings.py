@@ -62,7 +62,7 @@ def _set_aside(
     """Yield each log that a source sets aside, and why."""
     for log in listing.partitions:
         try:
-            why = cluster.why_unproven(log) or cluster.why_of_another_topic(log)
+            why = cluster.why_of_another_topic(log)
         except CorruptFileError as error:
             why = Reason(ReasonCode.DAMAGED, str(error))
         except OSError as error:

@@ -97,8 +97,8 @@ class Planner:
         if exclude is not None and exclude.fullmatch(topic):
             text = f"left out: among the topics to exclude, {exclude.pattern!r}"
             return Refusal(Reason(ReasonCode.LEFT_OUT, text))
-        deleted = None if self._cluster is None else self._cluster.why_deleted(partition)
-        unproven = deleted or self._config.why_policy_is_unproven(partition)
+        deleted = None if self._cluster is None else self._cluster.why_deleted(topic)
+        unproven = deleted or self._config.why_policy_is_unproven(topic)
         if unproven is not None:
             return Refusal(unproven)
         doubt = self._doubt(partition, survey)
