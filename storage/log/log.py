@@ -28,10 +28,9 @@ from storage.log.opening import opened_alone
 from storage.log.parts import LogParts
 from storage.log.plain_append import PlainAppends
 from storage.log.producer_append_info import AppendOrigin
-from storage.log.producer_state_entry import VerificationGuard
+from storage.log.producer_state_entry import VerificationGuard, VerificationStateEntry
 from storage.log.segment import LogSegment
 from storage.log.segment_swap import CleanedGroup, LogView
-from storage.log.txn_verification import start_verification
 
 
 class Log:
@@ -180,9 +179,14 @@ class Log:
     ) -> VerificationGuard:
         """Give what the append that begins a transaction has to hand in; SENTINEL if it needs
         nothing, as the transaction is going on."""
+        new = VerificationStateEntry(
+            created_ms=self.now_ms,
+            lowest_sequence=sequence,
+            epoch=epoch,
+            supports_epoch_bump=supports_epoch_bump,
+        )
         with self._lock:
-            asked = (sequence, epoch, supports_epoch_bump)
-            return start_verification(self._parts, producer_id, *asked)
+            return self.producers.start_verification(producer_id, new)
 
     # ---- read and look up ---------------------------------------------------------------------
 

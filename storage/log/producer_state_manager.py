@@ -9,7 +9,7 @@ from storage.errors import CorruptFileError
 from storage.formats import producer_snapshot
 from storage.formats.batch_header import NO_TIMESTAMP
 from storage.formats.record import or_none
-from storage.log.errors import IllegalArgumentError
+from storage.log.errors import IllegalArgumentError, InvalidProducerEpochError
 from storage.log.offsets import OffsetMetadata
 from storage.log.producer_append_info import AppendOrigin, CompletedTxn, ProducerAppendInfo
 from storage.log.producer_state_entry import (
@@ -255,7 +255,19 @@ class ProducerStateManager:
     def start_verification(
         self, producer_id: int, new: VerificationStateEntry
     ) -> VerificationGuard:
-        """Note that a transaction is being verified; the guard of what was noted first."""
+        """Note that a transaction that is about to begin is being verified with its coordinator.
+
+        Return what the append that begins it has to hand in: the guard of what was noted first, or
+        SENTINEL where the transaction is going on. Raise InvalidProducerEpochError for an older
+        epoch. Source: Kafka, UnifiedLog.maybeStartTransactionVerification; spec L-15.
+        """
+        state = self.producers.get(producer_id)
+        if state is not None and state.epoch > new.epoch:
+            raise InvalidProducerEpochError(
+                f"producer {producer_id} has epoch {state.epoch}, asked for {new.epoch}"
+            )
+        if self.has_ongoing(producer_id, new.epoch):
+            return SENTINEL
         known = self._verifications.setdefault(producer_id, new)
         known.update(new.lowest_sequence, new.epoch)
         return known.guard
