@@ -50,7 +50,7 @@ def _unknown(error: CorruptFileError | OSError, log_dir: str) -> StartProblem:
     if isinstance(error, OSError):
         path, problem = str(error.filename or log_dir), f"cannot be read: {error.strerror}"
     else:
-        path, problem = error.path, str(error)
+        path, problem = error.path, f"byte {error.position}: {error.problem}"
     repair = "Let this user read it, or put a file in its place, and ask again"
     return StartProblem(
         outcome=StartOutcome.UNKNOWN,
