@@ -37,23 +37,11 @@ from typing import NamedTuple
 
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.unchanged import check_in_place
-from storage.file_names import (
-    CLEANED,
-    DELETED,
-    INDEX,
-    LOG,
-    SNAPSHOT,
-    TIME_INDEX,
-    TXN_INDEX,
-    file_name,
-)
+from storage.file_names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name
 from storage.files.files import Files
 from storage.formats.index_entry import read_last
 from storage.log.segment_reader import read_batch_headers
 from storage.log.swap import Action, Step, apply_steps, plan_swap
-
-INDEX_FILES = (INDEX, TIME_INDEX, TXN_INDEX)
-SEGMENT_FILES = (LOG, *INDEX_FILES)  # Kafka's order of renames
 
 
 class StagedSegment(NamedTuple):
@@ -67,9 +55,9 @@ class StagedSegment(NamedTuple):
 
     @property
     def files(self) -> dict[str, str]:
-        """The staged file of each kind that there is, in SEGMENT_FILES' order."""
+        """The staged file of each kind that there is, in SEGMENT_SUFFIXES' order."""
         staged = self.log_file, self.index_file, self.time_index_file, self.txn_index_file
-        return {kind: path for kind, path in zip(SEGMENT_FILES, staged, strict=True) if path}
+        return {kind: path for kind, path in zip(SEGMENT_SUFFIXES, staged, strict=True) if path}
 
 
 class StagedGroup(NamedTuple):
@@ -106,7 +94,7 @@ def swap_group(
     bases = [source.base_offset for source in group.sources]
     destinations = {segment.base_offset: segment.files for segment in sorted(group.destinations)}
     plan = plan_swap(
-        {base: _kinds(files, group.path, base, SEGMENT_FILES, names) for base in bases},
+        {base: _kinds(files, group.path, base, SEGMENT_SUFFIXES, names) for base in bases},
         destinations,
         _end_offset(files, max(group.destinations)),
     )
@@ -155,7 +143,7 @@ def _end_offset(files: Files, segment: StagedSegment) -> int:
 
 
 def mark_deleted(
-    files: Files, path: str, base_offsets: Sequence[int], kinds: Sequence[str] = SEGMENT_FILES
+    files: Files, path: str, base_offsets: Sequence[int], kinds: Sequence[str] = SEGMENT_SUFFIXES
 ) -> list[str]:
     """Rename files of segments to .deleted, in the order given; their new names."""
     deleted = []

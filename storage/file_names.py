@@ -18,7 +18,8 @@ CLEANED = ".cleaned"  # being written by the cleaner
 SWAP = ".swap"  # complete, about to take its place
 DELETED = ".deleted"  # to be unlinked later
 
-SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)  # in Kafka's order of renames
+INDEX_SUFFIXES = (INDEX, TIME_INDEX, TXN_INDEX)
+SEGMENT_SUFFIXES = (LOG, *INDEX_SUFFIXES)  # in Kafka's order of renames
 UNFINISHED_SUFFIXES = (CLEANED, SWAP, DELETED)
 OFFSET_DIGITS = 20
 

@@ -31,9 +31,9 @@ from cleaner_jobs.tasks.cleaned_segment import (
     write_like,
 )
 from cleaner_jobs.work_file import read_checked
-from compactor.finalizer import INDEX_FILES, StagedGroup, StagedSegment
+from compactor.finalizer import StagedGroup, StagedSegment
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from storage.file_names import INDEX, INDEX_SUFFIXES, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem, io_limit
 from storage.files.early_writes import begin_to_write
 from storage.files.file_attributes import FileAttributes, attributes_of
@@ -111,7 +111,7 @@ def join_pieces(
     log = begun
     try:
         # by threads: a sync waits for the disk, and the log is longer than all of these
-        with ThreadPoolExecutor(len(INDEX_FILES)) as syncs:
+        with ThreadPoolExecutor(len(INDEX_SUFFIXES)) as syncs:
             for segment, staged, own in zip(segments, names, aborted, strict=True):
                 if log.path != staged.log_file:
                     log = LogInJoining(staged.log_file, segment.base_offset, model, log.digest)

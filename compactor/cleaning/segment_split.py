@@ -15,15 +15,9 @@ from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.cleaned_segment import finish_like
 from cleaner_jobs.tasks.sink import write_whole
-from compactor.finalizer import (
-    SEGMENT_FILES,
-    StagedGroup,
-    StagedSegment,
-    remove_cleaned,
-    swap_group,
-)
+from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from storage.errors import CorruptFileError
-from storage.file_names import LOG, TXN_INDEX, file_name
+from storage.file_names import LOG, SEGMENT_SUFFIXES, TXN_INDEX, file_name
 from storage.files import io_limit
 from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.files import Files
@@ -104,10 +98,10 @@ def _names(path: str, segments: Iterable[NewSegment]) -> list[StagedSegment]:
     for segment in segments:
         names = [
             os.path.join(path, file_name(segment.base_offset, kind)) + suffix
-            for kind in SEGMENT_FILES
+            for kind in SEGMENT_SUFFIXES
         ]
         if not segment.aborted:
-            names[SEGMENT_FILES.index(TXN_INDEX)] = ""
+            names[SEGMENT_SUFFIXES.index(TXN_INDEX)] = ""
         staged.append(StagedSegment(segment.base_offset, *names))
     return staged
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.unchanged import check_in_place, with_second_name
-from compactor.finalizer import SEGMENT_FILES, StagedGroup
+from compactor.finalizer import StagedGroup
 from compactor.originals import kept_files
 from compactor.originals.kept_manifest import (
     LOG_FILE,
@@ -34,7 +34,7 @@ from compactor.originals.kept_manifest import (
 from compactor.originals.kept_run_lock import hold
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import OriginalsReport
-from storage.file_names import LOG, SNAPSHOT, file_name
+from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name
 from storage.files.discarding import discard_directory
 from storage.files.files import Files, entry_of
 from storage.files.local import LOCAL
@@ -213,7 +213,7 @@ def _entries(
 
 def _names(files: Files, path: str, base_offsets: Sequence[int]) -> list[str]:
     """The files of these segments, and their snapshots: one that stays a recovery may remove."""
-    names = [file_name(base, kind) for base in base_offsets for kind in SEGMENT_FILES]
+    names = [file_name(base, kind) for base in base_offsets for kind in SEGMENT_SUFFIXES]
     names += [file_name(base, SNAPSHOT) for base in base_offsets]
     return [name for name in names if files.exists(os.path.join(path, name))]
 

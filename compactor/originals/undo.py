@@ -33,15 +33,7 @@ from typing import NamedTuple
 from cleaner_jobs.staging import STAGED_MARKER, staged_suffix
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.unchanged import LogChangedError
-from compactor.finalizer import (
-    INDEX_FILES,
-    SEGMENT_FILES,
-    StagedGroup,
-    StagedSegment,
-    mark_deleted,
-    swap_group,
-    sweep_staged,
-)
+from compactor.finalizer import StagedGroup, StagedSegment, mark_deleted, swap_group, sweep_staged
 from compactor.log_dir_lock import lock_log_dirs
 from compactor.originals import kept_files
 from compactor.originals.kept_manifest import FileMark, KeptStep
@@ -60,7 +52,7 @@ from compactor.originals.undo_judgement import (
 from compactor.reason_codes import ReasonCode, reason_code_of_problem
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage.errors import CorruptFileError
-from storage.file_names import LOG, SNAPSHOT, file_name, offset_of
+from storage.file_names import INDEX_SUFFIXES, LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name, offset_of
 from storage.files.files import Files, entry_of, size_of
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, leader_epoch_checkpoint
@@ -252,7 +244,7 @@ def _swap_back(log: KeptLog, step: KeptStep, path: str) -> None:
         assert base_offset is not None
         sources.append(Source.of(live, base_offset, entry_of(log.access, live)))
     destinations = [
-        StagedSegment(base, *(of_base.get(kind, "") for kind in SEGMENT_FILES))
+        StagedSegment(base, *(of_base.get(kind, "") for kind in SEGMENT_SUFFIXES))
         for base, of_base in sorted(staged.items())
     ]
     swap_group(log.access, StagedGroup(path, tuple(sources), tuple(destinations)))
@@ -261,7 +253,7 @@ def _swap_back(log: KeptLog, step: KeptStep, path: str) -> None:
 def _undelete(log: KeptLog, step: KeptStep, path: str) -> None:
     """Step 4 of a segment that retention deleted."""
     for of_base in _staged(log, step, path).values():
-        for kind in (*INDEX_FILES, LOG):
+        for kind in (*INDEX_SUFFIXES, LOG):
             if kind == LOG:
                 log.access.sync_directory(path)  # without its indexes it would be recovered
             if kind in of_base:
@@ -275,7 +267,7 @@ def _staged(log: KeptLog, step: KeptStep, path: str) -> dict[int, dict[str, str]
     staged: dict[int, dict[str, str]] = {}
     for mark in step.originals:
         base_offset, kind = offset_of(mark.name), f".{mark.name.partition('.')[2]}"
-        if base_offset is None or kind not in SEGMENT_FILES:
+        if base_offset is None or kind not in SEGMENT_SUFFIXES:
             continue
         name = os.path.join(path, mark.name + suffix)
         kept_files.bring_back(log.access, mark, log.file(step, mark.name), name)

@@ -22,8 +22,8 @@ C-18.4, C-23.7.
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from compactor.finalizer import INDEX_FILES, mark_deleted
-from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
+from compactor.finalizer import mark_deleted
+from storage.file_names import INDEX, INDEX_SUFFIXES, LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.files.files import Files
 from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot
 from storage.formats.checkpoint import TopicPartition
@@ -86,7 +86,7 @@ def delete_segments(log: PartitionListing, deletion: Deletion) -> None:
     bases = [segment.base_offset for segment in deletion.segments]
     deleted = mark_deleted(files, log.path, bases, (LOG,))
     files.sync_directory(log.path)
-    deleted += mark_deleted(files, log.path, bases, INDEX_FILES)
+    deleted += mark_deleted(files, log.path, bases, INDEX_SUFFIXES)
     files.sync_directory(log.path)
     for segment in deletion.segments:
         path = os.path.join(log.path, file_name(segment.base_offset, SNAPSHOT))

@@ -21,12 +21,11 @@ from storage.file_names import (
     CLEANED,
     DELETE_DIR,
     DELETED,
-    INDEX,
+    INDEX_SUFFIXES,
     LOG,
     OFFSET_DIGITS,
     SWAP,
     TIME_INDEX,
-    TXN_INDEX,
     UNFINISHED_SUFFIXES,
     file_name,
 )
@@ -48,7 +47,6 @@ from storage.log.snapshot_deletion import delete_snapshots
 from storage.log.snapshot_files import SnapshotFiles, required_offset
 from storage.log.swap import apply_steps, complete_swaps, swap_settlement
 
-_INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
 _MAX_LONG = 2**63 - 1
 
 Result = TypeVar("Result")
@@ -193,7 +191,7 @@ class LogLoader:
             if name.endswith(LOG):
                 base = required_offset(name)
                 self._load_segment(base, file_name(base, TIME_INDEX) not in present)
-            elif name.endswith(_INDEXES) and not _has_log(name, present):
+            elif name.endswith(INDEX_SUFFIXES) and not _has_log(name, present):
                 remove_if_there(self._files, self._path(name))
 
     def _load_segment(self, base: int, is_missing: bool) -> None:
@@ -290,6 +288,6 @@ class LogLoader:
 def _has_log(name: str, present: frozenset[str]) -> bool:
     """Whether the `.log` is there that an index is of."""
     digits = name[:OFFSET_DIGITS]
-    if digits.isdigit() and name[OFFSET_DIGITS:] in _INDEXES and digits + LOG in present:
+    if digits.isdigit() and name[OFFSET_DIGITS:] in INDEX_SUFFIXES and digits + LOG in present:
         return True  # as nearly always; and its offset is looked at with the `.log`
     return file_name(required_offset(name), LOG) in present

@@ -8,7 +8,6 @@ import pytest
 
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.finalizer import (
-    SEGMENT_FILES,
     StagedGroup,
     StagedSegment,
     mark_deleted,
@@ -17,7 +16,15 @@ from compactor.finalizer import (
     sweep_staged,
 )
 from compactor.planning.layout import sources_of
-from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
+from storage.file_names import (
+    INDEX,
+    LOG,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT,
+    TIME_INDEX,
+    TXN_INDEX,
+    file_name,
+)
 from storage.files.local import LOCAL
 from tests.support.failing_stat import fail_to_look_up
 from tests.support.files.watched import Operation, WatchedFiles
@@ -51,7 +58,7 @@ def segment(partition: Path, base_offset: int, keys: str, *kinds: str) -> Staged
         is_log = kind == LOG and keys
         path.write_bytes(encode(keyed(base_offset, keys)) if is_log else b"")
         names[kind] = str(path)
-    return StagedSegment(base_offset, *(names.get(kind, "") for kind in SEGMENT_FILES))
+    return StagedSegment(base_offset, *(names.get(kind, "") for kind in SEGMENT_SUFFIXES))
 
 
 def staged(root: Path, keys: str = "abcdef") -> StagedGroup:
@@ -81,7 +88,7 @@ BESIDE: list[Step] = [
     ("remove", ".index"),
     ("remove", ".timeindex"),
 ]
-OF_4: list[Step] = [("remove", f"4{kind}") for kind in SEGMENT_FILES]
+OF_4: list[Step] = [("remove", f"4{kind}") for kind in SEGMENT_SUFFIXES]
 OF_9: list[Step] = [("remove", "9.log"), SYNC, ("remove", "9.index"), ("remove", "9.txnindex")]
 NAMED: list[Step] = [
     SYNC,
@@ -196,7 +203,7 @@ def test_several_destinations_come_in_kafkas_order(tmp_path: Path, files: Watche
     steps = done(files)
     first = steps.index(("rename", "4.log.cleaned", "4.log.swap"))
     assert [step for step in steps[first:] if step[0] != "remove"] == [
-        *[("rename", f"4{kind}.cleaned", f"4{kind}.swap") for kind in SEGMENT_FILES],
+        *[("rename", f"4{kind}.cleaned", f"4{kind}.swap") for kind in SEGMENT_SUFFIXES],
         SYNC,
         ("rename", ".log.cleaned", ".log.swap"),
         ("rename", ".index.cleaned", ".index.swap"),
