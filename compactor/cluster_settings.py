@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+from compactor import own_writes
 from compactor.broker_settings import Layer, known_values, layers_of
 from compactor.errors import ConfigError, RefusedError
 from compactor.host.printable import counted, first_few
@@ -272,21 +273,22 @@ def _contradictions_beside(
     is_young = now_ms <= metadata.time_ms + LOG_LAG_MS  # then no log can be of a later time
     if not now_ms or (is_young and not metadata.is_snapshot_alone):
         return ()
-    for log in _logs_in(log_dirs, files):
-        topic_id = _topic_id(log) if metadata.is_snapshot_alone else None
-        found = contradiction_of(metadata, log, topic_id)
-        if found is not None:
-            return (found,)
-    return ()
-
-
-def _logs_in(log_dirs: Sequence[str], files: Files) -> Iterator[PartitionListing]:
     for log_dir in log_dirs:
         try:
             listed = list_log_dir(log_dir, files, with_files=False)
         except OSError:  # the command finds that
             continue
-        yield from (log for log in listed.partitions if log.name != METADATA_DIR)
+        writes = own_writes.read(log_dir, files)
+        for log in listed.partitions:
+            if log.name == METADATA_DIR:
+                continue
+            topic_id = _topic_id(log) if metadata.is_snapshot_alone else None
+            found = contradiction_of(
+                metadata, log, topic_id, writes.get((log.topic, log.partition))
+            )
+            if found is not None:
+                return (found,)
+    return ()
 
 
 def _stopped_cleanly(path: str, log_dirs: Sequence[str], files: Files) -> bool:

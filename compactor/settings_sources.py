@@ -12,16 +12,17 @@ from uuid import UUID
 
 from compactor.broker_settings import layers_of
 from compactor.host.printable import iso_time, span_text
+from compactor.own_writes import OwnWrite, last_write, others_ms
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import Reason
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.kafka_versions import KafkaChoice, nobody_knows, of_broker
 from storage.log.cluster_metadata import SNAPSHOT, ClusterMetadata
-from storage.log.log_dir import PartitionListing, last_batch_time_ms
+from storage.log.log_dir import PartitionListing
 
 # A broker makes a snapshot each hour, and a record of its metadata log each half second, if nobody
-# has set that otherwise. `compactor log append` writes to a log whose broker was stopped before.
+# has set that otherwise.
 SNAPSHOT_LAG_MS, LOG_LAG_MS = 2 * 3_600_000, 24 * 3_600_000
 # by which a log is set aside for what a source says, or does not say
 OF_SOURCES = (
@@ -338,11 +339,14 @@ def _node(facts: Facts) -> int | None:
 
 
 def contradiction_of(
-    metadata: ClusterMetadata, partition: PartitionListing, topic_id: UUID | None
+    metadata: ClusterMetadata,
+    partition: PartitionListing,
+    topic_id: UUID | None,
+    own_write: OwnWrite | None = None,
 ) -> Finding | None:
     """Say by what a log contradicts a metadata log that is believed otherwise.
 
-    topic_id: of the log's own note; None: it has none.
+    topic_id: of the log's own note; None: it has none. own_write: how a command of ours left it.
     """
     alone, image = metadata.is_snapshot_alone, metadata.topics.get(partition.topic)
     state, what = State.OLDER, ""
@@ -358,9 +362,12 @@ def contradiction_of(
         return Finding(state, metadata.path, text, _SET_ASIDE)
     if metadata.time_ms < _FIRST_MS:
         return None
-    lag_ms = SNAPSHOT_LAG_MS if alone else LOG_LAG_MS
-    written_ms = last_write_ms(partition, metadata.time_ms + lag_ms)
-    if written_ms is None:
+    after_ms = metadata.time_ms + (SNAPSHOT_LAG_MS if alone else LOG_LAG_MS)
+    try:
+        written_ms = others_ms(last_write(partition, after_ms), own_write)
+    except (CorruptFileError, UnsupportedFormatError, OSError):  # who cleans the log finds that
+        return None
+    if written_ms <= after_ms:
         return None
     text = (
         f"the metadata log, {metadata.path}, is an old copy: it ends at "
@@ -369,21 +376,3 @@ def contradiction_of(
     )
     state = State.SNAPSHOT_OLDER if alone else State.OLDER
     return Finding(state, metadata.path, text, f"{_UNCHECKED}. {_SET_ASIDE}")
-
-
-def last_write_ms(partition: PartitionListing, after_ms: int) -> int | None:
-    """Give the time of the last batch of a log if it was written after another; else None.
-
-    Both its file and its batch have to say so: a copy may have new files, and a producer may have
-    sent any time. What cannot be read says nothing here; who cleans the log finds it.
-    """
-    for segment in reversed(partition.segments):
-        if segment.log_mtime_ns // 1_000_000 <= after_ms:
-            return None
-        if segment.log_bytes:
-            try:
-                time_ms = last_batch_time_ms(partition, segment)
-            except (CorruptFileError, UnsupportedFormatError, OSError):
-                return None
-            return time_ms if time_ms > after_ms else None
-    return None

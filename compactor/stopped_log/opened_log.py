@@ -7,6 +7,7 @@ with --recover-first.
 1. `.kafka_cleanshutdown` is removed, as a starting broker does first.
 2. The log is opened, changed, flushed and closed, with a snapshot of its producers.
 3. The checkpoints of the log directory are written: recovery point, log start, high watermark.
+   Records that were appended are noted, so that they do not count as a broker's.
 4. `.kafka_cleanshutdown` is written again, if it was there, with what was in it.
 
 Source: Kafka, LogManager.loadLogs, shutdown; spec L-26.3, L-26.9, L-27.4 to L-27.7.
@@ -18,9 +19,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
-from compactor import account
+from compactor import account, own_writes
 from compactor.config import Config
+from compactor.own_writes import LastWrite, OwnWrite, last_write, others_ms
 from compactor.stopped_log.log_place import KnownOffsets, LogAt
+from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import LOG
 from storage.files.files import Files
 from storage.files.local import LOCAL
@@ -31,6 +34,7 @@ from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.loading import LoadingState
 from storage.log.log import Log
 from storage.log.log_config import LogConfig
+from storage.log.log_dir import list_partition
 from storage.log.log_options import LogOptions
 from storage.log.opening import opened_parts
 from storage.log.producer_state_manager import ProducerStateManagerConfig
@@ -136,7 +140,9 @@ def changed(
     if known.is_clean:
         files.remove(os.path.join(at.log_dir, CLEAN_SHUTDOWN))
         files.sync_directory(at.log_dir)
+    others = _others_ms(at, files)
     log = _open(at, known, settings, files)
+    end = log.log_end_offset
     try:
         work = LogAtWork(at, log, known, settings.now_ms, files)
         if (known.cleaner or 0) > log.log_end_offset:  # as Kafka's cleaner, but before any append
@@ -150,9 +156,25 @@ def changed(
         raise
     files.sync_directory(at.path)
     work.write_checkpoints()
+    if others is not None and work.log.log_end_offset > end:
+        written = _last_write(at, files)
+        assert written is not None
+        own_writes.note(at.log_dir, at.key, OwnWrite(written.log_ms, others), files)
     if known.is_clean:
         clean_shutdown.write(at.log_dir, epoch, files)
     return result
+
+
+def _others_ms(at: LogAt, files: Files) -> int | None:
+    """Give the time of the last records that no command of ours wrote; None: it cannot be told."""
+    try:
+        return others_ms(_last_write(at, files), own_writes.read(at.log_dir, files).get(at.key))
+    except (CorruptFileError, UnsupportedFormatError, OSError):
+        return None  # then the log counts as a broker's, and is set aside rather than cleaned
+
+
+def _last_write(at: LogAt, files: Files) -> LastWrite | None:
+    return last_write(list_partition(at.path, at.topic, at.partition, files))
 
 
 def _open(at: LogAt, known: KnownOffsets, settings: LogSettings, files: Files) -> Log:

@@ -6,7 +6,6 @@ of 100 keys, 800 of them before the active segment; likewise `orders-3`, and `or
 open transaction, which begins at offset 900.
 """
 
-import os
 import re
 from pathlib import Path
 
@@ -32,14 +31,6 @@ COMMAND = re.compile(
     r"^    (\S.*)$|`((?:compactor|spark-submit|kafka-\w+\.sh) [^`]+)`", re.MULTILINE
 )
 JSON = re.compile(r"```json\n(.*?)```", re.DOTALL)
-
-
-def as_if_on_the_day_of_the_stop(shell: Shell) -> None:
-    """A log that is written a day after the metadata log ends would show that that is old."""
-    log_dir = shell.path("/data/kafka")
-    stopped = max(path.stat().st_mtime for path in log_dir.glob("__cluster_metadata-0/*.log"))
-    for path in log_dir.glob("orders-7/*.log"):
-        os.utime(path, (stopped, stopped))
 
 
 def write_topics_of_page(shell: Shell) -> None:
@@ -168,7 +159,6 @@ PAGES: dict[str, list[Step | NotRun]] = {
         Step(
             "compactor run /data/kafka --include orders",
             says=("2 cleaned", "orders-7 0–1401"),
-            before=(as_if_on_the_day_of_the_stop,),
         ),
     ],
     "nightly.md": [
