@@ -26,6 +26,17 @@ class MalformedRecordError(LogCompactionError):
     """A record breaks its format. Whoever knows the file adds path and position."""
 
 
+class CutFieldError(MalformedRecordError):
+    """A field of a record is longer than what is left."""
+
+    def __init__(self, expected: int, left: int) -> None:
+        super().__init__(expected, left)
+        self.expected, self.left = expected, left
+
+    def __str__(self) -> str:
+        return f"{self.expected} bytes expected, {self.left} left in the record"
+
+
 class Record(NamedTuple):
     offset: int
     timestamp: int  # ms; -1: none
@@ -59,16 +70,24 @@ def decode(data: Bytes, at: int, base_offset: int, base_timestamp: int) -> tuple
     end = start + length
     if length < 0 or end > len(data):
         raise MalformedRecordError(f"a record of {length} bytes, {len(data) - start} left")
-    body = memoryview(data)[:end]
-    timestamp_delta, at = decode_varlong(body, start + len(_ATTRIBUTES))
-    offset_delta, at = decode_varint(body, at)
-    key, at = _decode_nullable(body, at)
-    value, at = _decode_nullable(body, at)
-    headers, at = _decode_headers(body, at)
+    record, at = decode_fields(memoryview(data)[:end], start, base_offset, base_timestamp)
     if at != end:
         raise MalformedRecordError(f"a record of {length} bytes ends {end - at} bytes early")
+    return record, end
+
+
+def decode_fields(
+    data: Bytes, at: int, base_offset: int, base_timestamp: int
+) -> tuple[Record, int]:
+    """Return the record whose fields begin at that index, behind its length, and the index after
+    them. They may take all that is left of data. Raise as decode does."""
+    timestamp_delta, at = decode_varlong(data, at + len(_ATTRIBUTES))
+    offset_delta, at = decode_varint(data, at)
+    key, at = _decode_nullable(data, at)
+    value, at = _decode_nullable(data, at)
+    headers, at = _decode_headers(data, at)
     timestamp = int64(base_timestamp + timestamp_delta)
-    return Record(base_offset + offset_delta, timestamp, key, value, headers), end
+    return Record(base_offset + offset_delta, timestamp, key, value, headers), at
 
 
 def int64(number: int) -> int:
@@ -85,26 +104,24 @@ def _encode_nullable(data: bytes | None) -> bytes:
     return _NULL if data is None else encode_varint(len(data)) + data
 
 
-def _decode_nullable(body: memoryview, at: int) -> tuple[bytes | None, int]:
-    length, at = decode_varint(body, at)
+def _decode_nullable(data: Bytes, at: int) -> tuple[bytes | None, int]:
+    length, at = decode_varint(data, at)
     if length < 0:  # of any magnitude (F-5.3)
         return None, at
-    if at + length > len(body):
-        raise MalformedRecordError(f"{length} bytes expected, {len(body) - at} left in the record")
-    return bytes(body[at : at + length]), at + length
+    if at + length > len(data):
+        raise CutFieldError(length, len(data) - at)
+    return bytes(data[at : at + length]), at + length
 
 
-def _decode_headers(
-    body: memoryview, at: int
-) -> tuple[tuple[tuple[bytes, bytes | None], ...], int]:
-    count, at = decode_varint(body, at)
-    if not 0 <= count <= len(body) - at:
-        raise MalformedRecordError(f"a count of {count} for headers, {len(body) - at} bytes left")
+def _decode_headers(data: Bytes, at: int) -> tuple[tuple[tuple[bytes, bytes | None], ...], int]:
+    count, at = decode_varint(data, at)
+    if not 0 <= count <= len(data) - at:
+        raise MalformedRecordError(f"a count of {count} for headers, {len(data) - at} bytes left")
     headers = []
     for _ in range(count):
-        key, at = _decode_nullable(body, at)
+        key, at = _decode_nullable(data, at)
         if key is None:
             raise MalformedRecordError("a header without a key")
-        value, at = _decode_nullable(body, at)
+        value, at = _decode_nullable(data, at)
         headers.append((key, value))
     return tuple(headers), at

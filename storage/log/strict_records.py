@@ -6,8 +6,9 @@ Kafka, DefaultRecord.readFrom, ByteUtils, Utils.readBytes; spec F-5.
 
 from collections.abc import Callable
 
-from storage.formats.record import Record
+from storage.formats.record import CutFieldError, MalformedRecordError, Record, decode_fields
 from storage.formats.varint import (
+    Bytes,
     CutVarintError,
     MalformedVarintError,
     decode_varint,
@@ -17,9 +18,8 @@ from storage.log.errors import (
     BufferUnderflowError,
     IllegalArgumentError,
     InvalidRecordError,
+    LogError,
 )
-
-Bytes = bytes | bytearray | memoryview
 
 _Decode = Callable[[Bytes, int], tuple[int, int]]
 
@@ -35,9 +35,14 @@ def read_record(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple
         left = len(data) - start
         raise InvalidRecordError(f"a record of {length} bytes, and {left} are left")
     try:
-        record, end = _body(data, start, base_offset, base_time)
-    except (BufferUnderflowError, IllegalArgumentError) as error:
-        raise InvalidRecordError(f"bytes that are no record: {error}") from error
+        if start == len(data):
+            raise CutVarintError("no attributes are left")
+        record, end = decode_fields(data, start, base_offset, base_time)
+    except (MalformedVarintError, CutFieldError) as error:
+        cause = _kafkas(error)
+        raise InvalidRecordError(f"bytes that are no record: {cause}") from cause
+    except MalformedRecordError as error:
+        raise InvalidRecordError(str(error)) from None
     if end - start != length:
         raise InvalidRecordError(f"a record of {length} bytes that ends after {end - start}")
     return record, end
@@ -102,41 +107,18 @@ def _signed(data: bytes, at: int, decode: _Decode) -> tuple[int, int]:
     return _decoded(decode, data, at)
 
 
-def _body(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
-    if at >= len(data):
-        raise BufferUnderflowError("no attributes are left")
-    time_delta, at = _decoded(decode_varlong, data, at + 1)
-    offset_delta, at = _decoded(decode_varint, data, at)
-    key, at = _nullable(data, at)
-    value, at = _nullable(data, at)
-    count, at = _decoded(decode_varint, data, at)
-    if not 0 <= count <= len(data) - at:
-        raise InvalidRecordError(f"a count of {count} for headers, {len(data) - at} bytes left")
-    headers = []
-    for _ in range(count):
-        name, at = _nullable(data, at)
-        if name is None:
-            raise InvalidRecordError("a header without a key")
-        content, at = _nullable(data, at)
-        headers.append((name, content))
-    time = (base_time + time_delta + 2**63) % 2**64 - 2**63
-    return Record(base_offset + offset_delta, time, key, value, tuple(headers)), at
-
-
-def _nullable(data: Bytes, at: int) -> tuple[bytes | None, int]:
-    length, at = _decoded(decode_varint, data, at)
-    if length < 0:
-        return None, at
-    if at + length > len(data):
-        raise IllegalArgumentError(f"{length} bytes, and {len(data) - at} are left")
-    return bytes(data[at : at + length]), at + length
-
-
 def _decoded(decode: _Decode, data: Bytes, at: int) -> tuple[int, int]:
-    """A number, with the broker's errors for what is none."""
+    """Decode a number. Raise the broker's errors for what is none."""
     try:
         return decode(data, at)
-    except CutVarintError as error:
-        raise BufferUnderflowError(str(error)) from None
     except MalformedVarintError as error:
-        raise IllegalArgumentError(str(error)) from None
+        raise _kafkas(error) from None
+
+
+def _kafkas(error: MalformedVarintError | CutFieldError) -> LogError:
+    """Return what the broker raises in the place of an error."""
+    if isinstance(error, CutVarintError):
+        return BufferUnderflowError(str(error))
+    if isinstance(error, CutFieldError):
+        return IllegalArgumentError(f"{error.expected} bytes, and {error.left} are left")
+    return IllegalArgumentError(str(error))
