@@ -81,7 +81,7 @@ test-histories: $(STAMP) ## random histories of logs under brokers and under us,
 	$(PYTHON_OF_VENV) -m tests.histories $(if $(HISTORIES),--count $(HISTORIES))
 
 test-sequences: $(STAMP) ## compare logs by verify --against after random sequences of commands, ours and Kafka's, then with planted losses, 1,000 or SEQUENCES=N (needs a JDK; fetches Kafka)
-	$(PYTHON_OF_VENV) -m tests.sequences $(if $(SEQUENCES),--count $(SEQUENCES))
+	$(PYTHON_OF_VENV) -m tests.sequences $(if $(SEQUENCES),--sequences $(SEQUENCES))
 
 test-engine: $(KAFKA_STAMP) ## replay 1,000 random scripts, or SCRIPTS=N, by Kafka's storage engine and by ours, as many with cleaning and recompression, 300 (or N) of a log manager, and recover --as-kafka where 300 (or N) of them open a log again; compare transcripts and files
 	$(PYTHON_OF_KAFKA) -m tests.engine --scripts $(if $(SCRIPTS),$(SCRIPTS),1000)
@@ -103,7 +103,7 @@ test-engine-threads: $(STAMP) ## one writer and four readers of a log, in thread
 	$(PYTHON_OF_VENV) -m tests.engine.threads --minutes $(if $(MINUTES),$(MINUTES),60)
 
 test-engine-pairs: $(STAMP) ## every pair of operations of a log manager, in two threads and in two processes, 2,000 random schedules or SCHEDULES=N
-	$(PYTHON_OF_VENV) -m tests.engine.pairs $(if $(SCHEDULES),--schedules $(SCHEDULES))
+	$(PYTHON_OF_VENV) -m tests.engine.pairs --first-seed 0 $(if $(SCHEDULES),--count $$((($(SCHEDULES) + 1) / 2)))
 
 test-undo: $(STAMP) ## undo runs after every short sequence of what can happen meanwhile, and hold each undoing against a model
 	$(PYTHON_OF_VENV) -m tests.undo $(if $(UNDO_SEEDS),--count $(UNDO_SEEDS))
@@ -118,13 +118,13 @@ test-writer: $(STAMP) ## let another writer do every kind of harm between any tw
 	$(PYTHON_OF_VENV) -m tests.disturbed writer $(if $(ONE_OF),--one-of $(ONE_OF),--check-indexes)
 
 test-stages: $(STAMP) ## hold a run at each of twelve stages, and fill disks, stop and kill its processes, break its connections; STAGE='rewrite', FAULT='Java stopped' for one (needs root, for small disks)
-	$(PYTHON_OF_VENV) -m tests.stages $(if $(STAGE),--stage '$(STAGE)') $(if $(FAULT),--fault '$(FAULT)')
+	$(PYTHON_OF_VENV) -m tests.stages $(if $(STAGE),--only '$(STAGE)') $(if $(FAULT),--fault '$(FAULT)')
 
 test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow on real logs: done, nothing to do, lock held, damage, a condition, a kill; SCENARIO='nothing to do' for one
 	$(PYTHON_OF_VENV) -m tests.airflow $(if $(SCENARIO),"$(SCENARIO)")
 
 test-read-back: $(STAMP) ## read 5,000 edited plans, manifests, memories, reports and scripts, or FILES=N: each is read or refused in words
-	$(PYTHON_OF_VENV) -m tests.read_back $(if $(FILES),--count $(FILES))
+	$(PYTHON_OF_VENV) -m tests.read_back $(if $(FILES),--files $(FILES))
 
 test-tables: $(TABLES_STAMP) ## read 500 random logs, or LOGS=N, as tables in pyarrow, pandas, Polars, DuckDB and Spark, and of Parquet in each; compare with dump
 	.venv-tables/bin/python -m tests.tables $(if $(LOGS),--logs $(LOGS))

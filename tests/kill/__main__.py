@@ -1,15 +1,8 @@
-"""`python -m tests.kill`: runs killed with SIGKILL at random moments; none may lose a record.
+"""`python -m tests.kill`: runs killed with SIGKILL at random moments; none may lose a record."""
 
-Seeds are fresh in each call unless given; one that fails is printed, and told again by --seed.
-"""
-
-import argparse
 import os
-import random
-import signal
 import sys
-import tempfile
-from collections import Counter
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,40 +13,31 @@ from pyspark.sql import SparkSession
 from cleaner_jobs.spark.class_archive import cache_dir
 from cleaner_jobs.spark.spark_session import end_spark, start_spark
 from compactor.host.java import use_java
+from tests.campaign import Campaign, Case, Tried, of_seeds
 from tests.cluster.standalone import standalone_cluster
-from tests.kill.kills import Kill, Range
-
-SEEDS = 2**31
+from tests.kill.kills import Range
 
 
-def main() -> int:
-    """Kill, check, count; 1 if anything did not hold."""
-    parser = argparse.ArgumentParser(prog="python -m tests.kill", description=__doc__)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--seed", type=int, action="append")
-    wanted = parser.parse_args()
-    seeds = wanted.seed or random.sample(range(SEEDS), wanted.count)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the cluster is stopped
-    with killing_range() as field:
-        kills = []
-        for number, seed in enumerate(seeds, start=1):
-            kills.append(field.kill_one(seed))
-            _tell(f"{number} of {len(seeds)}: {_line(kills[-1])}")
-    lost = [kill for kill in kills if kill.problems]
-    _tell(_table(kills))
-    _tell(f"{len(kills)} kills, {len(lost)} lost")
-    return 1 if lost else 0
+def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
+    """Use logs, a cluster, and a Spark session for the runs that follow a kill."""
+    (root / "cluster").mkdir()
+    with local_session(str(root)) as session, standalone_cluster(root / "cluster") as cluster:
+        field = Range(root, session, with_kafka=True, cluster=cluster)
+        field.prepare()
+        yield from of_seeds(wanted, lambda seed: _tried(field, seed))
 
 
-@contextmanager
-def killing_range() -> Iterator[Range]:
-    """Logs, a cluster, and a Spark session for the runs that follow a kill."""
-    with tempfile.TemporaryDirectory(prefix="killing-") as root, local_session(root) as session:
-        (Path(root) / "cluster").mkdir()
-        with standalone_cluster(Path(root) / "cluster") as cluster:
-            field = Range(Path(root), session, with_kafka=True, cluster=cluster)
-            field.prepare()
-            yield field
+def _tried(field: Range, seed: int) -> Tried:
+    kill = field.kill_one(seed)
+    counts = {
+        f"fell in {kill.phase}": 1,
+        f"hit {kill.target}": 1,
+        "on the cluster" if kill.on_cluster else "in local mode": 1,
+        "when something had been swapped in": int(bool(kill.swapped_logs)),
+    }
+    where = f"{kill.target} in {kill.phase}{' on the cluster' if kill.on_cluster else ''}"
+    line = f"seed {seed}: {where}, {kill.swapped_logs} logs changed by then"
+    return Tried(kill.problems, counts, line)
 
 
 @contextmanager
@@ -71,27 +55,5 @@ def local_session(work_dir: str) -> Iterator[Any]:
         end_spark(context)
 
 
-def _line(kill: Kill) -> str:
-    where = f"{kill.target} in {kill.phase}{' on the cluster' if kill.on_cluster else ''}"
-    where += f", {kill.swapped_logs} logs changed by then"
-    return f"seed {kill.seed}: {where}" + "".join(f"\n    {p}" for p in kill.problems[:20])
-
-
-def _table(kills: list[Kill]) -> str:
-    phases = Counter(kill.phase for kill in kills)
-    targets = Counter(kill.target for kill in kills)
-    fell = ", ".join(f"{count} in {phase}" for phase, count in phases.most_common())
-    hit = ", ".join(f"{count} {target}" for target, count in targets.most_common())
-    cluster = sum(kill.on_cluster for kill in kills)
-    between = sum(bool(kill.swapped_logs) for kill in kills)
-    where = f"{cluster} on the cluster, the others in local mode"
-    return f"fell {fell}\nhit {hit}; {where}\n{between} when something had been swapped in"
-
-
-def _tell(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(Campaign("tests.kill", __doc__, cases, count=200).main())

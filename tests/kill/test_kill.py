@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kill.__main__ import SEEDS, local_session
+from tests.campaign import SEEDS
+from tests.kill.__main__ import local_session
 from tests.kill.kills import Range
 
 pytestmark = pytest.mark.spark

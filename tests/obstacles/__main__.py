@@ -1,50 +1,36 @@
-"""`python -m tests.obstacles [--count 500] [--seed N]`: what doctor, plan and run say of a run.
+"""`python -m tests.obstacles [--count 500]`: what doctor, plan and run say of a run.
 
 Each drawing puts one or two random obstacles in the way of a run by a user who may not do
 everything, asks `doctor` and `plan` how it would end, and then lets it run. All three have to name
-the same exit code and reason code. A drawing that fails is told again by --seed.
+the same exit code and reason code.
 """
 
-import argparse
-import random
 import sys
-import tempfile
-from collections import Counter
+from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
-from compactor.host.output import print_line
+from tests.campaign import Campaign, Case, Tried, of_seeds
 from tests.obstacles.loaded import load_all
-from tests.obstacles.verdicts import Verdict, verdict_of
+from tests.obstacles.verdicts import verdict_of
 
 
-def main() -> int:
-    """Draw, ask, run, compare; 1 if anything did not hold."""
-    parser = argparse.ArgumentParser(prog="python -m tests.obstacles", description=__doc__)
-    parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--first-seed", type=int)
-    parser.add_argument("--seed", type=int, action="append")
-    wanted = parser.parse_args()
-    first = random.randrange(2**31) if wanted.first_seed is None else wanted.first_seed
-    seeds = wanted.seed or range(first, first + wanted.count)
-    verdicts: list[Verdict] = []
-    with tempfile.TemporaryDirectory(prefix="obstacles-") as name:
-        root = Path(name)
-        root.chmod(0o755)
-        load_all(root / "loaded")
-        for seed in seeds:
-            place = root / str(seed)
-            place.mkdir()
-            place.chmod(0o755)
-            verdicts.append(verdict_of(seed, place))
-            for problem in verdicts[-1].problems:
-                print_line(f"seed {seed}: {' and '.join(verdicts[-1].obstacles)}: {problem}")
-    endings = Counter(verdict.endings["run"] for verdict in verdicts)
-    for (code, reason), count in endings.most_common():
-        print_line(f"{count:4} {int(code)} {reason}")
-    wrong = sum(bool(verdict.problems) for verdict in verdicts)
-    print_line(f"{len(verdicts)} drawings from seed {first}, {wrong} not equal or not true")
-    return 1 if wrong else 0
+def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
+    root.chmod(0o755)
+    load_all(root / "loaded")
+
+    def attempt(seed: int) -> Tried:
+        place = root / str(seed)
+        place.mkdir()
+        place.chmod(0o755)
+        verdict = verdict_of(seed, place)
+        code, reason = verdict.endings["run"]
+        obstacles = " and ".join(verdict.obstacles)
+        problems = [f"{obstacles}: {problem}" for problem in verdict.problems]
+        return Tried(problems, {f"{int(code)} {reason}": 1})
+
+    return of_seeds(wanted, attempt)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(Campaign("tests.obstacles", __doc__, cases, count=500).main())

@@ -1,37 +1,29 @@
 """`python -m tests.read_back`: files that were edited at random are read, or refused in words."""
 
-import argparse
 import sys
-import tempfile
+from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from compactor.host.output import print_line
-from tests.read_back.campaign import untyped_errors
+from tests.campaign import Campaign, Case, Options
+from tests.read_back.campaign import edited_files
 from tests.read_back.targets import targets
 
 
-def main() -> int:
-    """1 where one ends in an error that nobody raised on purpose."""
-    parser = argparse.ArgumentParser(prog="python -m tests.read_back")
-    parser.add_argument("--count", type=int, default=5000, help="files, of all kinds together")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kind", help="files of one kind alone")
-    options = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(prefix="compactor-read-back-") as name,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        kinds = targets(Path(name), patch)
-        if options.kind:
-            kinds = {options.kind: kinds[options.kind]}
-        found = untyped_errors(kinds, options.count, options.seed, Path(name))
-    for line in found:
-        print_line(line)
-    print_line(f"{options.count} files, {len(found)} untyped errors")
-    return int(bool(found))
+def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
+    with pytest.MonkeyPatch.context() as patch:
+        kinds = targets(root, patch)
+        if wanted.kind:
+            kinds = {wanted.kind: kinds[wanted.kind]}
+        yield from edited_files(kinds, wanted.files, wanted.drawn_by, root)
 
 
+OPTIONS: Options = {
+    "--files": {"type": int, "default": 5000, "help": "of all kinds together"},
+    "--drawn-by": {"type": int, "default": 1, "help": "the seed of all files"},
+    "--kind": {"help": "files of one kind alone"},
+}
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(Campaign("tests.read_back", __doc__, cases, options=OPTIONS).main())

@@ -4,11 +4,13 @@ import random
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from storage.errors import LogCompactionError
 from storage.log.errors import LogError
+from tests.campaign import Case, Tried
 from tests.read_back.edits import edited
 from tests.read_back.targets import Target
 
@@ -17,18 +19,19 @@ PYTHON = re.compile(r"\b(None|True|False)\b|\{'|\['|\bb'|\b\w+Error\(|object at 
 _SLOW = {"report as shown": 10, "script": 2}  # these have one file where others have so many
 
 
-def untyped_errors(kinds: Mapping[str, Target], count: int, seed: int, root: Path) -> list[str]:
-    """A line for each. The files of each kind are drawn from the seed and the kind's name."""
+def edited_files(kinds: Mapping[str, Target], count: int, seed: int, root: Path) -> Iterator[Case]:
+    """Yield a case for each file. Those of a kind are drawn from the seed and the kind's name."""
     shares = {name: 1 / _SLOW.get(name, 1) for name in kinds}
-    found = []
     for name, target in kinds.items():
         of_kind = max(1, round(count * shares[name] / sum(shares.values())))
         for number in range(of_kind):
-            data = edited(target.sound, random.Random(f"{seed} {name} {number}"))
-            problem = _problem(target, data, root)
-            if problem is not None:
-                found.append(f"{name}, seed {seed}, file {number}: {problem}")
-    return found
+            chance = random.Random(f"{seed} {name} {number}")
+            yield Case(f"file {number}", partial(_tried, target, chance, root), name)
+
+
+def _tried(target: Target, chance: random.Random, root: Path) -> Tried:
+    problem = _problem(target, edited(target.sound, chance), root)
+    return Tried([] if problem is None else [problem])
 
 
 def _problem(target: Target, data: bytes, root: Path) -> str | None:

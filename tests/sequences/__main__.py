@@ -4,35 +4,29 @@ Kafka's log manager writes logs, 25 to a directory, and they are copied. Then ra
 ours (run, killed runs, recover, roll, append, delete-records, undo, copies) and Kafka's own cleaner
 and retention change them. With all reports and the settings given, `verify --against` must find
 nothing; then a loss is planted in each log, and each must be found, with everything given and with
-nothing. Every fifth batch also truncates. Ends with 1 where that is not so.
+nothing. Every fifth batch also truncates.
 """
 
-import argparse
 import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from compactor.host.output import print_line
+from tests.campaign import Campaign, Case
 from tests.histories.campaign import started
-from tests.oracle import jars
-from tests.sequences.campaign import BATCH, Score, play, told
+from tests.sequences.campaign import BATCH, play
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.sequences", description=__doc__)
-    parser.add_argument("--count", type=int, default=1000, help="of sequences")
-    parser.add_argument("--first", type=int, default=0, help="number of the first batch")
-    given = parser.parse_args()
-    score = Score()
+def cases(wanted: Namespace, _: Path) -> Iterator[Case]:
     with started() as (root, broker):
-        for number in range(given.first, given.first + -(-given.count // BATCH)):
-            score.add(play(number, Path(root), broker))
-    for line in told(score):
-        print_line(line)
-    return int(bool(score.false_alarms or score.missed or score.problems))
+        for number in range(wanted.first, wanted.first + -(-wanted.sequences // BATCH)):
+            yield Case(f"batch {number}", partial(play, number, root, broker))
 
 
+OPTIONS = {
+    "--sequences": {"type": int, "default": 1000},
+    "--first": {"type": int, "default": 0, "help": "number of the first batch"},
+}
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except jars.OracleUnavailableError as unavailable:
-        sys.exit(str(unavailable))
+    sys.exit(Campaign("tests.sequences", __doc__, cases, options=OPTIONS).main())

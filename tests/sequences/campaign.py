@@ -4,13 +4,12 @@ import random
 import shutil
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compactor.host.output import print_line
 from storage.log.log_dir import list_partition, log_end_offset
+from tests.campaign import Tried
 from tests.histories import our_commands
 from tests.histories.broker_process import Broker
 from tests.histories.own_steps import OwnSteps
@@ -25,32 +24,16 @@ BATCH = 25
 
 @dataclass
 class Score:
-    sequences: int = 0
-    strict: int = 0  # without a truncation, and with a report of every run
-    planted: int = 0
-    false_alarms: list[str] = field(default_factory=list)
-    of_truncations: list[str] = field(default_factory=list)  # alarms that the measure allows
-    of_unreported: list[str] = field(default_factory=list)  # likewise: a report was never written
-    missed: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    soundness: Counter[str] = field(default_factory=Counter)
-    without_evidence: Counter[str] = field(default_factory=Counter)
-    kinds: Counter[str] = field(default_factory=Counter)
+    """What came of a batch."""
+
+    problems: list[str] = field(default_factory=list)  # false alarms and missed losses among them
     counts: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: "Score") -> None:
-        for name, value in vars(other).items():
-            if isinstance(value, Counter):
-                getattr(self, name).update(value)
-            else:
-                setattr(self, name, getattr(self, name) + value)
 
-
-def play(number: int, root: Path, broker: Broker, size: int = BATCH) -> Score:
+def play(number: int, root: Path, broker: Broker, size: int = BATCH) -> Tried:
     """One batch: as many sequences as there are logs in its directory."""
     chance = random.Random(f"sequences {number}")
-    truncates = number % 5 == 4
-    score, began = Score(sequences=size), time.monotonic()
+    score, began = Score(), time.monotonic()
     scripts = _scripts(number, size, chance)
     world = SequenceWorld(scripts, root / str(number), broker)
     world.histories.now_ms = 1_700_000_000_000 + chance.randrange(10**9)
@@ -58,22 +41,18 @@ def play(number: int, root: Path, broker: Broker, size: int = BATCH) -> Score:
         with our_commands.local_rounds(root / str(number) / "round"):
             own = [script.steps[0] for script in scripts]
             world.write(scripts[0].steps[0], own)
-            steps = Steps(world, chance, truncates)
+            steps = Steps(world, chance, truncates=number % 5 == 4)
             steps.play(chance.randint(2, 8))
-            name = f"{number} ({' '.join(steps.done)})"
             if not (steps.has_unreported_run or "truncate" in steps.done):
-                score.strict = size
-            _judge(score, world, name, _alarms(score, steps))
-            _plant(score, world, number, chance)
+                score.counts["sequences without a truncation, every run with a report"] = size
+            _judge(score, world, steps)
+            _plant(score, world, chance)
     finally:
         score.counts += world.counts
         shutil.rmtree(root / str(number), ignore_errors=True)
-    alarms, missed = len(score.false_alarms), len(score.missed)
-    print_line(
-        f"batch {number}: {size} sequences of {' '.join(steps.done)}: {alarms} false alarms, "
-        f"{missed} of {score.planted} losses missed, {time.monotonic() - began:.1f} s"
-    )
-    return score
+    line = f"batch {number}: {size} sequences of {' '.join(steps.done)}: "
+    line += f"{len(score.problems)} wrong, {time.monotonic() - began:.1f} s"
+    return Tried(score.problems, score.counts, line, size)
 
 
 def _scripts(number: int, size: int, chance: random.Random) -> list[Script]:
@@ -100,29 +79,31 @@ def _scripts(number: int, size: int, chance: random.Random) -> list[Script]:
     return scripts
 
 
-def _alarms(score: Score, steps: Steps) -> list[str]:
-    """Where a false alarm counts: a run that was killed before it wrote a report gave none."""
-    if "truncate" in steps.done:
-        return score.of_truncations
-    return score.of_unreported if steps.has_unreported_run else score.false_alarms
-
-
-def _judge(score: Score, world: SequenceWorld, name: str, alarms: list[str]) -> None:
-    score.problems += [f"{name}: {problem}" for problem in world.problems]
+def _judge(score: Score, world: SequenceWorld, steps: Steps) -> None:
+    score.problems += world.problems
     compared = world.compare(reports=True, settings=True)
     found = problems_by_partition(compared, world.partitions)
-    alarms += [f"{name}: {partition}: {'; '.join(p[:3])}" for partition, p in found.items()]
-    score.soundness.update(each.soundness.value for each in compared.partitions)
+    if "truncate" in steps.done:
+        score.counts["alarms after a truncation"] += len(found)
+    elif steps.has_unreported_run:  # one that was killed before it wrote a report
+        score.counts["alarms after a run without a report"] += len(found)
+    else:
+        score.problems += [
+            f"FALSE ALARM after {' '.join(steps.done)}: {partition}: {'; '.join(p[:3])}"
+            for partition, p in found.items()
+        ]
+    score.counts.update(f"logs {each.soundness.value}" for each in compared.partitions)
     for reports, settings, what in (
         (False, False, "nothing given"),
         (False, True, "settings alone"),
         (True, False, "reports alone"),
     ):
         less = world.compare(reports=reports, settings=settings)
-        score.without_evidence[what] += len(problems_by_partition(less, world.partitions))
+        found = problems_by_partition(less, world.partitions)
+        score.counts[f"logs with findings, {what}"] += len(found)
 
 
-def _plant(score: Score, world: SequenceWorld, number: int, chance: random.Random) -> None:
+def _plant(score: Score, world: SequenceWorld, chance: random.Random) -> None:
     """A loss in each log that has something to lose, each of a kind of its own."""
     planted: dict[str, str] = {}
     for name in world.partitions:
@@ -136,35 +117,11 @@ def _plant(score: Score, world: SequenceWorld, number: int, chance: random.Rando
         what = losses.KINDS[kind](log, chance)
         if what is not None:
             planted[name] = f"{kind}: {what}"
-            score.kinds[kind] += 1
-    score.planted += len(planted)
+            score.counts[f"losses planted: {kind}"] += 1
     for given in (True, False):
         found = problems_by_partition(world.compare(given, given), world.partitions)
-        score.missed += [
-            f"{number}: {name}, given {'everything' if given else 'nothing'}: {what}"
+        score.problems += [
+            f"CALLED SOUND {name}, given {'everything' if given else 'nothing'}: {what}"
             for name, what in planted.items()
             if name not in found
         ]
-
-
-def told(score: Score) -> Sequence[str]:
-    """The score in words."""
-    return [
-        *(f"FALSE ALARM {line}" for line in score.false_alarms),
-        *(f"alarm after truncation {line}" for line in score.of_truncations),
-        *(f"alarm after a run without a report {line}" for line in score.of_unreported),
-        *(f"CALLED SOUND {line}" for line in score.missed),
-        *(f"PROBLEM {line}" for line in score.problems),
-        *(f"{count:8,} {what}" for what, count in sorted(score.counts.items())),
-        *(f"{count:8,} logs {what}" for what, count in sorted(score.soundness.items())),
-        *(
-            f"{count:8,} logs with findings, {what}"
-            for what, count in sorted(score.without_evidence.items())
-        ),
-        *(f"{count:8,} losses planted: {what}" for what, count in sorted(score.kinds.items())),
-        f"{score.strict:,} sequences without a truncation, every run with a report",
-        f"{score.sequences:,} sequences: {len(score.false_alarms)} false alarms, "
-        f"{len(score.of_truncations)} after a truncation, {len(score.of_unreported)} after a run "
-        f"without a report; {len(score.missed)} of "
-        f"{score.planted:,} planted losses called sound",
-    ]
