@@ -2,7 +2,7 @@
 
 from cleaner_jobs.task_values import TaskProblem
 from cleaner_jobs.unchanged import LogChangedError
-from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.errors import CorruptFileError, reason_code_of
 
 FAULT = "the memory or the processor of this machine may be at fault"
 
@@ -23,20 +23,22 @@ class RecordTooLargeError(CorruptFileError):
     reason_code = "record-too-large"
 
 
-_KINDS = {
-    RecordTooLargeError: "record-too-large",
-    UnsupportedFormatError: "unsupported",
-    WorkFileError: "work",
-    MiswrittenError: "work",
-}
-
-
 def problem_of(log_id: int, error: Exception) -> TaskProblem:
-    """What an error says of one log; one of those that concern no more than a log."""
-    if isinstance(error, CorruptFileError):
-        kind = _KINDS.get(type(error), "corrupt")
-        return TaskProblem(log_id, kind, error.path, error.position, error.problem)
-    if isinstance(error, LogChangedError):
-        return TaskProblem(log_id, "changed", error.path, -1, error.problem)
-    assert isinstance(error, OSError)
-    return TaskProblem(log_id, "io", str(error.filename or ""), -1, error.strerror or str(error))
+    """Return an error as a problem of one log. It must be one that concerns no more than a log."""
+    if isinstance(error, OSError):
+        return TaskProblem(
+            log_id=log_id,
+            code=reason_code_of(error),
+            path=str(error.filename or ""),
+            position=-1,
+            problem=error.strerror or str(error),
+            errno=error.errno,
+        )
+    assert isinstance(error, (CorruptFileError, LogChangedError))
+    return TaskProblem(
+        log_id=log_id,
+        code=reason_code_of(error),
+        path=error.path,
+        position=error.position if isinstance(error, CorruptFileError) else -1,
+        problem=error.problem,
+    )

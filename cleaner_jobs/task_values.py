@@ -227,13 +227,15 @@ class Rewritten(NamedTuple):
 
 
 class TaskProblem(NamedTuple):
-    """Why a log cannot be cleaned. kind: corrupt, unsupported, changed or io."""
+    """Why a log cannot be cleaned, as it crosses from a task to the driver."""
 
     log_id: int
-    kind: str
-    path: str
+    code: str  # a reason code
+    path: str  # "": none
     position: int  # -1: none
     problem: str
+    errno: int | None = None  # of the operating system; None: it has not said so
+    is_proof: bool = False  # the driver's: the counts of the tasks contradict one another
 
 
 def stretch_from(values: Sequence[Any]) -> Stretch:

@@ -18,10 +18,9 @@ from enum import IntEnum
 from compactor.errors import ConfigError, RefusedError
 from compactor.host import descriptor_limit
 from compactor.host.printable import one_line
-from compactor.reason_codes import ReasonCode, reason_code_of, reason_code_of_os
+from compactor.reason_codes import ReasonCode, reason_code_of
 from compactor.round_report import CleaningReport, LogStatus
 from storage.errors import LogCompactionError, UnsupportedBackendError
-from storage.files.held_directories import DirectoryExchangedError
 
 
 class ExitCode(IntEnum):
@@ -94,12 +93,8 @@ def reason_code_of_error(error: BaseException) -> ReasonCode:
     match error:
         case KeyboardInterrupt():
             return ReasonCode.INTERRUPTED
-        case LogCompactionError():
+        case LogCompactionError() | OSError():
             return reason_code_of(error)
-        case DirectoryExchangedError():
-            return ReasonCode.CHANGED_MEANWHILE
-        case OSError():
-            return reason_code_of_os(error)
     return ReasonCode.INTERNAL_ERROR
 
 

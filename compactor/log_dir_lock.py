@@ -17,7 +17,7 @@ from compactor.errors import LockLostError, RefusedError
 from compactor.host.shell_commands import compactor, given_the_owner_of, named
 from compactor.host.users import user_name
 from compactor.lock_support import require_working_locks
-from compactor.reason_codes import ReasonCode, reason_code_of_os
+from compactor.reason_codes import ReasonCode, reason_code_of
 from storage.files.file_attributes import require_replaceable
 from storage.files.held_directories import hold_log_dir
 from storage.formats import checkpoint, clean_shutdown
@@ -141,7 +141,7 @@ def require_replaceable_checkpoints(log_dir: str) -> None:
         except OSError as error:
             raise RefusedError(
                 f"{path}: could not be replaced once the logs are cleaned: {error.strerror}",
-                reason_code_of_os(error),
+                reason_code_of(error),
                 path=path,
                 errno=error.errno,
                 remedy=f"{_what_helps(error, path, log_dir)}. Nothing was changed",
@@ -163,7 +163,7 @@ def _refusing(log_dir: str) -> Iterator[None]:
             remedy=f"{error.remedy}. Nothing was changed",
         ) from error
     except OSError as error:
-        code = ReasonCode.FILE_SYSTEM if error.errno in _NO_LOCKS else reason_code_of_os(error)
+        code = ReasonCode.FILE_SYSTEM if error.errno in _NO_LOCKS else reason_code_of(error)
         remedy = NO_LOCKS_REMEDY
         if code is not ReasonCode.FILE_SYSTEM:
             remedy = _what_helps(error, path, log_dir)

@@ -4,11 +4,11 @@ Each stands beside the prose of an error or a reason. This is the one list of th
 reports shows it. Codes may be added at any time; one that is here keeps its meaning.
 """
 
-import errno
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Protocol, Self, TypeVar
 
+from storage import errors
 from storage.errors import LogCompactionError
 
 
@@ -171,28 +171,13 @@ def missing_first(found: Iterable[Of]) -> list[Of]:
 
 
 _BY_CODE = {str(code): code for code in ReasonCode}
-_OF_ERRNO = {
-    errno.ENOSPC: ReasonCode.NO_ROOM,
-    errno.EDQUOT: ReasonCode.NO_ROOM,
-    errno.EACCES: ReasonCode.NO_PERMISSION,
-    errno.EPERM: ReasonCode.NO_PERMISSION,
-    errno.EROFS: ReasonCode.NO_PERMISSION,
-    errno.ENOENT: ReasonCode.NOT_FOUND,
-    errno.EMFILE: ReasonCode.TOO_FEW_OPEN_FILES,
-    errno.ENFILE: ReasonCode.TOO_FEW_OPEN_FILES,
-}
 
 
-def reason_code_of(error: LogCompactionError) -> ReasonCode:
-    """What an error of this project says of itself."""
-    return _BY_CODE[error.reason_code]
+def listed(code: str) -> ReasonCode:
+    """Return the reason code that is spelled so, as an error or a problem carries it."""
+    return _BY_CODE[code]
 
 
-def reason_code_of_problem(error: LogCompactionError | OSError) -> ReasonCode:
-    """Either of them."""
-    return reason_code_of_os(error) if isinstance(error, OSError) else reason_code_of(error)
-
-
-def reason_code_of_os(error: OSError) -> ReasonCode:
-    """What an error of the operating system means here."""
-    return _OF_ERRNO.get(error.errno or 0, ReasonCode.INPUT_OUTPUT)
+def reason_code_of(error: LogCompactionError | OSError) -> ReasonCode:
+    """Return why an error of this project or of the operating system came about."""
+    return listed(errors.reason_code_of(error))

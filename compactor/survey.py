@@ -21,7 +21,7 @@ from compactor.missing_logs import (
     ends_where_needed,
     recorded_ends,
 )
-from compactor.reason_codes import reason_code_of_os
+from compactor.reason_codes import reason_code_of
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TIME_INDEX, file_name, parse_future_dir, parse_partition_dir
 from storage.files.files import Files
@@ -115,7 +115,7 @@ def survey_log_dir(
     try:
         listing = list_log_dir(path, files, with_files, is_own)
     except OSError as error:
-        raise RefusedError(f"{path}: {error.strerror}", reason_code_of_os(error)) from error
+        raise RefusedError(f"{path}: {error.strerror}", reason_code_of(error)) from error
     known: dict[str, Mapping[TopicPartition, int]] = {}
     try:
         # before it is read: if it goes meanwhile, nothing counts as replicated

@@ -1,5 +1,6 @@
-"""Errors about data: every one names the file and the byte at which it was noticed."""
+"""Errors about data, each with its file and byte, and the reason code of every error."""
 
+import errno
 import json
 
 _SHOWN_CHARACTERS = 60
@@ -51,6 +52,27 @@ class UnsupportedBackendError(LogCompactionError):
     """A file system that does not promise what the operation needs."""
 
     reason_code = "file-system"
+
+
+_OF_ERRNO = {
+    errno.ENOSPC: "no-room",
+    errno.EDQUOT: "no-room",
+    errno.EACCES: "no-permission",
+    errno.EPERM: "no-permission",
+    errno.EROFS: "no-permission",
+    errno.ENOENT: "not-found",
+    errno.EMFILE: "too-few-open-files",
+    errno.ENFILE: "too-few-open-files",
+}
+
+
+def reason_code_of(error: LogCompactionError | OSError) -> str:
+    """Return the reason code of an error, the same in a task and in the driver."""
+    of_class: str | None = getattr(error, "reason_code", None)
+    if of_class is None:
+        assert isinstance(error, OSError)
+        return _OF_ERRNO.get(error.errno or 0, "input-output")
+    return of_class
 
 
 def shown(value: object) -> str:

@@ -51,7 +51,8 @@ from compactor.host.version import version
 from compactor.planning.layout import sources_of_group
 from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.uncleaned import NULL_KEYS, problem_report, stop_if_corrupt
+from compactor.planning.uncleaned import problem_report, stop_if_corrupt
+from compactor.reason_codes import ReasonCode
 from compactor.retention.log_retention import CleanedGroup
 from compactor.retention.retention_round import LogName, apply_retention, estimate_retention
 from compactor.round_report import OTHER, CleaningReport, LogReport, PhaseReport
@@ -259,9 +260,19 @@ def _clean(
     return _Cleaned(reports, groups)
 
 
-def _stop(stages: Stages, plan: LogPlan, kind: str, problem: str | None) -> None:
+def _stop(stages: Stages, plan: LogPlan, code: ReasonCode, problem: str | None) -> None:
     if problem is not None:
-        stages.stop(plan.log_id, TaskProblem(plan.log_id, kind, plan.path, -1, problem))
+        stages.stop(plan.log_id, _found(plan, code, problem))
+
+
+def _stop_unproven(stages: Stages, plan: LogPlan, problem: str | None) -> None:
+    if problem is not None:
+        found = _found(plan, ReasonCode.FAULTY_MACHINE, problem)
+        stages.stop(plan.log_id, found._replace(is_proof=True))
+
+
+def _found(plan: LogPlan, code: ReasonCode, problem: str) -> TaskProblem:
+    return TaskProblem(log_id=plan.log_id, code=code, path=plan.path, position=-1, problem=problem)
 
 
 def _sound(stages: Stages) -> list[LogResult]:
@@ -273,7 +284,7 @@ def _prove_scans(stages: Stages) -> None:
     for result in stages.scanned_since():
         plan, parts = result.plan, result.parts
         problem = why_scan_is_incomplete(plan, parts)
-        _stop(stages, plan, "corrupt", problem)
+        _stop(stages, plan, ReasonCode.DAMAGED, problem)
         if problem is None:
             try:
                 check_offsets(plan, parts)
@@ -288,14 +299,14 @@ def _stop_if_corrupt(stages: Stages) -> None:
 def _prove_verdicts(stages: Stages) -> None:
     for result in _sound(stages):
         problem = why_verdicts_are_wrong(result.parts, result.verdicts)
-        _stop(stages, result.plan, "proof", problem)
+        _stop_unproven(stages, result.plan, problem)
 
 
 def _spare_null_keys(stages: Stages) -> None:
     for result in _sound(stages):
         markers = sum(result.transactions.control_records_dropped.values())
         problem = why_keys_are_missed(result.parts, result.verdicts, markers)
-        _stop(stages, result.plan, NULL_KEYS, problem)
+        _stop(stages, result.plan, ReasonCode.NULL_KEYS, problem)
 
 
 def _rewrite_and_swap(
@@ -371,20 +382,20 @@ def _prove_swaps(stages: Stages, swapped: Mapping[int, Swapped]) -> None:
             stages.stop(plan.log_id, of_log.problem)
         elif of_log.groups != groups:
             problem = f"{of_log.groups} of {groups} segment groups were swapped in"
-            _stop(stages, plan, "proof", problem)
+            _stop_unproven(stages, plan, problem)
 
 
 def _prove_group(stages: Stages, plan: LogPlan, group: FinishedGroup, dry_run: bool) -> None:
     dropped = group.control_records_dropped
     problem = why_group_is_wrong(group.parts, group.rewritten, dropped, dry_run)
-    _stop(stages, plan, "proof", problem)
+    _stop_unproven(stages, plan, problem)
 
 
 def _prove_round(stages: Stages) -> None:
     for result in _sound(stages):
         groups = len(result.plan.groups)
         problem = why_round_is_incomplete(groups, result.verdicts, result.rewritten)
-        _stop(stages, result.plan, "proof", problem)
+        _stop_unproven(stages, result.plan, problem)
 
 
 def _retain(

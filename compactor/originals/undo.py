@@ -49,7 +49,7 @@ from compactor.originals.undo_judgement import (
     moves_to,
     read_checkpointed,
 )
-from compactor.reason_codes import ReasonCode, reason_code_of_problem
+from compactor.reason_codes import ReasonCode, reason_code_of
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX_SUFFIXES, LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name, offset_of
@@ -329,7 +329,7 @@ def no_log_dir(log_dir: str) -> OSError:
 def failed(log: KeptLog, error: CorruptFileError | LogChangedError | OSError) -> UndoReport:
     """What is said of a log that could not be brought back."""
     reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-    return _report(log, UndoStatus.FAILED, reason, reason_code_of_problem(error))
+    return _report(log, UndoStatus.FAILED, reason, reason_code_of(error))
 
 
 def _report(log: KeptLog, status: UndoStatus, reason: str, code: ReasonCode) -> UndoReport:

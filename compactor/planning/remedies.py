@@ -258,6 +258,14 @@ REMEDIES: Mapping[ReasonCode, RemedyOfAny] = {
         "Look at the disk (dmesg), and at the file that the reason names. Then run again.",
         briefly="look at the disk, and run again",
     ),
+    ReasonCode.NOT_FOUND: RemedyOfAny(
+        "Something has removed the file that the reason names. Find out what, and run again.",
+        briefly="find out what removed the file, and run again",
+    ),
+    ReasonCode.TOO_FEW_OPEN_FILES: RemedyOfAny(
+        "Allow this user more open files at once (ulimit -n), and run again.",
+        briefly="raise ulimit -n, and run again",
+    ),
     ReasonCode.FAULTY_MACHINE: RemedyOfAny(
         "What was read or written came out otherwise, by a fault of memory, of the disk or of this "
         "program. Run again; if it comes back, run on another machine.",

@@ -1,7 +1,5 @@
 """Reports on logs of a plan that end a round without being cleaned, and why."""
 
-import errno
-import os
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -9,46 +7,32 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import TaskProblem
 from compactor.errors import CorruptLogError
 from compactor.host.printable import counted
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import ReasonCode, listed
 from compactor.round_report import LogReport, LogStatus
 
-NULL_KEYS = "null-keys"
 # What the log's own data says sets it aside; anything else is a failure to be looked into.
-_RECORD_TOO_LARGE = "record-too-large"
-_SET_ASIDE = ("corrupt", "unsupported", NULL_KEYS, _RECORD_TOO_LARGE)
-DATA_PROBLEMS = ("corrupt", "unsupported", "proof")  # nothing but another log would end otherwise
-
-_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
-_CODES = {
-    "corrupt": ReasonCode.DAMAGED,
-    "unsupported": ReasonCode.UNSUPPORTED_FORMAT,
-    NULL_KEYS: ReasonCode.NULL_KEYS,
-    _RECORD_TOO_LARGE: ReasonCode.RECORD_TOO_LARGE,
-    "changed": ReasonCode.CHANGED_MEANWHILE,
-    "io": ReasonCode.INPUT_OUTPUT,
-    "work": ReasonCode.FAULTY_MACHINE,
-    "proof": ReasonCode.FAULTY_MACHINE,
-}
+_SET_ASIDE = (
+    ReasonCode.DAMAGED,
+    ReasonCode.UNSUPPORTED_FORMAT,
+    ReasonCode.NULL_KEYS,
+    ReasonCode.RECORD_TOO_LARGE,
+)
+# nothing but another log would end otherwise; so it is with a proof
+_OF_DATA = (ReasonCode.DAMAGED, ReasonCode.UNSUPPORTED_FORMAT)
 
 
 def problem_report(plan: LogPlan, problem: TaskProblem, swapped_groups: int = 0) -> LogReport:
     where = f"{problem.path}, byte {problem.position}" if problem.position >= 0 else problem.path
     groups = counted(swapped_groups, "segment group")
-    status = LogStatus.SET_ASIDE if problem.kind in _SET_ASIDE else LogStatus.FAILED
+    status = LogStatus.SET_ASIDE if problem.code in _SET_ASIDE else LogStatus.FAILED
     note = f"{groups} swapped in by then; the checkpoint was not moved"
     return replace(
         untouched_report(plan, status),
         reason=f"{where}: {problem.problem}" if where else problem.problem,
         notes=(note,) if swapped_groups else (),
-        is_data_problem=problem.kind in DATA_PROBLEMS,
-        reason_code=_code_of(problem),
+        is_data_problem=problem.is_proof or problem.code in _OF_DATA,
+        reason_code=listed(problem.code),
     )
-
-
-def _code_of(problem: TaskProblem) -> ReasonCode:
-    if problem.kind == "io" and problem.problem in _FULL:
-        return ReasonCode.NO_ROOM
-    return _CODES.get(problem.kind, ReasonCode.FAILED)
 
 
 def stop_if_corrupt(reports: Iterable[LogReport]) -> None:

@@ -22,7 +22,7 @@ from cleaner_jobs.unchanged import LogChangedError
 from compactor.config import Config
 from compactor.missing_directories import Gone
 from compactor.missing_logs import RecordedEnds, recorded_ends
-from compactor.reason_codes import ReasonCode, missing_first, reason_code_of, reason_code_of_os
+from compactor.reason_codes import ReasonCode, missing_first, reason_code_of
 from compactor.recovery.settlement_checks import decided_settlement, require_no_use
 from compactor.recovery.settling import TEMPORARY, Settlement
 from compactor.recovery.whole_logs import why_not_whole
@@ -278,7 +278,7 @@ def _check_end(files: Files, log: LogRecovery) -> LogRecovery:
 
 def _unreadable(log: LogRecovery, error: OSError) -> LogRecovery:
     problem = f"{error.filename}: {error.strerror}"
-    return replace(log, problem=problem, reason_code=reason_code_of_os(error))
+    return replace(log, problem=problem, reason_code=reason_code_of(error))
 
 
 def _load_as_kafka(log: LogRecovery, logs: "LogsToRecover", is_clean: bool) -> LogRecovery:

@@ -12,7 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
-from compactor.reason_codes import ReasonCode, reason_code_of_problem
+from compactor.reason_codes import ReasonCode, reason_code_of
 from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
 from storage.errors import CorruptFileError
 from storage.files.files import Files
@@ -95,7 +95,7 @@ def unexplained(path: str, position: int, problem: str) -> Finding:
 
 def finding_of(error: CorruptFileError | OSError, path: str = "", then: str = "") -> Finding:
     """What an error says. path: where an error of the system names none. then: what it led to."""
-    code = reason_code_of_problem(error)
+    code = reason_code_of(error)
     if isinstance(error, CorruptFileError):
         return Finding(error.path, error.position, f"{error.problem}{then}", code)
     problem = f"cannot be read: {error.strerror}{then}"

@@ -27,6 +27,8 @@ CAME_LATER = "this directory has come since the work began, and was left alone"
 class DirectoryExchangedError(OSError):
     """Another directory, or a link, stands in the place of one that is held, or it came later."""
 
+    reason_code = "changed-meanwhile"
+
 
 class _Held(NamedTuple):
     inode: int

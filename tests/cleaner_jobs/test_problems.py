@@ -1,10 +1,11 @@
-"""An error as data keeps its kind, path, position and words."""
+"""An error as data keeps its code, errno, path, position and words."""
 
 import errno
+from typing import Any
 
 import pytest
 
-from cleaner_jobs.problems import problem_of
+from cleaner_jobs.problems import MiswrittenError, RecordTooLargeError, problem_of
 from cleaner_jobs.task_values import TaskProblem
 from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError, UnsupportedFormatError
@@ -13,16 +14,19 @@ from storage.errors import CorruptFileError, UnsupportedFormatError
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (CorruptFileError("/a", 5, "bad"), TaskProblem(3, "corrupt", "/a", 5, "bad")),
-        (UnsupportedFormatError("/a", 0, "new"), TaskProblem(3, "unsupported", "/a", 0, "new")),
-        (LogChangedError("/a", "grew"), TaskProblem(3, "changed", "/a", -1, "grew")),
-        (OSError(errno.ENOSPC, "full", "/a"), TaskProblem(3, "io", "/a", -1, "full")),
-        (OSError(errno.EIO, "broken"), TaskProblem(3, "io", "", -1, "broken")),
-        (OSError("odd"), TaskProblem(3, "io", "", -1, "odd")),
+        (CorruptFileError("/a", 5, "bad"), (3, "damaged", "/a", 5, "bad")),
+        (UnsupportedFormatError("/a", 0, "new"), (3, "unsupported-format", "/a", 0, "new")),
+        (RecordTooLargeError("/a", 9, "large"), (3, "record-too-large", "/a", 9, "large")),
+        (MiswrittenError("/a", 9, "other"), (3, "faulty-machine", "/a", 9, "other")),
+        (LogChangedError("/a", "grew"), (3, "changed-meanwhile", "/a", -1, "grew")),
+        (OSError(errno.ENOSPC, "full", "/a"), (3, "no-room", "/a", -1, "full", errno.ENOSPC)),
+        (OSError(errno.EACCES, "no", "/a"), (3, "no-permission", "/a", -1, "no", errno.EACCES)),
+        (OSError(errno.EIO, "broken"), (3, "input-output", "", -1, "broken", errno.EIO)),
+        (OSError("odd"), (3, "input-output", "", -1, "odd")),
     ],
 )
-def test_what_becomes_of_an_error(error: Exception, expected: TaskProblem) -> None:
-    assert problem_of(3, error) == expected
+def test_what_becomes_of_an_error(error: Exception, expected: tuple[Any, ...]) -> None:
+    assert problem_of(3, error) == TaskProblem(*expected)
 
 
 def test_our_own_mistakes_are_no_problem_of_a_log() -> None:

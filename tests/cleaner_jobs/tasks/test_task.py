@@ -151,7 +151,7 @@ def test_a_rewrite_that_fails_leaves_no_staged_file(tmp_path: Path) -> None:
     ((kind, values),) = rows
     assert kind == "problem"
     problem = TaskProblem(*values)
-    assert (problem.log_id, problem.kind, problem.path) == (0, "changed", str(path))
+    assert (problem.log_id, problem.code, problem.path) == (0, "changed-meanwhile", str(path))
     assert files_of(stage.partition) == before
 
 
@@ -161,7 +161,7 @@ def test_after_a_problem_a_logs_other_pieces_are_not_rewritten(tmp_path: Path) -
     task["pieces"] *= 3
     log_of(stage.partition, 0).unlink()
     (rows,) = stage.run("rewrite", ["a"], **task)
-    assert [(kind, values[:2]) for kind, values in rows] == [("problem", [0, "io"])]
+    assert [(kind, values[:2]) for kind, values in rows] == [("problem", [0, "not-found"])]
 
 
 def test_a_damaged_part_file_fails_the_rewrite_with_its_name(tmp_path: Path) -> None:

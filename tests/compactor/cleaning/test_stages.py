@@ -28,7 +28,7 @@ from tests.support.reference_batch import encode
 
 def test_the_first_problem_of_a_log_is_its_reason(local: LocalRound, tmp_path: Path) -> None:
     def add(rows: Rows) -> Rows:
-        problems = [TaskProblem(0, "corrupt", "/x", n, f"problem {n}") for n in (1, 2)]
+        problems = [TaskProblem(0, "damaged", "/x", n, f"problem {n}") for n in (1, 2)]
         return [*rows, *(("problem", json.dumps(problem)) for problem in problems)]
 
     local.after["scan"] = add

@@ -291,7 +291,8 @@ OF_RUNS = {
         ReasonCode.RECORD_TOO_LARGE,
         ReasonCode.CHANGED_MEANWHILE,
     ),
-    *(ReasonCode.INPUT_OUTPUT, ReasonCode.FAULTY_MACHINE, ReasonCode.NOT_FINISHED),
+    *(ReasonCode.INPUT_OUTPUT, ReasonCode.NOT_FOUND, ReasonCode.TOO_FEW_OPEN_FILES),
+    *(ReasonCode.FAULTY_MACHINE, ReasonCode.NOT_FINISHED),
 }
 # errors, and of no log
 OF_COMMANDS = {ReasonCode.LOG_DIRS_MISSING, ReasonCode.UNFIT_EXECUTOR, ReasonCode.OTHER_CODEC}
