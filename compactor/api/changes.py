@@ -1,5 +1,6 @@
 """Progress of a call, and what it had changed if it ends with an error."""
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +9,8 @@ from typing import Any, NamedTuple, Protocol
 
 from compactor import account
 from compactor.host.progress import ChangeWatch
+
+_LOGGER = logging.getLogger("compactor.api")  # says what `on_progress` is told, bytes apart
 
 
 class Event(StrEnum):
@@ -41,22 +44,25 @@ class OnProgress(Protocol):
 
 
 class Listener:
-    """Passes progress on to one function, from whichever room below reports it."""
+    """Passes progress of all that is below to one function and to the log."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self._on_progress, self._last = on_progress, Progress(Event.STAGE)
         self._lock = threading.Lock()  # swaps go on while stages begin
 
     def stage(self, name: str, total: int) -> None:
+        _LOGGER.info("%s begins", name)
         self._report(event=Event.STAGE, stage=name, done=0, total=total)
 
     def advance(self, done: int) -> None:
         self._report(event=Event.ADVANCE, done=done)
 
     def swapped(self, groups: int) -> None:
+        _LOGGER.debug("%d segment groups are swapped in", groups)
         self._report(event=Event.SWAPPED, swapped_groups=groups)
 
     def message(self, text: str, log: str | None = None) -> None:
+        _LOGGER.log(logging.INFO if log is None else logging.WARNING, "%s", text)
         self._report(event=Event.MESSAGE, message=text, log=log)
 
     def _report(self, **news: Any) -> None:

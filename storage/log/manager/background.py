@@ -2,15 +2,16 @@
 
 import heapq
 import itertools
+import logging
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
 from storage.log.scheduler import Scheduler, Task
 
 _NS_PER_MS = 1_000_000
+_LOGGER = logging.getLogger("compactor.log_manager")
 
 
 class OwnTasks:
@@ -40,8 +41,8 @@ class _Due(NamedTuple):
     task: Task
 
 
-def _to_stderr(error: BaseException) -> None:
-    traceback.print_exception(error)
+def _log_error(error: BaseException) -> None:
+    _LOGGER.error("a task in the background failed: %s", error, exc_info=error)
 
 
 class BackgroundScheduler:
@@ -53,7 +54,7 @@ class BackgroundScheduler:
 
     def __init__(
         self,
-        on_error: Callable[[BaseException], object] = _to_stderr,
+        on_error: Callable[[BaseException], object] = _log_error,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._on_error, self._clock_ns = on_error, clock_ns

@@ -3,6 +3,7 @@
 Source: Kafka, LogManager.loadLogs, loadLog; spec L-26.3 to L-26.7.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,6 +30,7 @@ from storage.log.manager.managed_logs import FoundLogs
 from storage.log.manager.manager_options import ManagerOptions
 from storage.log.opening import opened_parts
 
+_LOGGER = logging.getLogger("compactor.log_manager")
 _NOT_OF_LOGS = ("remote-log-index-cache",)
 _THREAD = "log-recovery"  # and its number
 _ANY_WAY = LoadingWay()
@@ -47,7 +49,7 @@ class LogLoading:
     def load(self, directories: Sequence[LogDirectory]) -> None:
         """Load everything. What fails to be read takes its directory offline, and the others go on;
         any other error is raised when all threads have ended."""
-        jobs: list[tuple[LogDirectory, Future[bool]]] = []
+        jobs: list[tuple[LogDirectory, Future[OSError | None]]] = []
         progress, threads = self._options.progress, self._options.recovery_threads
         with ExitStack() as pools:
             pools.callback(progress.end)  # when all threads have ended
@@ -61,13 +63,16 @@ class LogLoading:
                     if not directory.was_clean:
                         pool = pools.enter_context(ThreadPoolExecutor(threads, _THREAD))
                     jobs += [(directory, job) for job in self._submitted(directory, pool)]
-                except OSError:
-                    directory.state.is_offline = True
+                except OSError as error:
+                    _take_offline(directory, error)
         for directory, job in jobs:
-            if not job.result():
-                directory.state.is_offline = True
+            failure = job.result()
+            if failure is not None:
+                _take_offline(directory, failure)
 
-    def _submitted(self, directory: LogDirectory, pool: ThreadPoolExecutor) -> list["Future[bool]"]:
+    def _submitted(
+        self, directory: LogDirectory, pool: ThreadPoolExecutor
+    ) -> list["Future[OSError | None]"]:
         points = directory.read_or_none(checkpoint.RECOVERY_POINT)
         starts = directory.read_or_none(checkpoint.LOG_START)
         cleaned = directory.cleaned_to()
@@ -81,7 +86,7 @@ class LogLoading:
         progress = self._options.progress
         progress.begin(directory.path, len(found), self._options.recovery_threads)
 
-        def load(name: str, partition: TopicPartition) -> bool:
+        def load(name: str, partition: TopicPartition) -> OSError | None:
             state = LoadingState(
                 is_clean=directory.was_clean,
                 recovery_point=points.get(partition, 0),
@@ -91,14 +96,15 @@ class LogLoading:
                 log = self._load(directory, name, partition, state)
                 if self._found.current.get(partition) is log:
                     directory.note_opened(partition, log, cleaned.get(partition))
-            except OSError:
-                return False
+            except OSError as error:
+                return error
             except KafkaStorageError as error:
                 if not isinstance(error.__cause__, OSError):
                     raise
+                _LOGGER.error("%s: offline: %s", directory.path, error)
             finally:
                 progress.log_ended(directory.path)
-            return True
+            return None
 
         return [pool.submit(load, *each) for each in found]
 
@@ -132,6 +138,11 @@ class LogLoading:
                     "be removed by hand"
                 )
         return log
+
+
+def _take_offline(directory: LogDirectory, error: OSError) -> None:
+    directory.state.is_offline = True
+    _LOGGER.error("%s: offline: %s", directory.path, error)
 
 
 def open_log(

@@ -7,6 +7,7 @@
 Source: Kafka, kafka.log.LogManager; spec L-26 to L-28.
 """
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -31,6 +32,8 @@ from storage.log.manager.managed_logs import ManagedLogs
 from storage.log.manager.manager_options import BY_HAND as BY_HAND
 from storage.log.manager.manager_options import INITIAL_TASK_DELAY_MS
 from storage.log.manager.manager_options import ManagerOptions as ManagerOptions
+
+_LOGGER = logging.getLogger("compactor.log_manager")
 
 
 class NotClosed(NamedTuple):
@@ -93,6 +96,8 @@ class LogManager:
             self.let_go()
             raise
         self._is_running = True
+        online = sum(not each.state.is_offline for each in self._managed.directories)
+        _LOGGER.info("%d logs of %d log directories are loaded", len(self._managed.used()), online)
         self._schedule()
 
     def _start(self) -> None:
@@ -161,6 +166,8 @@ class LogManager:
                 directory.leave_marker()
             else:
                 failed.append(NotClosed(directory.path, error))
+                _LOGGER.error("%s: left as after a crash: %s", directory.path, error)
+        _LOGGER.info("the log manager is closed")
         return failed
 
     def _close_logs_of(self, directory: LogDirectory) -> LogError | None:
@@ -262,6 +269,7 @@ class LogManager:
             copy.sync()  # most of it before anybody waits for the lock
         with self._lock:
             removal.replace_with_future(self._running(), partition)
+        _LOGGER.info("%s-%d is replaced with its future log", *partition)
 
     def delete(
         self, partition: TopicPartition, is_future: bool = False, is_stray: bool = False
@@ -294,7 +302,10 @@ class LogManager:
 
     def apply_retention(self) -> int:
         """Delete old segments of the logs that are not compacted; give how many."""
-        return upkeep.apply_retention(self._running())
+        deleted = upkeep.apply_retention(self._running())
+        if deleted:
+            _LOGGER.info("retention has deleted %d segments", deleted)
+        return deleted
 
     def clean_logs(self) -> list[TopicPartition]:
         """Have compacted logs cleaned, as far as they have closed segments; give which were.
@@ -303,7 +314,10 @@ class LogManager:
         waits.
         """
         managed = self._running()
-        return [] if self._cleaner is None else cleaning.clean_logs(managed, self._cleaner)
+        cleaned = [] if self._cleaner is None else cleaning.clean_logs(managed, self._cleaner)
+        for partition in cleaned:
+            _LOGGER.info("%s-%d is cleaned", *partition)
+        return cleaned
 
     def flush_dirty_logs(self) -> None:
         """Sync the logs that were last synced flush.ms ago."""
@@ -329,6 +343,7 @@ class LogManager:
             failed = [each.path for each in upkeep.take_failed_out_of_use(self._running())]
             for path in failed:
                 self._unlock(path)
+                _LOGGER.error("%s: offline, and its logs are out of use", path)
             return failed
 
     def pause_cleaning(self, partition: TopicPartition) -> None:

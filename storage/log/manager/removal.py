@@ -3,12 +3,16 @@
 Source: Kafka, LogManager.asyncDelete, replaceCurrentWithFutureLog; spec L-28.6, L-28.8.
 """
 
+import logging
+
 from storage.file_names import DELETE_DIR, STRAY_DIR, special_dir
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.log.errors import KafkaStorageError
 from storage.log.log import Log
 from storage.log.manager.managed_logs import ManagedLogs
+
+_LOGGER = logging.getLogger("compactor.log_manager")
 
 
 def delete(
@@ -32,6 +36,7 @@ def delete(
     else:
         managed.deletions.add(log)
     managed.write_checkpoints(directory)
+    _LOGGER.info("%s-%d is out of use", *partition)
 
 
 def replace_with_future(managed: ManagedLogs, partition: TopicPartition) -> None:

@@ -91,5 +91,6 @@ def test_another_encoding_shows_escapes(encoding: str) -> None:
 
 def test_libraries_do_not_log_tracebacks() -> None:
     code = 'import logging; logging.getLogger("py4j").error("a"); logging.error("b")'
+    code += '; logging.getLogger("compactor.api").warning("c")'
     assert run(f"silence_libraries(); {code}").stderr == ""
     assert run(code).stderr != ""
