@@ -5,7 +5,7 @@
 2. The target's checkpoints get the entries of the log, but for the cleaner's. A target that no
    broker has used yet gets the source's mark of a clean shutdown, which holds for all it has then.
 3. The copy gets its name. From here on both are whole, and a broker does not start with both: it
-   says that the partition is in two directories.
+   says that the partition is in two directories. The target notes what commands of ours wrote.
 4. The target's cleaner checkpoint loses an entry that it had of an earlier log of the same name,
    which may be above the end of this one. The log in the source gets a name like that in step 1,
    and its files are removed.
@@ -22,6 +22,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from compactor import own_writes
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
@@ -115,6 +116,9 @@ def carry_out(move: Move, files: Files = LOCAL, give: GiveAttributes | None = No
         files.rename(move.staged, move.target.path)
         files.sync_directory(move.target.log_dir)
     if not move.is_removed:
+        own = own_writes.read(move.source.log_dir, files).get(move.source.key)
+        if own is not None:
+            own_writes.note(move.target.log_dir, move.target.key, own, files)
         _set(move.target.checkpoint(checkpoint.CLEANER_OFFSET), move.target.key, None, files)
         files.rename(move.source.path, move.leaving)
         files.sync_directory(move.source.log_dir)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from compactor import api
+from compactor import api, own_writes
 from compactor.own_writes import OWN_WRITES
 from compactor.settings_sources import LOG_LAG_MS
+from storage.files.local import LOCAL
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from tests.compactor.test_settings_sources import TIME_MS, Scene, run, scene
+from tests.compactor.test_settings_sources import OTHER, TIME_MS, Scene, identify, run, scene
 
 LATER_MS = TIME_MS + LOG_LAG_MS + 60_000
 CLEANED, NOTHING_NEW = ("cleaned", 0), ("passed over: `nothing-new`", 0)
@@ -77,3 +78,16 @@ def test_a_change_that_appends_nothing_leaves_no_note(tmp_path: Path) -> None:
     found = scene(tmp_path)
     roll(found.data / "t-0")
     assert not (found.data / OWN_WRITES).exists()
+
+
+def test_the_note_goes_along_when_the_log_is_moved(tmp_path: Path) -> None:
+    found = scene(tmp_path)
+    by_command(found.data / "t-0")
+    noted = own_writes.read(str(found.data), LOCAL)
+    target = tmp_path / "second"
+    target.mkdir()
+    identify(target, directory=OTHER)
+    api.log_move(str(found.data), "t-0", str(target))
+    assert noted and own_writes.read(str(target), LOCAL) == noted
+    (path,) = sorted((target / "t-0").glob("*.log"))[-1:]
+    assert noted["t", 0].log_ms == path.stat().st_mtime_ns // 1_000_000
