@@ -65,14 +65,14 @@ class StartProblem(NamedTuple):
     reason_code: ReasonCode = ReasonCode.DAMAGED
 
     @property
-    def forbids_start(self) -> bool:
-        """Whether a start fails or loses something, or nobody knows that it does not."""
-        return self.outcome is not StartOutcome.LOG_SET_ASIDE
-
-    @property
     def consequence(self) -> str:
         """What a start comes to: for people, without a full stop."""
         return CONSEQUENCES[self.outcome]
+
+    @property
+    def forbids_start(self) -> bool:
+        """Whether a start fails or loses something, or nobody knows that it does not."""
+        return self.outcome is not StartOutcome.LOG_SET_ASIDE
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem}; {self.consequence}"

@@ -11,11 +11,12 @@ from compactor.exit_codes import (
     reason_code_of_statuses,
 )
 from compactor.round_report import LogStatus
+from compactor.views.json_values import to_json
 from compactor.views.met_conditions import met_documents, met_lines
 from compactor.views.next_steps import after_plan, names_of_gone, records_gone
 from compactor.views.plan_json import estimates_document, plan_document, plan_totals
 from compactor.views.plan_table import Said, Screen, plan_view, saved_lines
-from compactor.views.report_json import JsonObject, start_documents, summary
+from compactor.views.report_json import JsonObject, summary
 from compactor.views.run_ending import run_ending_document
 from storage.collector import collector_paused, spare_what_stays
 
@@ -65,7 +66,7 @@ def result_of(wanted: RoundArguments) -> Result:
     @collector_paused()
     def whole() -> JsonObject:
         document = plan_document(found, space, refused, wanted.order)
-        problems = {"start_problems": start_documents(planned.start_problems)}
+        problems = {"start_problems": to_json(planned.start_problems)}
         return begin | document | warned | problems | estimates_document(planned)
 
     spare_what_stays()

@@ -5,10 +5,11 @@ from compactor.command_line.console import show, show_lines, shown_progress
 from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
 from compactor.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
+from compactor.views.json_values import to_json
 from compactor.views.next_steps import after_recovery
 from compactor.views.recovery_report import recovery_document
 from compactor.views.recovery_table import recovery_view
-from compactor.views.report_json import start_documents, summary
+from compactor.views.report_json import summary
 
 
 def result_of(wanted: RoundArguments) -> Result:
@@ -22,7 +23,7 @@ def result_of(wanted: RoundArguments) -> Result:
             wanted.as_kafka,
         )
     problems = api.start_problems([log_dir.path for log_dir in recovered])
-    document = recovery_document(recovered) | {"start_problems": start_documents(problems)}
+    document = recovery_document(recovered) | {"start_problems": to_json(problems)}
     if wanted.format is Format.TABLE:
         show(lambda width: recovery_view(recovered, width))
         show_lines(after_recovery(recovered, problems))

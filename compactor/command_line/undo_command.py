@@ -7,7 +7,8 @@ from compactor.command_line.console import show_lines
 from compactor.command_line.requests import Format, Result, UndoArguments
 from compactor.exit_codes import ExitCode, UsageError
 from compactor.views import undo_report
-from compactor.views.report_json import start_documents, summary
+from compactor.views.json_values import to_json
+from compactor.views.report_json import summary
 
 
 def result_of(wanted: UndoArguments) -> Result:
@@ -35,4 +36,4 @@ def result_of(wanted: UndoArguments) -> Result:
     run_id = os.path.basename(os.path.abspath(wanted.run_dir))
     undone = {} if wanted.dry_run else {"undone_run": run_id}
     logs = undone | {"logs": undo_report.documents(reports)}
-    return Result(begin | logs | {"start_problems": start_documents(problems)}, begin)
+    return Result(begin | logs | {"start_problems": to_json(problems)}, begin)

@@ -10,6 +10,7 @@ from compactor.diagnosis.checks import Check, Checkup, Grade, count
 from compactor.diagnosis.log_dirs import RECORDS
 from compactor.exit_codes import ExitCode
 from compactor.host.printable import counted, one_line, printable
+from compactor.views.json_values import to_json
 from compactor.views.report_json import JsonObject
 from compactor.views.run_ending import run_ending_document
 
@@ -42,13 +43,10 @@ def checkup_document(found: Checkup) -> JsonObject:
     """The same as JSON, after the fields of the summary."""
     ending = found.ending
     return {
-        "counts": {grade.value: number for grade, number in count(found.checks).items()},
-        "machine": [check._asdict() for check in found.machine],
-        "log_dirs": [
-            {"path": path, "checks": [check._asdict() for check in checks]}
-            for path, checks in found.log_dirs
-        ],
-        "run": [check._asdict() for check in found.run],
+        "counts": to_json(count(found.checks)),
+        "machine": to_json(found.machine),
+        "log_dirs": [{"path": path, "checks": to_json(checks)} for path, checks in found.log_dirs],
+        "run": to_json(found.run),
         "run_would_end": None if ending is None else run_ending_document(ending),
     }
 

@@ -6,9 +6,10 @@ from rich.text import Text
 
 from compactor.host.printable import counted, duration_text, iso_time, one_line, printable
 from compactor.inspection.explain import OVERDUE, Explanation, NamedBound
+from compactor.views.json_values import to_json
 from compactor.views.log_drawing import LogDrawing
 from compactor.views.next_steps import before_a_start
-from compactor.views.report_json import JsonObject, retention_document, start_documents
+from compactor.views.report_json import JsonObject, retention_document
 
 
 def explanation_view(found: Explanation) -> RenderableType:
@@ -60,13 +61,13 @@ def explanation_document(found: Explanation) -> JsonObject:
         "verdict": found.verdict,
         "reason": found.reason,
         "log_reason_code": found.reason_code,
-        "remedy": found.remedy._asdict() if found.remedy else None,
-        "sections": [section._asdict() for section in found.sections],
-        "bounds": [bound._asdict() for bound in found.bounds],
+        "remedy": to_json(found.remedy),
+        "sections": to_json(found.sections),
+        "bounds": to_json(found.bounds),
         "retention": retention_document(found.retention),
         "notes": list(found.notes),
         "notices": list(found.notices),
-        "start_problems": start_documents(found.start_problems),
+        "start_problems": to_json(found.start_problems),
         "as_of_ms": found.as_of_ms,
         "as_of": iso_time(found.as_of_ms),
     }

@@ -15,7 +15,7 @@ from compactor.inspection.inspection import (
 )
 from compactor.round_report import LogStatus
 from compactor.views.fitting_table import Column, name_lines, table_lines
-from compactor.views.plain_values import plain
+from compactor.views.json_values import to_json
 from compactor.views.report_json import JsonObject
 
 DETAILS_OF = 3  # logs at most; of more, a line for each
@@ -212,6 +212,6 @@ def inspection_document(found: Inspection) -> JsonObject:
     return {
         "as_of_ms": found.as_of_ms,
         "seconds": round(found.seconds, 3),
-        "logs": plain(found.logs),
+        "logs": to_json(found.logs),
         "warnings": list(found.warnings),
     }

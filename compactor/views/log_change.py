@@ -1,7 +1,7 @@
 """What a change of one log does, before and after: lines for a person, and a document."""
 
 from compactor.stopped_log.changes import Outcome
-from compactor.stopped_log.log_offsets import Ends
+from compactor.views.json_values import to_json
 from compactor.views.report_json import JsonObject
 
 _WORDS = {
@@ -33,11 +33,7 @@ def change_document(name: str, outcome: Outcome, is_dry_run: bool) -> JsonObject
         "dry_run": is_dry_run,
         "changed": outcome.is_changed and not is_dry_run,
         "does": outcome.does,
-        "before": _ends(outcome.before),
-        "after": _ends(outcome.after),
-        "appended": [dict(record._asdict()) for record in outcome.appended],
+        "before": to_json(outcome.before),
+        "after": to_json(outcome.after),
+        "appended": to_json(outcome.appended),
     }
-
-
-def _ends(ends: Ends) -> JsonObject:
-    return dict(ends._asdict())

@@ -1,7 +1,6 @@
 """The offsets of one log: tables for a person, and a document."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -11,6 +10,7 @@ from rich.text import Text
 from compactor.host.printable import counted, iso_time, printable, size_text
 from compactor.host.shell_commands import about_file
 from compactor.stopped_log.log_offsets import LogOffsets
+from compactor.views.json_values import to_json
 from compactor.views.report_json import JsonObject
 
 
@@ -46,9 +46,7 @@ def warnings_of(found: LogOffsets) -> list[str]:
 
 
 def offsets_document(found: LogOffsets) -> JsonObject:
-    document = asdict(found)
-    for name in ("epochs", "open_transactions", "times"):
-        document[name] = [each._asdict() for each in getattr(found, name)]
+    document: JsonObject = to_json(found)
     return document
 
 

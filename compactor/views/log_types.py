@@ -5,20 +5,18 @@ And what those of several commands have in common.
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from compactor.broker_start.values import StartOutcome
+from compactor.diagnosis.checks import Check
 from compactor.reason_codes import ReasonCode
+from compactor.round_report import SegmentCounts
+from compactor.stopped_log.changes import AppendedRecord
+from compactor.stopped_log.log_offsets import Ends, LogOffsets
 from compactor.verification.soundness import Soundness
 
 
-class Segments(TypedDict):
-    segments: int
-    bytes: int
-
-
 class Retention(TypedDict):
-    log_start: Segments
-    size: Segments
-    time: Segments
+    log_start: SegmentCounts
+    size: SegmentCounts
+    time: SegmentCounts
 
 
 class LogRetention(Retention):
@@ -46,38 +44,12 @@ class RunEnding(TypedDict):
     obstacles: list[Obstacle]
 
 
-class Check(TypedDict):
-    """One thing that `doctor` looked at."""
-
-    subject: str
-    grade: Literal["ok", "warn", "fail"]
-    found: str
-    advice: str | None
-
-
 class Checkup(TypedDict):
     """What a run needs, and what of it is not there; checks of a log directory stand with it."""
 
     counts: NotRequired[dict[Literal["ok", "warn", "fail"], int]]
     machine: NotRequired[list[Check]]
     run: NotRequired[list[Check]]
-
-
-class Ends(TypedDict):
-    log_start: int
-    log_end: int
-    high_watermark: int
-    last_stable: int
-    segments: int
-    size_bytes: int
-
-
-class AppendedRecord(TypedDict):
-    """A record that was added to a log, without its key and its value."""
-
-    offset: int
-    key_sha256: str | None
-    is_tombstone: bool
 
 
 class LogChange(TypedDict):
@@ -90,45 +62,6 @@ class LogChange(TypedDict):
     does: NotRequired[str]
     before: NotRequired[Ends]
     after: NotRequired[Ends]
-
-
-class EpochRange(TypedDict):
-    epoch: int
-    start_offset: int
-    end_offset: int
-
-
-class OpenTransaction(TypedDict):
-    producer_id: int
-    producer_epoch: int
-    first_offset: int
-    last_timestamp_ms: int | None
-
-
-class OffsetForTime(TypedDict):
-    asked_ms: int
-    offset: int | None
-    timestamp_ms: int | None
-
-
-class LogOffsets(TypedDict):
-    """Every offset of one log."""
-
-    name: NotRequired[str]
-    log_start: NotRequired[int]
-    high_watermark: NotRequired[int]
-    is_high_watermark_known: NotRequired[bool]
-    last_stable: NotRequired[int]
-    log_end: NotRequired[int]
-    recovery_point: NotRequired[int]
-    cleaner: NotRequired[int | None]
-    has_clean_shutdown: NotRequired[bool]
-    segments: NotRequired[int]
-    size_bytes: NotRequired[int]
-    epochs: NotRequired[list[EpochRange]]
-    open_transactions: NotRequired[list[OpenTransaction]]
-    times: NotRequired[list[OffsetForTime]]
-    hidden: NotRequired[list[str]]
 
 
 class OneReport(TypedDict):
@@ -206,34 +139,6 @@ class ComparedPartition(TypedDict):
     possible_removals: int
     appended_from: int | None
     checkpoint_missing: bool
-
-
-class Copy(TypedDict):
-    """A log directory that was copied, and cleaned in its copy."""
-
-    source: str
-    path: str
-    files: int
-    bytes: int
-    needed_bytes: int
-    linked_bytes: int
-    manifest: str | None
-    why_not: str | None
-    missing: list[str]
-    not_wanted: list[str]
-
-
-class StartProblem(TypedDict):
-    """What a broker's start would not do well with."""
-
-    outcome: StartOutcome
-    path: str
-    problem: str
-    repair: str
-    command: str | None
-    reason_code: ReasonCode
-    consequence: str
-    forbids_start: bool
 
 
 class Finding(TypedDict):

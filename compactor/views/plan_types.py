@@ -2,10 +2,11 @@
 
 from typing import NotRequired, TypedDict
 
+from compactor.broker_start.values import StartProblem
 from compactor.planning.outcomes import Standing
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogStatus
-from compactor.views.log_types import LogRetention, MetCondition, StartProblem
+from compactor.views.log_types import LogRetention, MetCondition
 
 
 class PlanTotals(TypedDict):

@@ -7,11 +7,8 @@ any time.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
-from compactor.broker_start.values import StartProblem
 from compactor.exit_codes import ExitCode, exit_code_of_report, reason_code_of_report
 from compactor.host.printable import iso_time, printable
 from compactor.host.progress import START_STAGE
@@ -29,8 +26,8 @@ from compactor.round_report import (
     LogStatus,
     PhaseReport,
     RetentionReport,
-    SegmentCounts,
 )
+from compactor.views.json_values import to_json
 from compactor.views.report_totals import dropped_by_reason, totals_of
 
 JsonObject = dict[str, Any]
@@ -80,8 +77,8 @@ def report_summary(report: CleaningReport) -> JsonObject:
         "dry_run": report.dry_run,
         "run_id": report.run_id,
         "seconds": round(report.seconds, 3),
-        "originals": asdict(report.originals) if report.originals else None,
-        "copies": [asdict(copy) for copy in report.copies],
+        "originals": to_json(report.originals),
+        "copies": to_json(report.copies),
         "totals": {
             "logs": {status.value: totals.logs.get(status, 0) for status in LogStatus},
             "segments_before": totals.segments_before,
@@ -107,22 +104,10 @@ def report_document(report: CleaningReport) -> JsonObject:
         "started_at": iso_time(report.started_at_ms),
         "warnings": list(report.warnings),
         "notices": list(report.notices),
-        "start_problems": start_documents(report.start_problems),
+        "start_problems": to_json(report.start_problems),
         "phases": [_phase(phase) for phase in report.phases],
         "logs": [_log(log) for log in missing_first(report.logs)],
     }
-
-
-def start_documents(problems: Sequence[StartProblem]) -> list[JsonObject]:
-    """What a broker's start would not do well with."""
-    return [
-        {
-            **problem._asdict(),
-            "consequence": problem.consequence,
-            "forbids_start": problem.forbids_start,
-        }
-        for problem in problems
-    ]
 
 
 def _log(log: LogReport) -> JsonObject:
@@ -157,7 +142,7 @@ def _why_it_grew(log: LogReport) -> list[str]:
 def _sections(sections: LogSections | None) -> JsonObject:
     if sections is None:
         return {"total_bytes": None, "clean_bytes": None, "dirty_bytes": None, "held_bytes": None}
-    return asdict(sections)
+    return {**to_json(sections)}
 
 
 def retention_document(retention: RetentionReport) -> JsonObject:
@@ -166,13 +151,10 @@ def retention_document(retention: RetentionReport) -> JsonObject:
 
 
 def _retention(retention: RetentionReport) -> JsonObject:
-    def counts(of_rule: SegmentCounts) -> JsonObject:
-        return {"segments": of_rule.segments, "bytes": of_rule.bytes}
-
     return {
-        "log_start": counts(retention.log_start),
-        "size": counts(retention.size),
-        "time": counts(retention.time),
+        "log_start": to_json(retention.log_start),
+        "size": to_json(retention.size),
+        "time": to_json(retention.time),
     }
 
 

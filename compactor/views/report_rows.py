@@ -9,9 +9,11 @@ from enum import EnumType
 from types import UnionType
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
 
+from compactor.diagnosis.checks import Check
 from compactor.inspection.inspection import LogInspection
+from compactor.originals.undo import UndoReport
 from compactor.row_tables import column_name
-from compactor.views.log_types import Check, Finding, OneReport
+from compactor.views.log_types import Finding, OneReport
 from compactor.views.plan_types import LogNotTaken
 from compactor.views.report_json import JsonObject
 from compactor.views.report_types import (
@@ -19,14 +21,13 @@ from compactor.views.report_types import (
     RecoveredLog,
     RunLog,
     TopicSettings,
-    UndoneLog,
 )
 
 _ROW_TYPES: Mapping[str, type] = {  # every command with --report
     "run": RunLog,
     "plan": LogNotTaken,
     "recover": RecoveredLog,
-    "undo": UndoneLog,
+    "undo": UndoReport,
     "verify": Finding,
     "explain": Explanation,
     "configs": TopicSettings,

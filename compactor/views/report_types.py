@@ -5,21 +5,23 @@ A field that is not required is absent from a summary, or where a command was no
 
 from typing import Literal, NotRequired, TypedDict
 
+from compactor.broker_start.values import StartProblem
+from compactor.diagnosis.checks import Check
 from compactor.inspection.inspection import LogInspection
+from compactor.originals.undo import UndoReport
+from compactor.planning.remedies import Remedy
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import LogStatus
+from compactor.round_report import CopyReport, LogStatus, OriginalsReport, SegmentCounts
+from compactor.stopped_log.log_offsets import LogOffsets
 from compactor.views.log_types import (
     OF_LOG_COMMANDS,
-    Check,
     ComparedPartition,
     Comparison,
-    Copy,
     Finding,
     LogRetention,
     MetCondition,
     Retention,
     RunEnding,
-    StartProblem,
 )
 from compactor.views.plan_types import Plan
 
@@ -159,20 +161,13 @@ class Phase(TypedDict):
     mb_per_second: float | None
 
 
-class Originals(TypedDict):
-    path: str
-    files: int
-    linked_bytes: int
-    copied_bytes: int
-
-
 class Run(TypedDict):
     """A run that came to its end, dry or real."""
 
     dry_run: bool
     totals: RunTotals
-    originals: Originals | None
-    copies: NotRequired[list[Copy]]
+    originals: OriginalsReport | None
+    copies: NotRequired[list[CopyReport]]
     horizons_from_ms: NotRequired[int]
     conditions_met: NotRequired[list[MetCondition]]
     phases: NotRequired[list[Phase]]
@@ -221,23 +216,12 @@ class UndoTotals(TypedDict):
     bytes: int
 
 
-class UndoneLog(TypedDict):
-    log_dir: str
-    topic: str
-    partition: int
-    status: Literal["undone", "as-before", "refused", "failed"]
-    reason: str | None
-    reason_code: ReasonCode | None
-    segments: int
-    bytes: int
-
-
 class Undo(TypedDict):
     """What a run kept, brought back or discarded."""
 
     dry_run: NotRequired[bool]
     totals: NotRequired[UndoTotals]
-    logs: NotRequired[list[UndoneLog]]
+    logs: NotRequired[list[UndoReport]]
     discarded: NotRequired[str]
     start_problems: NotRequired[list[StartProblem]]
     undone_run: NotRequired[str]
@@ -266,12 +250,6 @@ class Bound(TypedDict):
     name: str
     value: float | None  # a dirty ratio is no whole number
     set_by: str
-
-
-class Remedy(TypedDict):
-    words: str
-    commands: list[str]
-    briefly: str
 
 
 class Section(TypedDict):
@@ -323,6 +301,14 @@ class Inspections(TypedDict):
     warnings: NotRequired[list[str]]
 
 
+# what a type is called in the schema, where that is not its name
+NAMES: dict[type, str] = {
+    CopyReport: "Copy",
+    OriginalsReport: "Originals",
+    SegmentCounts: "Segments",
+    UndoReport: "UndoneLog",
+}
+PARTIAL = (LogOffsets,)  # every field may be absent
 # of a command that came to its end; an error has the fields of every ending alone
 OF_COMMANDS = {
     "run": Run,

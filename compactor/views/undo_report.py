@@ -8,6 +8,7 @@ from compactor.host.printable import counted, size_text
 from compactor.host.shell_commands import compactor
 from compactor.originals.undo import UndoReport, UndoStatus
 from compactor.reason_codes import ReasonCode
+from compactor.views.json_values import to_json
 from compactor.views.next_steps import before_a_start
 from compactor.views.report_json import JsonObject
 
@@ -53,7 +54,8 @@ def totals(reports: Sequence[UndoReport]) -> JsonObject:
 
 
 def documents(reports: Sequence[UndoReport]) -> list[JsonObject]:
-    return [{**report._asdict(), "status": report.status.value} for report in reports]
+    documents: list[JsonObject] = to_json(reports)
+    return documents
 
 
 def lines(reports: Sequence[UndoReport], is_dry_run: bool = False) -> Iterator[str]:
