@@ -14,6 +14,7 @@
 import errno
 from collections.abc import Iterable
 from enum import IntEnum
+from typing import NamedTuple
 
 from compactor.errors import ConfigError, RefusedError
 from compactor.host import descriptor_limit
@@ -54,76 +55,60 @@ class HungUp(KeyboardInterrupt):
     """SIGHUP arrived, as when a terminal or a connection goes away: likewise."""
 
 
-def exit_code_of_report(report: CleaningReport) -> ExitCode:
-    """The code of a round that came to its end."""
-    return exit_code_of_statuses(log.status for log in report.logs)
+class ExitStatus(NamedTuple):
+    """How a command ends."""
+
+    exit_code: ExitCode
+    reason_code: ReasonCode
 
 
-def exit_code_of_statuses(statuses: Iterable[LogStatus]) -> ExitCode:
-    """The code for what became of the logs, or of those that a plan does not take on."""
+def ending_of_report(report: CleaningReport, is_condition_met: bool = False) -> ExitStatus:
+    """Return how a round ends that came to its end."""
+    deletes = any(log.retention.deleted.segments for log in report.logs)
+    return ending_of_logs((log.status for log in report.logs), deletes, is_condition_met)
+
+
+def ending_of_logs(
+    statuses: Iterable[LogStatus], deletes: bool = False, is_condition_met: bool = False
+) -> ExitStatus:
+    """Return how a round or a plan ends.
+
+    Args:
+        statuses: What became of the logs, or would; a failure counts for more than all else.
+        deletes: Whether retention does something, so that there was something to do.
+        is_condition_met: Whether a condition of --fail-if holds.
+    """
     found = set(statuses)
-    if found.isdisjoint({LogStatus.FAILED, LogStatus.SET_ASIDE}):
-        return ExitCode.OK
-    done = found & {LogStatus.CLEANED, LogStatus.WOULD_CLEAN}
-    return ExitCode.FAILED if LogStatus.FAILED in found and not done else ExitCode.PARTIAL
+    is_done = not found.isdisjoint({LogStatus.CLEANED, LogStatus.WOULD_CLEAN})
+    if LogStatus.FAILED in found:
+        code = ExitCode.PARTIAL if is_done else ExitCode.FAILED
+        ending = ExitStatus(code, ReasonCode.LOGS_FAILED)
+    elif LogStatus.SET_ASIDE in found:
+        ending = ExitStatus(ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE)
+    else:
+        is_done |= deletes
+        ending = ExitStatus(ExitCode.OK, ReasonCode.DONE if is_done else ReasonCode.NOTHING_TO_DO)
+    if is_condition_met and ending.exit_code is not ExitCode.FAILED:
+        return ExitStatus(ExitCode.CONDITION, ReasonCode.CONDITION)
+    return ending
 
 
-def exit_code_of_conditions(code: ExitCode, any_is_met: bool) -> ExitCode:
-    """The code of a plan or a round, where conditions were asked for; a failure comes before."""
-    return ExitCode.CONDITION if any_is_met and code is not ExitCode.FAILED else code
-
-
-def exit_code_of_error(error: BaseException) -> ExitCode:
+def ending_of_error(error: BaseException) -> ExitStatus:
+    """Return how a command ends that did not come to its end."""
     match error:
         case Terminated():
-            return ExitCode.TERMINATED
+            return ExitStatus(ExitCode.TERMINATED, ReasonCode.INTERRUPTED)
         case HungUp():
-            return ExitCode.HUNG_UP
+            return ExitStatus(ExitCode.HUNG_UP, ReasonCode.INTERRUPTED)
         case KeyboardInterrupt():
-            return ExitCode.INTERRUPTED
+            return ExitStatus(ExitCode.INTERRUPTED, ReasonCode.INTERRUPTED)
         case ConfigError():
-            return ExitCode.USAGE
+            return ExitStatus(ExitCode.USAGE, reason_code_of(error))
         case RefusedError() | UnsupportedBackendError():
-            return ExitCode.REFUSED
-    return ExitCode.FAILED
-
-
-def reason_code_of_error(error: BaseException) -> ReasonCode:
-    """Why, in one word for a program."""
-    match error:
-        case KeyboardInterrupt():
-            return ReasonCode.INTERRUPTED
+            return ExitStatus(ExitCode.REFUSED, reason_code_of(error))
         case LogCompactionError() | OSError():
-            return reason_code_of(error)
-    return ReasonCode.INTERNAL_ERROR
-
-
-def reason_code_of_conditions(reason_code: ReasonCode, code: ExitCode) -> ReasonCode:
-    """That of a plan or a round, where a condition may have set its exit code."""
-    return ReasonCode.CONDITION if code is ExitCode.CONDITION else reason_code
-
-
-def reason_code_of_report(report: CleaningReport) -> ReasonCode:
-    """That of a round that came to its end."""
-    deletes = any(log.retention.deleted.segments for log in report.logs)
-    return reason_code_of_round((log.status for log in report.logs), deletes)
-
-
-def reason_code_of_round(statuses: Iterable[LogStatus], deletes: bool) -> ReasonCode:
-    """That of a round, done or planned. deletes: whether retention does, which is done, too."""
-    code = reason_code_of_statuses(statuses)
-    return ReasonCode.DONE if deletes and code is ReasonCode.NOTHING_TO_DO else code
-
-
-def reason_code_of_statuses(statuses: Iterable[LogStatus]) -> ReasonCode:
-    """The one for what became of the logs; those that failed count for more than set aside ones."""
-    found = set(statuses)
-    if LogStatus.FAILED in found:
-        return ReasonCode.LOGS_FAILED
-    if LogStatus.SET_ASIDE in found:
-        return ReasonCode.LOGS_SET_ASIDE
-    is_done = found & {LogStatus.CLEANED, LogStatus.WOULD_CLEAN}
-    return ReasonCode.DONE if is_done else ReasonCode.NOTHING_TO_DO
+            return ExitStatus(ExitCode.FAILED, reason_code_of(error))
+    return ExitStatus(ExitCode.FAILED, ReasonCode.INTERNAL_ERROR)
 
 
 def error_line(error: BaseException) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from compactor.errors import RefusedError
-from compactor.exit_codes import ExitCode, error_line, exit_code_of_error, reason_code_of_error
+from compactor.exit_codes import ExitCode, ending_of_error, error_line
 from compactor.high_watermarks import require_high_watermarks
 from compactor.host import descriptor_limit
 from compactor.host.printable import one_line
@@ -68,8 +68,7 @@ def obstacle_of(error: BaseException) -> Obstacle:
     elif isinstance(error, CorruptFileError):
         path = error.path
     return Obstacle(
-        exit_code=exit_code_of_error(error),
-        reason_code=reason_code_of_error(error),
+        **ending_of_error(error)._asdict(),
         text=text,
         path=path,
         errno=errno,

@@ -17,7 +17,7 @@ from compactor.api.places import require_blocks_elsewhere, require_temporary_els
 from compactor.api.premises import Premises, plan_of, require_known_log_dirs
 from compactor.api.rules import Rules
 from compactor.api.turns import turns_of
-from compactor.exit_codes import exit_code_of_statuses, reason_code_of_round
+from compactor.exit_codes import ending_of_logs
 from compactor.host.java import find_java
 from compactor.planning.outcomes import Problems
 from compactor.planning.room import cores_of, places_of, require_room, with_room
@@ -67,8 +67,7 @@ def of_plan(
     statuses += [LogStatus.WOULD_CLEAN] * len(plan.logs)
     deletes = any(log.estimate.by_rule for log in plan.retention)
     return RunEnding(
-        exit_code_of_statuses(statuses),
-        reason_code_of_round(statuses, deletes),
+        *ending_of_logs(statuses, deletes),
         not_cleaned=tuple(log for log in plan.not_cleaned if log.status in _NOT_WELL),
     )
 

@@ -20,9 +20,8 @@ from compactor.command_line.requests import Format, Request, Result
 from compactor.command_line.whole_file import replacing
 from compactor.exit_codes import (
     ExitCode,
+    ending_of_error,
     error_line,
-    exit_code_of_error,
-    reason_code_of_error,
 )
 from compactor.host.held_back import held_back
 from compactor.host.log_lines import Level, log_line, note_run_id
@@ -61,11 +60,11 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
         cause = signals.received() or error
         if request.debug:
             log_line("".join(traceback.format_exception(error)).rstrip("\n"))
-        code, line = exit_code_of_error(cause), error_line(cause)
+        (code, why), line = ending_of_error(cause), error_line(cause)
         complain(line, api.what_was_changed(error) or NOTHING_CHANGED)
         if _is_unforeseen(cause) and not request.debug:
             log_line("--debug shows where this comes from", Level.ERROR)
-        result = Result(summary(request.command, code, line, reason_code_of_error(cause)))
+        result = Result(summary(request.command, code, line, why))
     shown = () if result is None else result.document.get("warnings", ())
     show_warnings([notice for notice in known.notices if notice not in shown])
     if result is None:

@@ -19,7 +19,7 @@ from compactor.command_line.commands import app
 from compactor.command_line.completion import begin_if_asked
 from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.requests import Request
-from compactor.exit_codes import ExitCode, error_line, exit_code_of_error
+from compactor.exit_codes import ExitCode, ending_of_error, error_line
 from compactor.host import descriptor_limit
 from compactor.host.log_lines import log_format_of, written_as
 from compactor.host.output import (
@@ -96,7 +96,7 @@ def _carry_out(words: list[str], signals: SignalNotes) -> int:
     interrupt = signals.received()  # which typer makes an exit code of
     if interrupt is not None:
         complain(error_line(interrupt), NOTHING_CHANGED)
-        return exit_code_of_error(interrupt)
+        return ending_of_error(interrupt).exit_code
     return ExitCode.OK if words else ExitCode.USAGE  # help or version was shown
 
 

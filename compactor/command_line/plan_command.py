@@ -4,12 +4,7 @@ from compactor import api
 from compactor.command_line import arguments
 from compactor.command_line.console import show, show_lines, show_warnings
 from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
-from compactor.exit_codes import (
-    exit_code_of_conditions,
-    exit_code_of_statuses,
-    reason_code_of_conditions,
-    reason_code_of_statuses,
-)
+from compactor.exit_codes import ending_of_logs
 from compactor.round_report import LogStatus
 from compactor.views.json_values import to_json
 from compactor.views.met_conditions import met_documents, met_lines
@@ -29,12 +24,9 @@ def result_of(wanted: RoundArguments) -> Result:
     planned = api.plan(wanted.log_dirs, rules_of(wanted), wanted.saved_plan, sample_bytes)
     found, space, warnings, refused = *planned[:2], planned.warnings, planned.refusals
     met = api.met_by_plan(conditions, found) if conditions else []
-    code = exit_code_of_statuses(log.status for log in found.not_cleaned)
-    code = exit_code_of_conditions(code, bool(met))
-    reason_code = reason_code_of_statuses(
-        [LogStatus.WOULD_CLEAN] * bool(found.logs) + [log.status for log in found.not_cleaned]
-    )
-    reason_code = reason_code_of_conditions(reason_code, code)
+    statuses = [LogStatus.WOULD_CLEAN] * len(found.logs)
+    statuses += [log.status for log in found.not_cleaned]
+    code, reason_code = ending_of_logs(statuses, is_condition_met=bool(met))
     begin = summary("plan", code, reason_code=reason_code) | {
         "conditions_met": met_documents(met),
         "totals": plan_totals(found),

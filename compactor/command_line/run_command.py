@@ -4,12 +4,7 @@ from compactor import api
 from compactor.command_line import arguments
 from compactor.command_line.console import show, show_lines, show_warnings, shown_progress
 from compactor.command_line.requests import Format, OnCorrupt, Result, RoundArguments, rules_of
-from compactor.exit_codes import (
-    exit_code_of_conditions,
-    exit_code_of_report,
-    reason_code_of_conditions,
-    reason_code_of_report,
-)
+from compactor.exit_codes import ending_of_report
 from compactor.views.met_conditions import met_documents, met_lines
 from compactor.views.next_steps import names_of_gone, records_gone
 from compactor.views.report_json import ending, report_document, report_summary
@@ -29,8 +24,7 @@ def result_of(wanted: RoundArguments) -> Result:
         show_lines(met_lines(met))
     else:
         show_warnings(report.warnings)
-    code = exit_code_of_conditions(exit_code_of_report(report), bool(met))
-    ended = ending(code, reason_code_of_conditions(reason_code_of_report(report), code))
+    ended = ending(*ending_of_report(report, is_condition_met=bool(met)))
     begin = report_summary(report) | ended | {"conditions_met": met_documents(met)}
     return Result(begin | report_document(report) | ended, begin, report)
 

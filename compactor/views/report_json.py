@@ -9,7 +9,7 @@ any time.
 import json
 from typing import Any
 
-from compactor.exit_codes import ExitCode, exit_code_of_report, reason_code_of_report
+from compactor.exit_codes import ExitCode, ending_of_report
 from compactor.host.printable import iso_time, printable
 from compactor.host.progress import START_STAGE
 from compactor.reason_codes import ReasonCode, missing_first
@@ -72,8 +72,8 @@ def ending(code: ExitCode, reason_code: ReasonCode) -> JsonObject:
 def report_summary(report: CleaningReport) -> JsonObject:
     """The summary of a round that came to its end."""
     totals = totals_of(report)
-    why = reason_code_of_report(report)
-    return summary("run", exit_code_of_report(report), reason_code=why) | {
+    code, why = ending_of_report(report)
+    return summary("run", code, reason_code=why) | {
         "dry_run": report.dry_run,
         "run_id": report.run_id,
         "seconds": round(report.seconds, 3),

@@ -19,7 +19,7 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from compactor import api
-from compactor.exit_codes import exit_code_of_report
+from compactor.exit_codes import ending_of_report
 from compactor.views.report_json import report_document
 from storage.log.log_dir import list_partition, log_end_offset
 from tests.broker import clients, log_dir_moves, views
@@ -63,7 +63,7 @@ class Moved:
 def run(home: Path, options: api.RunOptions = EVERYTHING) -> dict[str, Any]:
     """What the report says of the log."""
     report = api.run([str(home / name) for name in LOG_DIRS], RULES, options)
-    assert exit_code_of_report(report) == 0, report
+    assert ending_of_report(report).exit_code == 0, report
     (log,) = [log for log in report_document(report)["logs"] if log["topic"] == TOPIC]
     return dict(log)
 

@@ -10,9 +10,9 @@ from compactor.exit_codes import (
     HungUp,
     Terminated,
     UsageError,
+    ending_of_error,
+    ending_of_logs,
     error_line,
-    exit_code_of_error,
-    exit_code_of_statuses,
 )
 from compactor.round_report import LogStatus
 from storage.errors import CorruptFileError, UnsupportedBackendError
@@ -27,22 +27,26 @@ CLEANED, WOULD, PASSED, ASIDE, FAILED = (
 
 
 @pytest.mark.parametrize(
-    ("statuses", "code"),
+    ("statuses", "code", "why"),
     [
-        ([], 0),
-        ([PASSED], 0),
-        ([CLEANED, PASSED], 0),
-        ([WOULD], 0),
-        ([CLEANED, ASIDE], 4),
-        ([ASIDE], 4),
-        ([WOULD, ASIDE], 4),
-        ([CLEANED, FAILED], 4),
-        ([FAILED], 1),
-        ([FAILED, ASIDE, PASSED], 1),
+        ([], 0, "nothing-to-do"),
+        ([PASSED], 0, "nothing-to-do"),
+        ([CLEANED, PASSED], 0, "done"),
+        ([WOULD], 0, "done"),
+        ([CLEANED, ASIDE], 4, "logs-set-aside"),
+        ([ASIDE], 4, "logs-set-aside"),
+        ([WOULD, ASIDE], 4, "logs-set-aside"),
+        ([CLEANED, FAILED], 4, "logs-failed"),
+        ([FAILED], 1, "logs-failed"),
+        ([FAILED, ASIDE, PASSED], 1, "logs-failed"),
     ],
 )
-def test_the_code_of_what_became_of_the_logs(statuses: list[LogStatus], code: int) -> None:
-    assert exit_code_of_statuses(statuses) == code
+def test_how_a_round_ends_by_its_logs(statuses: list[LogStatus], code: int, why: str) -> None:
+    assert ending_of_logs(statuses) == (code, why)
+    with_condition = (1, "logs-failed") if code == 1 else (5, "condition")
+    assert ending_of_logs(statuses, is_condition_met=True) == with_condition
+    with_deletion = "done" if why == "nothing-to-do" else why
+    assert ending_of_logs(statuses, deletes=True) == (code, with_deletion)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +75,7 @@ def test_the_code_of_what_became_of_the_logs(statuses: list[LogStatus], code: in
     ],
 )
 def test_an_error_has_a_code_and_one_line(error: BaseException, code: int, line: str) -> None:
-    assert exit_code_of_error(error) == code
+    assert ending_of_error(error).exit_code == code
     assert error_line(error) == line
 
 

@@ -14,7 +14,7 @@ import cleaner_jobs
 import compactor
 import storage
 from compactor.errors import CleaningFailedError, ConfigError, LockLostError, RefusedError
-from compactor.exit_codes import Terminated, UsageError, reason_code_of_error
+from compactor.exit_codes import Terminated, UsageError, ending_of_error
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError, LogCompactionError, UnsupportedFormatError
 from storage.files.held_directories import DirectoryExchangedError
@@ -74,7 +74,7 @@ def test_every_refusal_says_which() -> None:
     ],
 )
 def test_an_error_has_a_code(error: BaseException, code: str) -> None:
-    assert reason_code_of_error(error) == code
+    assert ending_of_error(error).reason_code == code
 
 
 def test_a_refusal_keeps_its_code_from_process_to_process() -> None:

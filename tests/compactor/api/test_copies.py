@@ -14,7 +14,7 @@ import pytest
 from compactor import api
 from compactor.copying.contents import contents_of
 from compactor.directory_state import MANIFEST, NO_BROKER, TEXT_FILE, UNFINISHED
-from compactor.exit_codes import ExitCode, exit_code_of_report
+from compactor.exit_codes import ExitCode, ending_of_report
 from storage.file_names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, file_name, special_dir
 from storage.files import cloning, filesystem
 from storage.files.local import LOCAL
@@ -93,7 +93,7 @@ def test_the_copy_has_the_bytes_of_an_in_place_run_and_the_original_is_as_it_was
     [told] = report.copies
     assert (told.source, told.path) == (str(logs), str(copy))
     assert told.manifest == str(copy / MANIFEST)
-    assert exit_code_of_report(report) is ExitCode.OK
+    assert ending_of_report(report).exit_code is ExitCode.OK
 
 
 def test_what_the_round_does_not_touch_keeps_time_mode_and_holes(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_log_that_changes_meanwhile_is_not_in_the_copy_and_that_is_told(tmp_pa
     assert by_name["orders", 0].status is api.LogStatus.CLEANED
     assert by_name["orders", 1].status is api.LogStatus.FAILED
     assert "changed while it was copied" in (by_name["orders", 1].reason or "")
-    assert exit_code_of_report(report) is ExitCode.PARTIAL
+    assert ending_of_report(report).exit_code is ExitCode.PARTIAL
     assert not (copy / "orders-1").exists()
     for name in (checkpoint.CLEANER_OFFSET, checkpoint.REPLICATION, checkpoint.RECOVERY_POINT):
         assert ("orders", 1) not in checkpoint.read(str(copy / name))
@@ -316,7 +316,7 @@ def test_a_log_that_a_copy_misses_is_missing_from_its_copies(tmp_path: Path) -> 
     run(logs, copy)
     report = run(copy, tmp_path / "again")
     assert report.copies[0].missing == ("orders-1",)
-    assert exit_code_of_report(report) is ExitCode.FAILED  # nothing was left to clean
+    assert ending_of_report(report).exit_code is ExitCode.FAILED  # nothing was left to clean
     assert not may_start_on(tmp_path / "again")
     shutil.copytree(copy / "orders-0", copy / "orders-1")  # somebody brings it back
     run(copy, tmp_path / "whole")

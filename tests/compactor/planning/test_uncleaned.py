@@ -15,7 +15,7 @@ from cleaner_jobs.problems import RecordTooLargeError, problem_of
 from cleaner_jobs.task_values import TaskProblem
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.errors import CorruptLogError
-from compactor.exit_codes import reason_code_of_error
+from compactor.exit_codes import ending_of_error
 from compactor.planning.uncleaned import problem_report, stop_if_corrupt, untouched_report
 from compactor.round_report import LogStatus
 from storage.errors import CorruptFileError
@@ -79,7 +79,7 @@ def test_a_task_and_the_driver_give_an_error_of_the_system_the_same_code(
 ) -> None:
     error = OSError("odd") if number is None else OSError(number, os.strerror(number), "/a")
     found = as_a_task_sends(error)
-    assert problem_report(PLAN, found).reason_code is reason_code_of_error(error)
+    assert problem_report(PLAN, found).reason_code is ending_of_error(error).reason_code
     assert found.errno == number
 
 
@@ -107,7 +107,7 @@ def test_a_task_and_the_driver_give_every_class_of_errors_the_same_code() -> Non
         else:
             error = of_class(*("/a", 5, "bad")[:: 2 if of_class is LogChangedError else 1])
         report = problem_report(PLAN, as_a_task_sends(error))
-        assert report.reason_code is reason_code_of_error(error), of_class
+        assert report.reason_code is ending_of_error(error).reason_code, of_class
 
 
 @pytest.mark.parametrize(
