@@ -44,7 +44,7 @@ OVERDUE = "ms past max.compaction.lag.ms"
 
 class NamedBound(NamedTuple):
     name: str
-    value: int | float | None  # None: there is none
+    value: float | None  # None: there is none; a dirty ratio is no whole number
     set_by: str
 
 

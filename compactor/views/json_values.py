@@ -35,10 +35,10 @@ class Schema:
     """Makes the JSON Schema of types, and collects those of the objects in `parts`, by name."""
 
     def __init__(self, names: Mapping[type, str], partial: Collection[type]) -> None:
-        """Take what a type is called if it is not its own name.
+        """Take what types are called whose names are others than here.
 
         Args:
-            names: By type.
+            names: By type; of each other one it is that of its class, without `Document`.
             partial: The types of which every field may be absent.
         """
         self.parts: dict[str, Any] = {}
@@ -65,7 +65,7 @@ class Schema:
         if origin is dict:
             names, values = map(self.of, arguments)
             return {"type": "object", "propertyNames": names, "additionalProperties": values}
-        name = self._names.get(type_, type_.__name__)
+        name = self._names.get(type_, type_.__name__.removesuffix("Document"))
         if name not in self.parts:
             self.parts[name] = None  # its place, for those that it refers to
             self.parts[name] = self._object(type_)

@@ -13,17 +13,17 @@ from compactor.stopped_log.log_offsets import Ends, LogOffsets
 from compactor.verification.soundness import Soundness
 
 
-class Retention(TypedDict):
+class RetentionDocument(TypedDict):
     log_start: SegmentCounts
     size: SegmentCounts
     time: SegmentCounts
 
 
-class LogRetention(Retention):
+class LogRetentionDocument(RetentionDocument):
     log_start_offset: int | None
 
 
-class Obstacle(TypedDict):
+class ObstacleDocument(TypedDict):
     """What a run would end at, before it changes anything."""
 
     status: str
@@ -35,16 +35,16 @@ class Obstacle(TypedDict):
     remedy: str | None
 
 
-class RunEnding(TypedDict):
+class RunEndingDocument(TypedDict):
     """How a run with the same arguments would end now; without obstacles, by its logs."""
 
     status: str
     exit_code: int
     reason_code: ReasonCode
-    obstacles: list[Obstacle]
+    obstacles: list[ObstacleDocument]
 
 
-class Checkup(TypedDict):
+class CheckupDocument(TypedDict):
     """What a run needs, and what of it is not there; checks of a log directory stand with it."""
 
     counts: NotRequired[dict[Literal["ok", "warn", "fail"], int]]
@@ -52,7 +52,7 @@ class Checkup(TypedDict):
     run: NotRequired[list[Check]]
 
 
-class LogChange(TypedDict):
+class LogChangeDocument(TypedDict):
     """A change of one log, or what it would be."""
 
     topic: NotRequired[str]
@@ -64,7 +64,7 @@ class LogChange(TypedDict):
     after: NotRequired[Ends]
 
 
-class OneReport(TypedDict):
+class OneReportDocument(TypedDict):
     """One of several reports, by its file; it may be that of an older version."""
 
     file: str
@@ -83,28 +83,28 @@ class OneReport(TypedDict):
     totals: NotRequired[dict[str, Any]]
 
 
-class MergedReports(TypedDict):
+class MergedReportsDocument(TypedDict):
     """Several reports, and what they come to."""
 
     totals: NotRequired[dict[str, Any]]
-    reports: NotRequired[list[OneReport]]
+    reports: NotRequired[list[OneReportDocument]]
 
 
-class Concerned(TypedDict):
+class ConcernedDocument(TypedDict):
     log_dir: str
     topic: str
     partition: int
     values: dict[str, float]
 
 
-class MetCondition(TypedDict):
+class MetConditionDocument(TypedDict):
     """A condition of --fail-if that holds, and the logs that it holds for."""
 
     condition: str
-    logs: list[Concerned]
+    logs: list[ConcernedDocument]
 
 
-class Comparison(TypedDict):
+class ComparisonDocument(TypedDict):
     """A log directory held against a copy from before, in numbers."""
 
     before: str
@@ -123,7 +123,7 @@ class Comparison(TypedDict):
     findings: int
 
 
-class ComparedPartition(TypedDict):
+class ComparedPartitionDocument(TypedDict):
     partition: str
     log_start_offset: int
     log_start_offset_before: int
@@ -141,7 +141,7 @@ class ComparedPartition(TypedDict):
     checkpoint_missing: bool
 
 
-class Finding(TypedDict):
+class FindingDocument(TypedDict):
     """Something that is not as it should be."""
 
     path: str
@@ -152,14 +152,14 @@ class Finding(TypedDict):
 
 _CHANGES = ("roll", "delete-records", "truncate", "append", "abort", "move")
 OF_LOG_COMMANDS = {
-    "doctor": Checkup,
-    "report": MergedReports,
+    "doctor": CheckupDocument,
+    "report": MergedReportsDocument,
     "log offsets": LogOffsets,
     **dict.fromkeys(
         (
             f"log {verb}"
             for verb in ("roll", "delete-records", "truncate", "append", "abort", "move")
         ),
-        LogChange,
+        LogChangeDocument,
     ),
 }

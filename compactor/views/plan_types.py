@@ -3,13 +3,14 @@
 from typing import NotRequired, TypedDict
 
 from compactor.broker_start.values import StartProblem
+from compactor.planning.expected import Expected
 from compactor.planning.outcomes import Standing
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogStatus
-from compactor.views.log_types import LogRetention, MetCondition
+from compactor.views.log_types import LogRetentionDocument, MetConditionDocument
 
 
-class PlanTotals(TypedDict):
+class PlanTotalsDocument(TypedDict):
     to_clean: int
     set_aside: int
     passed_over: int
@@ -17,7 +18,7 @@ class PlanTotals(TypedDict):
     rewrite_bytes: int
 
 
-class Extent(TypedDict):
+class ExtentDocument(TypedDict):
     logs: int
     to_clean: int
     total_bytes: int
@@ -27,23 +28,23 @@ class Extent(TypedDict):
     held_by: str | None
 
 
-class TopicExtent(Extent):
+class TopicExtentDocument(ExtentDocument):
     topic: str
 
 
-class OffsetBound(TypedDict):
+class OffsetBoundDocument(TypedDict):
     name: str
     offset: int
     cause: str
 
 
-class SegmentGroup(TypedDict):
+class SegmentGroupDocument(TypedDict):
     base_offset: int
     segments: list[int]
     log_bytes: int
 
 
-class PlanLog(TypedDict):
+class PlanLogDocument(TypedDict):
     log_dir: str
     topic: str
     partition: int
@@ -61,7 +62,7 @@ class PlanLog(TypedDict):
     first_dirty_offset: NotRequired[int]
     first_dirty_set_by: NotRequired[str]
     first_uncleanable_offset: NotRequired[int]
-    bounds: NotRequired[list[OffsetBound]]
+    bounds: NotRequired[list[OffsetBoundDocument]]
     clean_bytes: NotRequired[int]
     cleanable_bytes: NotRequired[int]
     dirty_ratio: NotRequired[float]
@@ -69,29 +70,18 @@ class PlanLog(TypedDict):
     max_compaction_lag_ms: NotRequired[int | None]  # None: no limit
     compaction_delay_ms: NotRequired[int]
     segments: NotRequired[int]
-    groups: NotRequired[list[SegmentGroup]]
+    groups: NotRequired[list[SegmentGroupDocument]]
     active_producers: NotRequired[int]
     notes: NotRequired[list[str]]
 
 
-class LogNotTaken(PlanLog):
+class LogNotTakenDocument(PlanLogDocument):
     status: LogStatus
     reason: str | None
     reason_code: ReasonCode | None
 
 
-class PlanExpected(TypedDict):
-    """Of a run over the logs that a plan takes on; of bytes, where it has a sample."""
-
-    seconds: float
-    runs: int
-    least_bytes: int | None
-    most_bytes: int | None
-    read_bytes: int
-    untold: int
-
-
-class PlanEstimate(TypedDict):
+class PlanEstimateDocument(TypedDict):
     log_dir: str
     topic: str
     partition: int
@@ -101,7 +91,7 @@ class PlanEstimate(TypedDict):
     problem: str | None
 
 
-class PlanRetention(LogRetention):
+class PlanRetentionDocument(LogRetentionDocument):
     log_dir: str
     topic: str
     partition: int
@@ -110,7 +100,7 @@ class PlanRetention(LogRetention):
     retention_bytes: int | None
 
 
-class FileSystemNeed(TypedDict):
+class FileSystemNeedDocument(TypedDict):
     path: str
     need_bytes: int
     free_bytes: int
@@ -118,40 +108,40 @@ class FileSystemNeed(TypedDict):
     free_files: int
 
 
-class LeftOut(TypedDict):
+class LeftOutDocument(TypedDict):
     log_dir: str
     topic: str
     partition: int
     reason: str
 
 
-class Space(TypedDict):
-    file_systems: list[FileSystemNeed]
-    left_out: list[LeftOut]
+class SpaceDocument(TypedDict):
+    file_systems: list[FileSystemNeedDocument]
+    left_out: list[LeftOutDocument]
 
 
-class CheckpointRepair(TypedDict):
+class CheckpointRepairDocument(TypedDict):
     log_dir: str
     topic: str
     partition: int
     offset: int
 
 
-class Plan(TypedDict):
+class PlanDocument(TypedDict):
     """A plan."""
 
-    totals: PlanTotals
-    logs: NotRequired[list[PlanLog]]
-    not_taken: NotRequired[list[LogNotTaken]]
-    topics: NotRequired[list[TopicExtent]]
-    standings: NotRequired[dict[Standing, Extent]]
-    expected: NotRequired[PlanExpected]
-    estimates: NotRequired[list[PlanEstimate]]
+    totals: PlanTotalsDocument
+    logs: NotRequired[list[PlanLogDocument]]
+    not_taken: NotRequired[list[LogNotTakenDocument]]
+    topics: NotRequired[list[TopicExtentDocument]]
+    standings: NotRequired[dict[Standing, ExtentDocument]]
+    expected: NotRequired[Expected]
+    estimates: NotRequired[list[PlanEstimateDocument]]
     refusals: NotRequired[list[str]]
-    retention: NotRequired[list[PlanRetention]]
-    space: NotRequired[Space | None]
-    checkpoint_repairs: NotRequired[list[CheckpointRepair]]
-    conditions_met: NotRequired[list[MetCondition]]
+    retention: NotRequired[list[PlanRetentionDocument]]
+    space: NotRequired[SpaceDocument | None]
+    checkpoint_repairs: NotRequired[list[CheckpointRepairDocument]]
+    conditions_met: NotRequired[list[MetConditionDocument]]
     warnings: NotRequired[list[str]]
     notices: NotRequired[list[str]]
     start_problems: NotRequired[list[StartProblem]]

@@ -13,27 +13,27 @@ from compactor.diagnosis.checks import Check
 from compactor.inspection.inspection import LogInspection
 from compactor.originals.undo import UndoReport
 from compactor.row_tables import column_name
-from compactor.views.log_types import Finding, OneReport
-from compactor.views.plan_types import LogNotTaken
+from compactor.views.log_types import FindingDocument, OneReportDocument
+from compactor.views.plan_types import LogNotTakenDocument
 from compactor.views.report_json import JsonObject
 from compactor.views.report_types import (
-    Explanation,
-    RecoveredLog,
-    RunLog,
-    TopicSettings,
+    ExplanationDocument,
+    RecoveredLogDocument,
+    RunLogDocument,
+    TopicSettingsDocument,
 )
 
 _ROW_TYPES: Mapping[str, type] = {  # every command with --report
-    "run": RunLog,
-    "plan": LogNotTaken,
-    "recover": RecoveredLog,
+    "run": RunLogDocument,
+    "plan": LogNotTakenDocument,
+    "recover": RecoveredLogDocument,
     "undo": UndoReport,
-    "verify": Finding,
-    "explain": Explanation,
-    "configs": TopicSettings,
+    "verify": FindingDocument,
+    "explain": ExplanationDocument,
+    "configs": TopicSettingsDocument,
     "inspect": LogInspection,
     "doctor": Check,
-    "report": OneReport,
+    "report": OneReportDocument,
 }
 _PARTS = {"plan": ("logs", "not_taken"), "verify": ("findings",), "configs": ("topics",)} | {
     "report": ("reports",)
@@ -64,7 +64,11 @@ def _rows(document: JsonObject) -> Iterator[JsonObject]:
     command = document["command"]
     if command == "explain":
         if "outcome" in document:  # it came to its end
-            yield {name: document[name] for name in get_type_hints(Explanation) if name in document}
+            yield {
+                name: document[name]
+                for name in get_type_hints(ExplanationDocument)
+                if name in document
+            }
         return
     if command == "doctor":
         yield from ({"log_dir": None, **check} for check in document.get("machine", ()))

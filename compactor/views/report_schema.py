@@ -8,7 +8,7 @@ import os
 from compactor.round_report import REPORT_SCHEMA_VERSION
 from compactor.views.json_values import Schema
 from compactor.views.report_json import JsonObject, to_text
-from compactor.views.report_types import NAMES, OF_COMMANDS, PARTIAL, Ending
+from compactor.views.report_types import NAMES, OF_COMMANDS, PARTIAL, EndingDocument
 
 SCHEMA_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "report.schema.json")
 
@@ -16,7 +16,7 @@ SCHEMA_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "report.s
 def report_schema() -> JsonObject:
     """For any JSON Schema library, draft 2020-12. New fields may come: it forbids none."""
     schema = Schema(NAMES, PARTIAL)
-    ending = schema.of(Ending)
+    ending = schema.of(EndingDocument)
     rest = [
         {
             "if": {

@@ -1,5 +1,8 @@
 """What stands in the documents of endings, as types: the JSON Schema is made of these.
 
+A value that is shown as it is has its own type here. What is made for a document alone has a type
+of which the name ends with `Document`.
+
 A field that is not required is absent from a summary, or where a command was not asked for it.
 """
 
@@ -7,41 +10,43 @@ from typing import Literal, NotRequired, TypedDict
 
 from compactor.broker_start.values import StartProblem
 from compactor.diagnosis.checks import Check
+from compactor.inspection.explain import NamedBound
 from compactor.inspection.inspection import LogInspection
 from compactor.originals.undo import UndoReport
+from compactor.planning.expected import Expected
 from compactor.planning.remedies import Remedy
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import CopyReport, LogStatus, OriginalsReport, SegmentCounts
 from compactor.stopped_log.log_offsets import LogOffsets
 from compactor.views.log_types import (
     OF_LOG_COMMANDS,
-    ComparedPartition,
-    Comparison,
-    Finding,
-    LogRetention,
-    MetCondition,
-    Retention,
-    RunEnding,
+    ComparedPartitionDocument,
+    ComparisonDocument,
+    FindingDocument,
+    LogRetentionDocument,
+    MetConditionDocument,
+    RetentionDocument,
+    RunEndingDocument,
 )
-from compactor.views.plan_types import Plan
+from compactor.views.plan_types import PlanDocument
 
 Status = Literal["ok", "failed", "usage", "refused", "partial", "condition", "interrupted"]
 Value = int | float | str | bool
 
 
-class Ignored(TypedDict):
+class IgnoredDocument(TypedDict):
     name: str
     reason: str
 
 
-class LogDir(TypedDict):
+class LogDirDocument(TypedDict):
     """Of some commands with what they have looked at there."""
 
     path: str
     partitions: NotRequired[int]
     has_clean_shutdown: NotRequired[bool]
     has_high_watermarks: NotRequired[bool]
-    ignored: NotRequired[list[Ignored]]
+    ignored: NotRequired[list[IgnoredDocument]]
     foreign: NotRequired[list[str]]
     problem: NotRequired[str | None]
     clean_shutdown: NotRequired[bool]
@@ -49,22 +54,22 @@ class LogDir(TypedDict):
     checks: NotRequired[list[Check]]
 
 
-class Setting(TypedDict):
+class SettingDocument(TypedDict):
     value: Value | None  # None: of an unknown setting, which may be a secret
     source: str
     is_known: NotRequired[bool]  # of `configs`: a Kafka that is known has it
     note: NotRequired[str | None]  # of `configs`: why it has no effect
 
 
-class Configuration(TypedDict):
+class ConfigurationDocument(TypedDict):
     include: str | None
     exclude: str | None
     assume_fully_replicated: bool
     producer_id_expiration_ms: int
-    topics: dict[str, dict[str, Setting]]
+    topics: dict[str, dict[str, SettingDocument]]
 
 
-class Kafka(TypedDict):
+class KafkaDocument(TypedDict):
     """Whose answer was given, for the logs of these directories."""
 
     version: str
@@ -73,7 +78,7 @@ class Kafka(TypedDict):
     log_dirs: list[str]
 
 
-class Ending(TypedDict):
+class EndingDocument(TypedDict):
     """Every ending of every command."""
 
     schema_version: Literal[2]
@@ -91,13 +96,15 @@ class Ending(TypedDict):
     seconds: float
     as_of_ms: int | None
     as_of: str | None
-    kafka: NotRequired[list[Kafka]]  # none: the command needs no version, or ended before
-    log_dirs: list[LogDir]
-    configuration: NotRequired[Configuration | None]
-    run_would_end: NotRequired[RunEnding | None]  # of `plan`, also where it fails, and of `doctor`
+    kafka: NotRequired[list[KafkaDocument]]  # none: the command needs no version, or ended before
+    log_dirs: list[LogDirDocument]
+    configuration: NotRequired[ConfigurationDocument | None]
+    run_would_end: NotRequired[
+        RunEndingDocument | None
+    ]  # of `plan`, also where it fails, and of `doctor`
 
 
-class Dropped(TypedDict):
+class DroppedDocument(TypedDict):
     superseded: int
     tombstone: int
     null_key: int
@@ -105,31 +112,31 @@ class Dropped(TypedDict):
     marker: int
 
 
-class Records(TypedDict):
+class RecordsDocument(TypedDict):
     read: int
     kept: int
-    dropped: Dropped
+    dropped: DroppedDocument
 
 
-class Batches(TypedDict):
+class BatchesDocument(TypedDict):
     read: int
     kept: int
     rebuilt: int
     emptied: int
 
 
-class RunTotals(TypedDict):
+class RunTotalsDocument(TypedDict):
     logs: dict[LogStatus, int]
     segments_before: int
     segments_after: int
     bytes_before: int
     bytes_after: int
-    records: Records
-    batches: Batches
-    retention: Retention
+    records: RecordsDocument
+    batches: BatchesDocument
+    retention: RetentionDocument
 
 
-class RunLog(TypedDict):
+class RunLogDocument(TypedDict):
     log_dir: str
     topic: str
     partition: int
@@ -149,35 +156,35 @@ class RunLog(TypedDict):
     segments_after: int
     bytes_before: int
     bytes_after: int
-    records: Records
-    batches: Batches
-    retention: LogRetention
+    records: RecordsDocument
+    batches: BatchesDocument
+    retention: LogRetentionDocument
 
 
-class Phase(TypedDict):
+class PhaseDocument(TypedDict):
     name: str
     seconds: float
     log_bytes: int
     mb_per_second: float | None
 
 
-class Run(TypedDict):
+class RunDocument(TypedDict):
     """A run that came to its end, dry or real."""
 
     dry_run: bool
-    totals: RunTotals
+    totals: RunTotalsDocument
     originals: OriginalsReport | None
     copies: NotRequired[list[CopyReport]]
     horizons_from_ms: NotRequired[int]
-    conditions_met: NotRequired[list[MetCondition]]
-    phases: NotRequired[list[Phase]]
-    logs: NotRequired[list[RunLog]]
+    conditions_met: NotRequired[list[MetConditionDocument]]
+    phases: NotRequired[list[PhaseDocument]]
+    logs: NotRequired[list[RunLogDocument]]
     warnings: NotRequired[list[str]]
     notices: NotRequired[list[str]]
     start_problems: NotRequired[list[StartProblem]]
 
 
-class RecoveryTotals(TypedDict):
+class RecoveryTotalsDocument(TypedDict):
     partitions: int
     recovered: int
     set_aside: int
@@ -188,7 +195,7 @@ class RecoveryTotals(TypedDict):
     truncated: int
 
 
-class RecoveredLog(TypedDict):
+class RecoveredLogDocument(TypedDict):
     log_dir: str
     topic: str
     partition: int
@@ -201,33 +208,33 @@ class RecoveredLog(TypedDict):
     reason_code: ReasonCode | None
 
 
-class Recovery(TypedDict):
+class RecoveryDocument(TypedDict):
     """A recovery."""
 
-    totals: RecoveryTotals
-    logs: NotRequired[list[RecoveredLog]]
+    totals: RecoveryTotalsDocument
+    logs: NotRequired[list[RecoveredLogDocument]]
     notices: NotRequired[list[str]]
     start_problems: NotRequired[list[StartProblem]]
 
 
-class UndoTotals(TypedDict):
+class UndoTotalsDocument(TypedDict):
     logs: dict[str, int]
     segments: int
     bytes: int
 
 
-class Undo(TypedDict):
+class UndoDocument(TypedDict):
     """What a run kept, brought back or discarded."""
 
     dry_run: NotRequired[bool]
-    totals: NotRequired[UndoTotals]
+    totals: NotRequired[UndoTotalsDocument]
     logs: NotRequired[list[UndoReport]]
     discarded: NotRequired[str]
     start_problems: NotRequired[list[StartProblem]]
     undone_run: NotRequired[str]
 
 
-class VerificationTotals(TypedDict):
+class VerificationTotalsDocument(TypedDict):
     partitions: int
     segments: int
     batches: int
@@ -236,23 +243,17 @@ class VerificationTotals(TypedDict):
     findings: int
 
 
-class Verification(TypedDict):
+class VerificationDocument(TypedDict):
     """A verification."""
 
-    totals: NotRequired[VerificationTotals]
+    totals: NotRequired[VerificationTotalsDocument]
     notices: NotRequired[list[str]]
-    findings: NotRequired[list[Finding]]
-    against: NotRequired[Comparison]
-    partitions: NotRequired[list[ComparedPartition]]
+    findings: NotRequired[list[FindingDocument]]
+    against: NotRequired[ComparisonDocument]
+    partitions: NotRequired[list[ComparedPartitionDocument]]
 
 
-class Bound(TypedDict):
-    name: str
-    value: float | None  # a dirty ratio is no whole number
-    set_by: str
-
-
-class Section(TypedDict):
+class SectionDocument(TypedDict):
     """A part of a log: what is clean, dirty, has to wait, or is in the active segment."""
 
     name: str
@@ -261,7 +262,7 @@ class Section(TypedDict):
     size_bytes: int
 
 
-class Explanation(TypedDict):
+class ExplanationDocument(TypedDict):
     """Why one log is cleaned or not."""
 
     log_dir: NotRequired[str]
@@ -272,29 +273,29 @@ class Explanation(TypedDict):
     reason: NotRequired[str | None]
     log_reason_code: NotRequired[ReasonCode | None]
     remedy: NotRequired[Remedy | None]
-    sections: NotRequired[list[Section]]
-    bounds: NotRequired[list[Bound]]
-    retention: NotRequired[LogRetention]
+    sections: NotRequired[list[SectionDocument]]
+    bounds: NotRequired[list[NamedBound]]
+    retention: NotRequired[LogRetentionDocument]
     notes: NotRequired[list[str]]
     notices: NotRequired[list[str]]
     warnings: NotRequired[list[str]]
     start_problems: NotRequired[list[StartProblem]]
 
 
-class TopicSettings(TypedDict):
+class TopicSettingsDocument(TypedDict):
     topic: str
     is_deleted: bool
     broker: str | None
-    settings: dict[str, Setting]
+    settings: dict[str, SettingDocument]
 
 
-class Configs(TypedDict):
+class ConfigsDocument(TypedDict):
     """The settings of topics."""
 
-    topics: NotRequired[list[TopicSettings]]
+    topics: NotRequired[list[TopicSettingsDocument]]
 
 
-class Inspections(TypedDict):
+class InspectionsDocument(TypedDict):
     """What stands in logs."""
 
     logs: NotRequired[list[LogInspection]]
@@ -304,6 +305,8 @@ class Inspections(TypedDict):
 # what a type is called in the schema, where that is not its name
 NAMES: dict[type, str] = {
     CopyReport: "Copy",
+    Expected: "PlanExpected",
+    NamedBound: "Bound",
     OriginalsReport: "Originals",
     SegmentCounts: "Segments",
     UndoReport: "UndoneLog",
@@ -311,13 +314,13 @@ NAMES: dict[type, str] = {
 PARTIAL = (LogOffsets,)  # every field may be absent
 # of a command that came to its end; an error has the fields of every ending alone
 OF_COMMANDS = {
-    "run": Run,
-    "plan": Plan,
-    "recover": Recovery,
-    "undo": Undo,
-    "verify": Verification,
-    "explain": Explanation,
-    "configs": Configs,
-    "inspect": Inspections,
+    "run": RunDocument,
+    "plan": PlanDocument,
+    "recover": RecoveryDocument,
+    "undo": UndoDocument,
+    "verify": VerificationDocument,
+    "explain": ExplanationDocument,
+    "configs": ConfigsDocument,
+    "inspect": InspectionsDocument,
     **OF_LOG_COMMANDS,
 }
