@@ -43,6 +43,7 @@ class Schema:
         """
         self.parts: dict[str, Any] = {}
         self._names, self._partial = names, partial
+        self._types: dict[str, Any] = {}  # of the parts
 
     def of(self, type_: Any) -> dict[str, Any]:
         """Return the schema of a type, which refers to `parts` for objects."""
@@ -66,6 +67,7 @@ class Schema:
             names, values = map(self.of, arguments)
             return {"type": "object", "propertyNames": names, "additionalProperties": values}
         name = self._names.get(type_, type_.__name__.removesuffix("Document"))
+        assert self._types.setdefault(name, type_) is type_, f"two types are called {name}"
         if name not in self.parts:
             self.parts[name] = None  # its place, for those that it refers to
             self.parts[name] = self._object(type_)

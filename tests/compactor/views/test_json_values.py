@@ -1,0 +1,105 @@
+"""Values as JSON and the schema of their types: what is expected was written by hand."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple, NotRequired, TypedDict
+
+import pytest
+
+from compactor.views.json_values import Schema, to_json
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Point(NamedTuple):
+    x: int
+    colour: Colour | None = None
+
+    @property
+    def is_far(self) -> bool:
+        return self.x > 9
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    points: tuple[Point, ...]
+    counts: dict[Colour, int]
+
+
+class DrawingDocument(TypedDict):
+    name: str
+    parts: NotRequired[list[Line]]
+
+
+FAR = {"x": 10, "colour": "red", "is_far": True}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        (1.5, 1.5),
+        ("a", "a"),
+        (Colour.RED, "red"),
+        (Point(10, Colour.RED), FAR),
+        (Point(1), {"x": 1, "colour": None, "is_far": False}),
+        (
+            Line((Point(10, Colour.RED),), {Colour.BLUE: 2}),
+            {"points": [FAR], "counts": {"blue": 2}},
+        ),
+        ({"a": [Point(10, Colour.RED)]}, {"a": [FAR]}),
+        ((), []),
+    ],
+)
+def test_a_value_as_json(value: object, expected: object) -> None:
+    found = to_json(value)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_the_fields_keep_their_order() -> None:
+    assert list(to_json(Point(1))) == ["x", "colour", "is_far"]
+
+
+@pytest.mark.parametrize("is_partial", [False, True])
+def test_the_schema_of_types(is_partial: bool) -> None:
+    schema = Schema({Point: "Dot"}, (Line,) if is_partial else ())
+    assert schema.of(list[DrawingDocument]) == {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Drawing"},
+    }
+    colour: dict[str, Any] = {"enum": ["red", "blue"]}
+    assert schema.parts["Dot"] == {
+        "type": "object",
+        "properties": {
+            "x": {"type": "integer"},
+            "colour": {"anyOf": [colour, {"type": "null"}]},
+            "is_far": {"type": "boolean"},
+        },
+        "required": ["x", "colour", "is_far"],
+    }
+    counts = {"propertyNames": colour, "additionalProperties": {"type": "integer"}}
+    assert schema.parts["Line"] == {
+        "type": "object",
+        "properties": {
+            "points": {"type": "array", "items": {"$ref": "#/$defs/Dot"}},
+            "counts": {"type": "object", **counts},
+        },
+        "required": [] if is_partial else ["points", "counts"],
+    }
+
+
+def test_a_type_of_documents_alone_is_called_without_that_word() -> None:
+    schema = Schema({}, ())
+    assert schema.of(DrawingDocument) == {"$ref": "#/$defs/Drawing"}
+    assert schema.parts["Drawing"]["required"] == ["name"]
+    assert schema.parts["Line"]["required"] == ["points", "counts"]
+
+
+def test_two_types_have_two_names() -> None:
+    schema = Schema({Point: "Line"}, ())
+    with pytest.raises(AssertionError, match="two types are called Line"):
+        schema.of(Line)
