@@ -81,7 +81,7 @@ test-histories: $(STAMP) ## random histories of logs under brokers and under us,
 	$(PYTHON_OF_VENV) -m tests.histories $(if $(HISTORIES),--count $(HISTORIES))
 
 test-sequences: $(STAMP) ## compare logs by verify --against after random sequences of commands, ours and Kafka's, then with planted losses, 1,000 or SEQUENCES=N (needs a JDK; fetches Kafka)
-	$(PYTHON_OF_VENV) -m tests.sequences $(if $(SEQUENCES),--sequences $(SEQUENCES))
+	$(PYTHON_OF_VENV) -m tests.sequences $(if $(SEQUENCES),--count $(SEQUENCES))
 
 test-engine: $(KAFKA_STAMP) ## replay 1,000 random scripts, or SCRIPTS=N, by Kafka's storage engine and by ours, as many with cleaning and recompression, 300 (or N) of a log manager, and recover --as-kafka where 300 (or N) of them open a log again; compare transcripts and files
 	$(PYTHON_OF_KAFKA) -m tests.engine --scripts $(if $(SCRIPTS),$(SCRIPTS),1000)
@@ -91,7 +91,6 @@ test-engine: $(KAFKA_STAMP) ## replay 1,000 random scripts, or SCRIPTS=N, by Kaf
 
 test-engine-crash: $(STAMP) ## cut every operation of the storage engine short in every way, and open what is left by Kafka's and by ours; CRASH_STATES=N for a sample
 	$(PYTHON_OF_VENV) -m tests.engine.crash $(if $(CRASH_STATES),--states $(CRASH_STATES))
-	$(PYTHON_OF_VENV) -m tests.engine.crash.moves $(if $(CRASH_STATES),--states $(CRASH_STATES))
 
 test-engine-errors: $(STAMP) ## let every write, sync, rename and removal of the storage engine fail, once and for good; ONE_OF=N for each Nth alone
 	$(PYTHON_OF_VENV) -m tests.engine.errors $(if $(ONE_OF),--one-of $(ONE_OF))
@@ -124,7 +123,7 @@ test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow
 	$(PYTHON_OF_VENV) -m tests.airflow $(if $(SCENARIO),"$(SCENARIO)")
 
 test-read-back: $(STAMP) ## read 5,000 edited plans, manifests, memories, reports and scripts, or FILES=N: each is read or refused in words
-	$(PYTHON_OF_VENV) -m tests.read_back $(if $(FILES),--files $(FILES))
+	$(PYTHON_OF_VENV) -m tests.read_back $(if $(FILES),--count $(FILES))
 
 test-tables: $(TABLES_STAMP) ## read 500 random logs, or LOGS=N, as tables in pyarrow, pandas, Polars, DuckDB and Spark, and of Parquet in each; compare with dump
 	.venv-tables/bin/python -m tests.tables $(if $(LOGS),--logs $(LOGS))

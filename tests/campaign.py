@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,7 +79,7 @@ class Campaign:
         options: Options of its own, as for `add_argument`. Those that are given stand in the
             command that tries a case again.
         in_memory: Whether the scratch directory is in memory, where the system has a place for it.
-        jobs: The default number of processes.
+        jobs: The default number of processes. With more than one, a `__main__` calls it CAMPAIGN.
         verdict: Returns what is wrong with all of the outcomes together, and may print a table.
     """
 
@@ -144,10 +145,13 @@ class Campaign:
             if wanted.jobs == 1:
                 report.add(self.share(wanted, Path(scratch), 0))
                 return report
+            named = self  # as other processes find it, which have no such `__main__`
+            if self.cases.__module__ == "__main__":
+                named = import_module(f"{self.module}.__main__").CAMPAIGN
             pool = ProcessPoolExecutor(wanted.jobs, get_context("spawn"), _begin_worker)
             try:
                 shares = [
-                    pool.submit(self.share, wanted, Path(scratch, str(part)), part)
+                    pool.submit(named.share, wanted, Path(scratch, str(part)), part)
                     for part in range(wanted.jobs)
                 ]
                 for share in shares:
@@ -195,7 +199,9 @@ class Campaign:
         words = ["python", "-m", self.module]
         for name, settings in self.options.items():
             value = getattr(wanted, name.lstrip("-").replace("-", "_"))
-            if value != settings.get("default", False if "action" in settings else None):
+            if not name.startswith("-"):
+                words += [str(value)]
+            elif value != settings.get("default", False if "action" in settings else None):
                 values = value if isinstance(value, list) else [value]
                 words += [name] if value is True else [w for v in values for w in (name, str(v))]
         words += ["--only", case.group] if case.group in self.groups else []

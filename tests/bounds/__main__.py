@@ -3,45 +3,49 @@
 Then once more with numba's own checks of every index, compiled for that alone.
 """
 
-import argparse
-import os
-import subprocess
 import sys
-import tempfile
-import time
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 from tests.bounds import campaign
+from tests.bounds.checked_indexes import run_with_indexes_checked
+from tests.campaign import Campaign, Case, Options, Tried
 
-CASES, CHECKED_CASES = 50_000, 10_000
+AT_ONCE = 5_000  # in a process
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bounds", description=__doc__)
-    parser.add_argument("--cases", type=int, default=CASES)
-    parser.add_argument("--checked-cases", type=int, default=CHECKED_CASES)
-    parser.add_argument("--seed", type=int, default=0, help="of the first case")
-    parser.add_argument("--made-only", action="store_true", help="no logs that Kafka wrote")
-    wanted = parser.parse_args()
-    began = time.monotonic()
-    counted = campaign.run(wanted.seed, wanted.cases, not wanted.made_only)
-    sys.stdout.write(f"{campaign.table(counted)}\nin {time.monotonic() - began:.0f} s\n")
-    code = int(bool(counted.faults))
+def cases(wanted: Namespace, _: Path) -> Iterator[Case]:
     if wanted.checked_cases:
-        code |= _checked(wanted.checked_cases, wanted.seed, wanted.made_only)
-    return code
+        words = ["--cases", str(wanted.checked_cases), "--checked-cases", "0"]
+        words += ["--seed", str(wanted.seed), *(["--made-only"] * wanted.made_only)]
+        yield Case("with indexes checked", partial(_checked, words))
+    end = wanted.seed + wanted.cases
+    for first in range(wanted.seed, end, AT_ONCE):
+        count = min(AT_ONCE, end - first)
+        yield Case(f"from seed {first}", partial(_tried, first, count, not wanted.made_only))
 
 
-def _checked(cases: int, seed: int, made_only: bool) -> int:
-    """In a process and with a cache of its own: a cached kernel is as it was compiled."""
-    sys.stdout.write("with indexes checked:\n")
-    sys.stdout.flush()
-    with tempfile.TemporaryDirectory() as cache:
-        checked = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": cache}
-        arguments = ["--cases", str(cases), "--checked-cases", "0", "--seed", str(seed)]
-        arguments += ["--made-only"] * made_only
-        command = [sys.executable, "-m", "tests.bounds", *arguments]
-        return subprocess.run(command, env=os.environ | checked, check=False).returncode
+def _tried(first: int, count: int, kafkas: bool) -> Tried:
+    counted = campaign.run(first, count, kafkas)
+    counts = Counter({f"{stage}: {end}": n for (stage, end), n in counted.endings.items()})
+    counts.update({f"cases with the kernel {name}": count for name in counted.kernels})
+    return Tried([f"seed {seed}: {told}" for seed, told in counted.faults], counts, cases=count)
 
 
+def _checked(words: list[str]) -> Tried:
+    code = run_with_indexes_checked("tests.bounds", words)
+    return Tried([f"ended with {code}"] if code else [])
+
+
+OPTIONS: Options = {
+    "--cases": {"type": int, "default": 50_000},
+    "--checked-cases": {"type": int, "default": 10_000},
+    "--seed": {"type": int, "default": 0, "help": "of the first case"},
+    "--made-only": {"action": "store_true", "help": "no logs that Kafka wrote"},
+}
+CAMPAIGN = Campaign("tests.bounds", __doc__, cases, options=OPTIONS)
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(CAMPAIGN.main())

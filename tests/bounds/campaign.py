@@ -57,19 +57,6 @@ def run(first_seed: int, cases: int, kafkas: bool) -> Counted:
     return Counted(cases, endings, frozenset(kernels), tuple(faults))
 
 
-def table(counted: Counted) -> str:
-    lines = [
-        f"{count:9,}  {stage}: {ending}"
-        for (stage, ending), count in sorted(counted.endings.items())
-    ]
-    lines += [f"seed {fault.seed}: {fault.told}" for fault in counted.faults[:50]]
-    lines.append(f"kernels: {', '.join(sorted(counted.kernels))}")
-    lines.append(
-        f"{counted.cases:,} cases, {len(counted.kernels)} kernels, {len(counted.faults)} faults"
-    )
-    return "\n".join(lines)
-
-
 def _run_until_one_dies(seed: int, end: int, kafkas: bool) -> tuple[int, list[str]]:
     """In a process of its own; the seed to go on with, and what it told."""
     note = mmap.mmap(-1, NOTE.size)

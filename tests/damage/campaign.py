@@ -1,7 +1,6 @@
-"""Many damages through few rounds, and what came of them, counted."""
+"""Many damages through few rounds."""
 
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
@@ -31,18 +30,3 @@ def run(cases: Iterable[Case], local: LocalRound, root: Path) -> Iterator[Found]
         log_dir = root / f"round-{number}"
         yield from endings(some, local, log_dir)
         shutil.rmtree(log_dir)
-
-
-def table(found: dict[str, list[Found]]) -> str:
-    """How often each kind of damage came to each ending."""
-    lines = []
-    for kind, of_kind in found.items():
-        lines.append(f"{kind}: {len(of_kind):,}")
-        counts = Counter(each.ending for each in of_kind)
-        lines += [f"  {counts[ending]:7,}  {ending}" for ending in Ending if counts[ending]]
-    wrong = [each for of_kind in found.values() for each in of_kind if each.ending in WRONG]
-    silent = sum(each.ending is Ending.SILENT for each in wrong)
-    lines += [f"{each.ending}: {each.case}: {each.told}" for each in wrong[:50]]
-    total = sum(map(len, found.values()))
-    lines.append(f"{total:,} damages, {silent} silent, {len(wrong) - silent} untyped")
-    return "\n".join(lines)

@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,7 @@ from compactor import log_dir_lock
 from storage.files import filesystem
 from tests.crash.states import LOCK_FILE
 from tests.disturbed import errors, writer_ending
-from tests.disturbed.campaign import (
-    ERRORS,
-    PARTS,
-    WRITER,
-    Campaign,
-    disturb,
-    read,
-    scenes_named,
-)
+from tests.disturbed.campaign import ERRORS, WRITER, disturbances, scenes_named
 from tests.disturbed.copied import CopyStage
 from tests.disturbed.scenes import COPIES, SCENES, Scene
 from tests.disturbed.second_writer import KINDS, OF_A_DIRECTORY, OF_THE_LOCK, attacks_of
@@ -29,21 +22,25 @@ from tests.support.local_command import Ended
 SAMPLE = {ERRORS: 613, WRITER: 1223}  # one of so many; primes, so that each kind is met
 
 
+def problems_of_a_sample(stage: Stage | CopyStage, who: str) -> list[str]:
+    """Of one disturbance at least."""
+    sample = islice(disturbances(stage, who), 0, None, SAMPLE[who])
+    outcomes = [case.attempt() for case in sample]
+    assert outcomes
+    return [problem for outcome in outcomes for problem in outcome.problems]
+
+
 @pytest.mark.parametrize("who", [*SAMPLE])
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_no_disturbance_loses_anything(scene: Scene, who: str, tmp_path: Path) -> None:
-    outcomes = [*disturb(Stage(scene, tmp_path), who, SAMPLE[who])]
-    assert outcomes
-    assert not [outcome for outcome in outcomes if outcome.problems]
+    assert problems_of_a_sample(Stage(scene, tmp_path), who) == []
 
 
 @pytest.mark.parametrize("scene", COPIES, ids=lambda scene: scene.name)
 def test_no_error_harms_the_original_or_is_hidden_by_a_manifest(
     scene: Scene, tmp_path: Path
 ) -> None:
-    outcomes = [*disturb(CopyStage(scene, tmp_path), ERRORS, SAMPLE[ERRORS])]
-    assert outcomes
-    assert not [outcome for outcome in outcomes if outcome.problems]
+    assert problems_of_a_sample(CopyStage(scene, tmp_path), ERRORS) == []
 
 
 @pytest.fixture(scope="module")
@@ -95,19 +92,6 @@ def test_an_error_that_is_taken_for_a_missing_file_is_a_finding(
     stats = [f for f in errors.failures_of(rolled) if rolled.operations[f.at].kind == "stat"]
     outcomes = (errors.tried(rolled, failure) for failure in stats if not failure.lasts)
     assert any(outcome.problems for outcome in outcomes)
-
-
-def test_a_campaign_goes_on_where_it_stopped(rolled: Stage, tmp_path: Path) -> None:
-    campaign = Campaign(ERRORS, ("rolled",), 10, tmp_path / "outcomes")
-    campaign.try_part("rolled", 0, tmp_path)
-    first, *others = (outcome.disturbance for _, outcome in read(campaign.outcomes))
-    every = [str(failure) for failure in errors.failures_of(rolled)]
-    assert [first, *others] == every[:: 10 * PARTS]
-    line, *_ = campaign.outcomes.read_text().splitlines(keepends=True)
-    campaign.outcomes.write_text(line)
-    campaign.try_part("rolled", 0, tmp_path)
-    assert [outcome.disturbance for _, outcome in read(campaign.outcomes)] == [first, *others]
-    assert campaign.outcomes.read_text().startswith(line)
 
 
 def test_a_run_whose_lock_cannot_be_given_back_tells_what_it_changed(rolled: Stage) -> None:

@@ -1,5 +1,5 @@
 """A sample of the crash states of moves between log directories, started by our log manager; all of
-them, by Kafka's too: `python -m tests.engine.crash.moves`."""
+them, by Kafka's too: `python -m tests.engine.crash`."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -8,45 +8,19 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from compactor.host.output import print_line
+from tests.campaign import Tried
 from tests.histories import generator, script
 from tests.histories.batch import Batch
 from tests.histories.broker_process import BrokerProcess
-from tests.histories.mutants import MUTANTS
 from tests.histories.script import Script
 from tests.histories.shrink import shrunk
 
 SHARED_MEMORY = "/dev/shm"
 _WHERE = re.compile(r"^step \d+ \(\w+\): ")
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A history that went wrong."""
-
-    name: str
-    problem: str
-    script: Script | None  # as short as it became; None: it goes wrong among others alone
-
-
-@dataclass
-class Result:
-    histories: int = 0
-    steps: int = 0
-    seconds: float = 0.0  # of processor, those of Java and Spark included
-    counts: Counter[str] = field(default_factory=Counter)
-    violations: list[Violation] = field(default_factory=list)
-
-    def add(self, other: "Result") -> None:
-        self.histories += other.histories
-        self.steps += other.steps
-        self.seconds += other.seconds
-        self.counts += other.counts
-        self.violations += other.violations
 
 
 class Wanted(NamedTuple):
@@ -56,19 +30,6 @@ class Wanted(NamedTuple):
     shortens: bool  # what goes wrong
     on_spark: bool  # the batches whose turn it is
     found: Path | None  # where scripts of what went wrong are written
-    mutant: str | None  # the defect that is put back: it is enough to find it once
-
-
-def play(wanted: Wanted, batches: Sequence[int]) -> Result:
-    """One batch after another."""
-    mutant = MUTANTS[wanted.mutant] if wanted.mutant else contextlib.nullcontext
-    with started() as (root, broker), mutant():
-        campaign = Campaign(root, broker, wanted)
-        for number in batches:
-            campaign.try_batch(number)
-            if wanted.mutant and campaign.result.violations:
-                break
-    return campaign.result
 
 
 @contextlib.contextmanager
@@ -82,34 +43,32 @@ def started() -> Iterator[tuple[Path, BrokerProcess]]:
         yield Path(root), broker
 
 
-class Campaign:
+class Batches:
     def __init__(self, root: Path, broker: BrokerProcess, wanted: Wanted) -> None:
         """root: a directory in which there is nothing yet."""
-        self.result = Result()
         self._root, self._broker, self._wanted = root, broker, wanted
         self._made = 0
 
-    def try_batch(self, number: int) -> None:
-        """Run one batch; what goes wrong stands in the result."""
-        wanted, result = self._wanted, self.result
-        began, cpu = time.monotonic(), self._cpu()
+    def tried(self, number: int) -> Tried:
+        """Run one batch."""
+        wanted, began, cpu = self._wanted, time.monotonic(), self._cpu()
         batch = self.run(generator.batch_of(number, wanted.size, wanted.on_spark))
         steps = len(batch.scripts[0].steps)
         cpu = self._cpu() - cpu
-        result.histories += wanted.size
-        result.steps += wanted.size * steps
-        result.seconds += cpu
-        result.counts += batch.world.counts
         failed = batch.failed()
-        print_line(
+        line = (
             f"batch {number}: {wanted.size} histories of {steps} steps, {len(failed)} violations, "
             f"{cpu:.1f} s of processor, {time.monotonic() - began:.1f} s"
         )
-        for problem in batch.problems:
-            self._found(Violation(f"batch {number}", problem, None))
+        problems = list(batch.problems)
         for one, model in failed:
             short = self._shortened(one, model.problems[0]) if wanted.shortens else None
-            self._found(Violation(one.name, "; ".join(model.problems[:3]), short))
+            problem = "; ".join(model.problems[:3])
+            problems.append(f"{one.name}: {problem}")
+            if short is not None:
+                self._found(one.name, problem, script.to_text(short))
+        counts = Counter({"steps of histories": wanted.size * steps}) + batch.world.counts
+        return Tried(problems, counts, line, wanted.size)
 
     def run(self, scripts: Sequence[Script]) -> Batch:
         """These, in directories of their own that are gone when it is over."""
@@ -137,18 +96,12 @@ class Campaign:
 
         return shrunk(one, fails) if fails(one) else None
 
-    def _found(self, violation: Violation) -> None:
-        self.result.violations.append(violation)
-        print_line(f"VIOLATION {violation.name}: {violation.problem}")
-        if violation.script is None:
-            return
-        text = script.to_text(violation.script)
+    def _found(self, name: str, problem: str, text: str) -> None:
         print_line(text)
         directory = self._wanted.found
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
-            kept = f"# {violation.problem}\n{text}"
-            (directory / f"{violation.name}.jsonl").write_text(kept)
+            (directory / f"{name}.jsonl").write_text(f"# {problem}\n{text}")
 
     def _cpu(self) -> float:
         return sum(os.times()[:4]) + self._broker.seconds()

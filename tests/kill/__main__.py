@@ -55,5 +55,6 @@ def local_session(work_dir: str) -> Iterator[Any]:
         end_spark(context)
 
 
+CAMPAIGN = Campaign("tests.kill", __doc__, cases, count=200)
 if __name__ == "__main__":
-    sys.exit(Campaign("tests.kill", __doc__, cases, count=200).main())
+    sys.exit(CAMPAIGN.main())

@@ -32,5 +32,6 @@ def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
     return of_seeds(wanted, attempt)
 
 
+CAMPAIGN = Campaign("tests.obstacles", __doc__, cases, count=500)
 if __name__ == "__main__":
-    sys.exit(Campaign("tests.obstacles", __doc__, cases, count=500).main())
+    sys.exit(CAMPAIGN.main())

@@ -17,13 +17,14 @@ def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
         kinds = targets(root, patch)
         if wanted.kind:
             kinds = {wanted.kind: kinds[wanted.kind]}
-        yield from edited_files(kinds, wanted.files, wanted.drawn_by, root)
+        yield from edited_files(kinds, wanted.count, wanted.seed, root)
 
 
 OPTIONS: Options = {
-    "--files": {"type": int, "default": 5000, "help": "of all kinds together"},
-    "--drawn-by": {"type": int, "default": 1, "help": "the seed of all files"},
+    "--count": {"type": int, "default": 5000, "help": "of all kinds together"},
+    "--seed": {"type": int, "default": 1, "help": "the seed of all files"},
     "--kind": {"help": "files of one kind alone"},
 }
+CAMPAIGN = Campaign("tests.read_back", __doc__, cases, options=OPTIONS)
 if __name__ == "__main__":
-    sys.exit(Campaign("tests.read_back", __doc__, cases, options=OPTIONS).main())
+    sys.exit(CAMPAIGN.main())

@@ -26,5 +26,6 @@ def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
     return of_seeds(wanted, attempt)
 
 
+CAMPAIGN = Campaign("tests.scheduled", __doc__, cases, count=50)
 if __name__ == "__main__":
-    sys.exit(Campaign("tests.scheduled", __doc__, cases, count=50).main())
+    sys.exit(CAMPAIGN.main())

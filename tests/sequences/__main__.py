@@ -20,13 +20,14 @@ from tests.sequences.campaign import BATCH, play
 
 def cases(wanted: Namespace, _: Path) -> Iterator[Case]:
     with started() as (root, broker):
-        for number in range(wanted.first, wanted.first + -(-wanted.sequences // BATCH)):
+        for number in range(wanted.first, wanted.first + -(-wanted.count // BATCH)):
             yield Case(f"batch {number}", partial(play, number, root, broker))
 
 
 OPTIONS = {
-    "--sequences": {"type": int, "default": 1000},
+    "--count": {"type": int, "default": 1000},
     "--first": {"type": int, "default": 0, "help": "number of the first batch"},
 }
+CAMPAIGN = Campaign("tests.sequences", __doc__, cases, options=OPTIONS)
 if __name__ == "__main__":
-    sys.exit(Campaign("tests.sequences", __doc__, cases, options=OPTIONS).main())
+    sys.exit(CAMPAIGN.main())

@@ -43,5 +43,6 @@ OPTIONS: Options = {
     "--first-log": {"type": int, "default": 1, "help": "seed of the first log"},
     "--without-spark": {"action": "store_true"},
 }
+CAMPAIGN = Campaign("tests.tables", __doc__, cases, options=OPTIONS)
 if __name__ == "__main__":
-    sys.exit(Campaign("tests.tables", __doc__, cases, options=OPTIONS).main())
+    sys.exit(CAMPAIGN.main())

@@ -3,18 +3,17 @@
 At the end every run that was kept is undone once more, the latest first.
 """
 
-import os
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
 from compactor.originals.undo import UndoReport, UndoStatus
+from tests.campaign import Tried
 from tests.support.local_round import LocalRound, open_local_round
 from tests.undo.model import KeptRun, Model, Must, filled
 from tests.undo.steps import Sequence, Step
@@ -23,22 +22,6 @@ from tests.undo.world import KINDS, World
 
 class WrongError(Exception):
     """An undoing did what it must not do, or did not do what it must."""
-
-
-@dataclass
-class Tally:
-    """What came of some sequences."""
-
-    sequences: int = 0
-    steps: int = 0
-    undoings: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
-
-    def add(self, other: "Tally") -> None:
-        self.sequences += other.sequences
-        self.steps += other.steps
-        self.undoings += other.undoings
-        self.wrong += other.wrong
 
 
 class Play:
@@ -145,33 +128,28 @@ class Play:
             )
 
 
-def play(sequences: Iterable[Sequence], stop_at: int = 20) -> Tally:
-    """All of them, until so many went wrong; in memory where the system has a place for that."""
-    tally = Tally()
-    fast = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with (
-        pytest.MonkeyPatch.context() as patches,
-        TemporaryDirectory(prefix="undo-", dir=fast) as temporary,
-    ):
-        root = Path(temporary)
+@contextmanager
+def played_in(root: Path) -> Iterator[Callable[[Sequence], Tried]]:
+    """What plays a sequence, in a directory of its own below an empty one."""
+    with pytest.MonkeyPatch.context() as patches:
         local = open_local_round(root / "work", patches)
-        for sequence in sequences:
+
+        def play(sequence: Sequence) -> Tried:
             directory = root / "sequence"
             directory.mkdir()
-            played = Play(sequence, directory, local)
+            played, problems = Play(sequence, directory, local), list[str]()
             try:
                 for step in sequence.steps:
                     played.take(step)
                 played.undo_all()
             except (WrongError, AssertionError) as error:
-                tally.wrong.append(f"{sequence}: {error}")
-            tally.sequences += 1
-            tally.steps += len(sequence.steps)
-            tally.undoings += played.undoings
+                problems.append(f"{sequence}: {error}")
             shutil.rmtree(directory)
-            if len(tally.wrong) >= stop_at:
-                break
-    return tally
+            counts = Counter({f"undoings: {what}": n for what, n in played.undoings.items()})
+            counts["steps"] += len(sequence.steps)
+            return Tried(problems, counts)
+
+        yield play
 
 
 def _named(reports: list[UndoReport] | None) -> str:

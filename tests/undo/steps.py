@@ -1,7 +1,7 @@
 """What can happen to a log, and in which order: every short sequence, and seeded longer ones."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import product
 from typing import NamedTuple
@@ -39,7 +39,7 @@ def every(kinds: tuple[str, ...], up_to: int) -> Iterator[Sequence]:
                 yield Sequence(kind, steps, 0)
 
 
-def seeded(kinds: tuple[str, ...], seeds: range) -> Iterator[Sequence]:
+def seeded(kinds: tuple[str, ...], seeds: Iterable[int]) -> Iterator[Sequence]:
     """One of four or five steps for each seed. Most begin with a run."""
     for seed in seeds:
         rng = random.Random(seed)

@@ -1,90 +1,114 @@
 """python -m tests.engine.crash: crash states of the engine, opened by Kafka's engine and by ours.
 
-Every state of every story: what was flushed is there, what is there is sound, and Kafka's engine
-gives the same answers and leaves the same files. Some states both refuse to open, as Kafka's engine
-does where a segment ends in zeros and the next one has no index yet; they are counted. Exit 1 where
-something is wrong. --states: so many of each story, spread over it. Needs a JDK.
+Every state of every story and of every move: what was flushed is there, what is there is sound, and
+Kafka's engine gives the same answers and leaves the same files. Some states both refuse to open, as
+Kafka's engine does where a segment ends in zeros and the next one has no index yet; they are
+counted. --states: so many of each, spread over it. Needs a JDK.
 """
 
-import argparse
 import json
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from compactor.host.output import print_line
+from tests.campaign import Campaign, Case, Tried
 from tests.crash.matrix import sample
 from tests.crash.states import CrashState, crash_states
-from tests.engine.crash.opening import opened, script_of
+from tests.engine.crash import moves, opening
 from tests.engine.crash.record import Recorded, recorded
-from tests.engine.crash.stories import STORIES
+from tests.engine.crash.stories import STORIES, Story
+from tests.engine.rules.case import Line
 from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
 from tests.oracle import kafka
 
 EVERY = 1 << 62
 AT_ONCE = 1_000
-TOLD = 10  # of each story
+MOVES = {move.__name__.replace("_", " "): move for move in moves.MOVES}
 
 
-class Finding(NamedTuple):
-    """What came of one state."""
+class Opened(NamedTuple):
+    """What our engine makes of a crash state."""
 
     state: CrashState
+    transcript: Sequence[Any]
     problems: Sequence[str]
     is_refused: bool
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.engine.crash", description=__doc__)
-    parser.add_argument("--states", type=int, default=EVERY)
-    parser.add_argument("--story", choices=[story.name for story in STORIES], action="append")
-    parser.add_argument("--ours-alone", action="store_true", help="without Kafka's engine")
-    wanted = parser.parse_args()
-    tried = wrong = 0
-    for story in STORIES:
-        if wanted.story and story.name not in wanted.story:
-            continue
-        with tempfile.TemporaryDirectory(prefix="engine-crash-") as scratch:
-            run = recorded(story, Path(scratch))
-            states = sample(list(crash_states(run.record)), wanted.states)
-            found = list(_tried(run, states, Path(scratch), wanted.ours_alone))
-        bad = [finding for finding in found if finding.problems]
-        refused = sum(finding.is_refused for finding in found)
-        print_line(f"{story.name}: {len(found)} states, {refused} refused, {len(bad)} wrong")
-        for finding in bad[:TOLD]:
-            print_line(told(run, finding))
-        tried, wrong = tried + len(found), wrong + len(bad)
-    print_line(f"{tried} crash states, {wrong} wrong")
-    return int(wrong > 0)
+class Crashed(NamedTuple):
+    """What was cut short, and how what is left of it is opened."""
+
+    states: Sequence[CrashState]
+    script_of: Callable[[CrashState], list[Line]]
+    open_all: Callable[[Sequence[CrashState], Path], Iterable[Opened]]
+    operations: Sequence[object]
 
 
-def _tried(
-    run: Recorded, states: Sequence[CrashState], scratch: Path, ours_alone: bool
-) -> Iterator[Finding]:
-    for start in range(0, len(states), AT_ONCE):
-        some = states[start : start + AT_ONCE]
-        theirs = [None] * len(some) if ours_alone else asked(some, scratch)
-        for state, expected in zip(some, theirs, strict=True):
-            log_dir = scratch / "opened"
-            outcome = opened(run, state, log_dir)
-            shutil.rmtree(log_dir)
-            problems = list(outcome.problems)
-            if expected is not None:
-                actual = json.loads(json.dumps(outcome.transcript))
-                difference = first_difference(expected, actual, AS_BYTES)
-                problems += [] if difference is None else [f"Kafka: {difference}"]
-            yield Finding(state, problems, outcome.is_refused)
+def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
+    made = {story.name: partial(_of_story, story) for story in STORIES}
+    made |= {name: partial(_of_move, move) for name, move in MOVES.items()}
+    for name in wanted.only:
+        own = root / name
+        own.mkdir()
+        crashed = made[name](own)
+        states = sample(list(crashed.states), wanted.states)
+        for start in range(0, len(states), AT_ONCE):
+            some = states[start : start + AT_ONCE]
+            attempt = partial(_tried, crashed, some, own, wanted.ours_alone)
+            yield Case(f"states from {start}", attempt, name)
 
 
-def asked(states: Sequence[CrashState], scratch: Path) -> list[list[dict[str, object]]]:
+def _of_story(story: Story, scratch: Path) -> Crashed:
+    run = recorded(story, scratch)
+    states = list(crash_states(run.record))
+    return Crashed(states, opening.script_of, partial(_opened, run), run.record.operations)
+
+
+def _opened(run: Recorded, states: Sequence[CrashState], scratch: Path) -> Iterator[Opened]:
+    for state in states:
+        outcome = opening.opened(run, state, scratch / "opened")
+        shutil.rmtree(scratch / "opened")
+        yield Opened(state, outcome.transcript, outcome.problems, outcome.is_refused)
+
+
+def _of_move(move: Callable[[], moves.Moved], _: Path) -> Crashed:
+    moved = move()
+    states = list(crash_states(moved.record))
+    return Crashed(states, moves.script_of, partial(_started, moved), moved.record.operations)
+
+
+def _started(moved: moves.Moved, states: Sequence[CrashState], scratch: Path) -> Iterator[Opened]:
+    for state, told, problems in moves.tried(moved, states, scratch):
+        yield Opened(state, told, problems, "error" in told[-len(moves.LOOK)])
+
+
+def _tried(crashed: Crashed, states: Sequence[CrashState], scratch: Path, alone: bool) -> Tried:
+    answers = [None] * len(states) if alone else asked(crashed, states, scratch)
+    problems, refused = [], 0
+    for found, expected in zip(crashed.open_all(states, scratch), answers, strict=True):
+        actual = json.loads(json.dumps(found.transcript))
+        difference = expected and first_difference(expected, actual, AS_BYTES)
+        wrong = [*found.problems, *([f"Kafka: {difference}"] if difference else [])]
+        refused += found.is_refused
+        done = found.state.operations
+        last = crashed.operations[done - 1] if done else "nothing"
+        where = f"after operation {done} ({last}), {found.state.kind}"
+        problems += [f"{where}: {'; '.join(wrong[:3])}"] if wrong else []
+    return Tried(problems, {"refused to open, as by Kafka": refused}, cases=len(states))
+
+
+def asked(
+    crashed: Crashed, states: Sequence[CrashState], scratch: Path
+) -> list[list[dict[str, Any]]]:
     """Kafka's transcripts, from one process."""
     scripts, answers = scratch / "scripts", scratch / "answers"
     scripts.mkdir()
     for number, state in enumerate(states):
-        text = "".join(json.dumps(line) + "\n" for line in script_of(state))
+        text = "".join(json.dumps(line) + "\n" for line in crashed.script_of(state))
         (scripts / f"{number:06}.jsonl").write_text(text)
     kafka.run("engine-all", scripts, answers)
     found = [
@@ -96,12 +120,15 @@ def asked(states: Sequence[CrashState], scratch: Path) -> list[list[dict[str, ob
     return found
 
 
-def told(run: Recorded, finding: Finding) -> str:
-    state = finding.state
-    last = run.record.operations[state.operations - 1] if state.operations else "nothing"
-    what = "\n  ".join(finding.problems[:3])
-    return f"after operation {state.operations} ({last}), {state.kind}:\n  {what}"
-
-
+CAMPAIGN = Campaign(
+    "tests.engine.crash",
+    __doc__,
+    cases,
+    groups=[*(story.name for story in STORIES), *MOVES],
+    options={
+        "--states": {"type": int, "default": EVERY},
+        "--ours-alone": {"action": "store_true", "help": "without Kafka's engine"},
+    },
+)
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(CAMPAIGN.main())

@@ -1,29 +1,23 @@
-"""python -m tests.engine.crash.moves: crash states of moves of a log between two log directories.
+"""Crash states of moves of a log between two log directories.
 
 The move of a running log manager, and that of `compactor log move`. Every state, with all legal
 reorderings, is started by Kafka's log manager and by ours: the same answers and the same files; the
 records are there, or the start is refused as the log is in both directories. The command, asked for
-again, finishes what was cut short. Exit 1 where something is wrong. Needs a JDK.
+again, finishes what was cut short.
 """
 
-import argparse
 import json
-import os
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.exit_codes import UsageError
-from compactor.host.output import print_line
 from compactor.stopped_log.log_move import carry_out, planned
 from compactor.stopped_log.log_place import LogAt
 from storage.files.local import LOCAL
-from tests.crash.matrix import sample
 from tests.crash.operations import Record
-from tests.crash.states import CrashState, crash_states
+from tests.crash.states import CrashState
 from tests.engine.crash.memory_record import MemoryRecorder, tree
 from tests.engine.replay.replayed import replay_in, replayed
 from tests.engine.rules.case import NOW_MS, Line
@@ -39,8 +33,6 @@ from tests.engine.rules.steps import (
     one,
     read,
 )
-from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
-from tests.oracle import kafka
 from tests.support.files.memory import MemoryFiles
 
 LOGS = "/logs"
@@ -188,43 +180,3 @@ def tried(
     for number, state in enumerate(states):
         told = replayed(LOCAL, str(scratch / f"ours-{number}"), script_of(state))
         yield state, told, list(problems_of(moved, state, told))
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.engine.crash.moves", description=__doc__)
-    parser.add_argument("--states", type=int, default=1 << 62, help="so many of each move")
-    wanted = parser.parse_args()
-    wrong = 0
-    for move in MOVES:
-        moved = move()
-        states = sample(list(crash_states(moved.record)), wanted.states)
-        with tempfile.TemporaryDirectory(prefix="engine-moves-") as scratch:
-            kafkas = asked(states, Path(scratch))
-            found = list(tried(moved, states, Path(scratch)))
-        refused = bad = 0
-        for (state, told, problems), expected in zip(found, kafkas, strict=True):
-            difference = first_difference(expected, told, AS_BYTES)
-            problems += [f"Kafka: {difference}"] if difference else []
-            refused += "error" in told[-len(LOOK)]
-            bad += bool(problems)
-            for problem in problems:
-                print_line(f"after operation {state.operations}, {state.kind}: {problem}")
-        print_line(f"{moved.name}: {len(states)} states, {refused} refused, {bad} wrong")
-        wrong += bad
-    return int(wrong > 0)
-
-
-def asked(states: Sequence[CrashState], scratch: Path) -> list[list[Line]]:
-    """Kafka's transcripts, from one process."""
-    scripts, answers = scratch / "scripts", scratch / "answers"
-    os.mkdir(scripts)
-    for number, state in enumerate(states):
-        text = "".join(json.dumps(line) + "\n" for line in script_of(state))
-        (scripts / f"{number:06}.jsonl").write_text(text)
-    kafka.run("engine-all", scripts, answers)
-    names = (answers / f"{number:06}.transcript.jsonl" for number in range(len(states)))
-    return [lines_of(name.read_text()) for name in names]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

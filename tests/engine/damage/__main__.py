@@ -1,18 +1,19 @@
 """python -m tests.engine.damage: every damage by Kafka's engine and by ours, transcripts compared.
 
-Needs a JDK. `--keep` writes the sample that the tests go by. Ends with 1 where our engine goes on
-in silence with another answer than Kafka's, or ends with an error that is none of the log.
+Needs a JDK. `--keep` writes the sample that the tests go by. A damage is wrong where our engine
+goes on in silence with another answer than Kafka's, or ends with an error that is none of the log.
 """
 
-import argparse
 import json
 import sys
-import tempfile
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from compactor.host.output import print_line
+from tests.campaign import Campaign, Case, Options, Tried
 from tests.engine.damage.scripts import Damaged, scripts
 from tests.engine.damage.verdicts import WRONG, Kind, verdict
 from tests.engine.rules import kept
@@ -22,31 +23,34 @@ from tests.oracle import kafka
 
 SAMPLE = "damage"
 SAMPLED = 50  # one of so many
+AT_ONCE = 2_000  # by one process of Kafka's
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--every", type=int, default=1, help="one of so many damages only")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first, from 0")
-    parser.add_argument("--keep", action="store_true", help="write the sample for the tests")
-    wanted = parser.parse_args()
-    every = SAMPLED if wanted.keep else wanted.every
-    with tempfile.TemporaryDirectory() as scratch:
-        answers = answered(list(scripts())[wanted.first :: every], Path(scratch))
-        if wanted.keep:
-            kept.write(SAMPLE, answers)
-        kinds, ends = Counter[Kind](), Counter[str]()
-        for name, answer in answers:
-            found = verdict(answer)
-            kinds[found.kind] += 1
-            ends[ending(answer)] += 1
-            if found.kind is not Kind.SAME:
-                print_line(f"{name}: {found.kind.value}: {found.difference}")
-    for told, count in ends.most_common():
-        print_line(f"{count:6} in Kafka {told}")
-    for kind, count in kinds.most_common():
-        print_line(f"{count:6} here with {kind.value}")
-    sys.exit(any(kinds[kind] for kind in WRONG))
+def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
+    some = list(scripts())[wanted.first :: SAMPLED if wanted.keep else wanted.every]
+    at_once = len(some) if wanted.keep else AT_ONCE
+    for start in range(0, len(some), at_once):
+        batch = some[start : start + at_once]
+        name = f"{batch[0].name} to {batch[-1].name}"
+        yield Case(name, partial(_tried, batch, root / str(start), wanted.keep))
+
+
+def _tried(damages: Sequence[Damaged], scratch: Path, keeps: bool) -> Tried:
+    scratch.mkdir()
+    answers = answered(damages, scratch)
+    if keeps:
+        kept.write(SAMPLE, answers)
+    problems, counts = [], Counter[str]()
+    for name, answer in answers:
+        found = verdict(answer)
+        counts[f"in Kafka {ending(answer)}"] += 1
+        counts[f"here with {found.kind.value}"] += 1
+        told = f"{name}: {found.kind.value}: {found.difference}"
+        if found.kind in WRONG:
+            problems.append(told)
+        elif found.kind is not Kind.SAME:
+            print_line(told)
+    return Tried(problems, counts, cases=len(answers))
 
 
 def answered(damages: Sequence[Damaged], scratch: Path) -> list[tuple[str, Answer]]:
@@ -77,5 +81,11 @@ def ending(answer: Answer) -> str:
     return f"opened, then {used[0]}" if used else "opened and used"
 
 
+OPTIONS: Options = {
+    "--every": {"type": int, "default": 1, "help": "one of so many damages only"},
+    "--first": {"type": int, "default": 0, "help": "the number of the first, from 0"},
+    "--keep": {"action": "store_true", "help": "write the sample for the tests"},
+}
+CAMPAIGN = Campaign("tests.engine.damage", __doc__, cases, options=OPTIONS)
 if __name__ == "__main__":
-    main()
+    sys.exit(CAMPAIGN.main())

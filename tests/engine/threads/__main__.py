@@ -37,5 +37,6 @@ OPTIONS = {
     "--minutes": {"type": float, "default": 60},
     "--from-seed": {"type": int, "default": time.time_ns() % 1_000_000, "help": "of the first log"},
 }
+CAMPAIGN = Campaign("tests.engine.threads", __doc__, cases, options=OPTIONS)
 if __name__ == "__main__":
-    sys.exit(Campaign("tests.engine.threads", __doc__, cases, options=OPTIONS).main())
+    sys.exit(CAMPAIGN.main())
