@@ -35,7 +35,7 @@ from tests.engine.rules import kept
 from tests.engine.rules.kept import Answer
 from tests.engine.script_values import Options
 from tests.engine.transcripts import differences, lines_of
-from tests.oracle import kafka, versions
+from tests.oracle import versions
 
 OPTIONS = Options(recompression=False, cleans=False, hide=False)
 LAST = [{"op": "close"}, {"op": "files"}]
@@ -72,18 +72,10 @@ def kept_sample() -> Iterator[tuple[Start, list[Line]]]:
         yield Start(name, tuple(lines[: -len(LAST) - 1]), lines[-len(LAST) - 1]), told
 
 
-def answers(starts: Sequence[Start], scratch: Path) -> Iterator[tuple[Start, list[Line]]]:
+def answers(starts: Sequence[Start]) -> Iterator[tuple[Start, list[Line]]]:
     """Yield each with the script as bytes, and then Kafka's last three lines."""
-    asked, told = scratch / "scripts", scratch / "kafka"
-    asked.mkdir()
-    for start in starts:
-        (asked / f"{start.name}.jsonl").write_text(
-            "".join(json.dumps(line) + "\n" for line in start.script)
-        )
-    kafka.run("engine-all", asked, told, "--hex", "true")
-    for start in starts:
-        lines = lines_of((told / f"{start.name}.hex.jsonl").read_text())
-        transcript = lines_of((told / f"{start.name}.transcript.jsonl").read_text())
+    told = kept.ask_kafka(start.script for start in starts)
+    for start, (_, lines, transcript) in zip(starts, told, strict=True):
         yield start._replace(before=tuple(lines[: -len(LAST) - 1])), transcript[-len(LAST) - 1 :]
 
 
@@ -155,7 +147,7 @@ def main() -> None:
     found, ends = [], Counter[str]()
     with tempfile.TemporaryDirectory() as name, kernels_used(not wanted.without_kernels):
         scratch = Path(name)
-        told_by_kafka = list(answers(starts, scratch))
+        told_by_kafka = list(answers(starts))
         if wanted.keep:
             kept.write(SAMPLE, ((s.name, Answer([], s.script, told)) for s, told in told_by_kafka))
         for start, kafkas in told_by_kafka:

@@ -12,6 +12,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +23,8 @@ from tests.engine.crash import moves, opening
 from tests.engine.crash.record import Recorded, recorded
 from tests.engine.crash.stories import STORIES, Story
 from tests.engine.rules.case import Line
-from tests.engine.transcripts import AS_BYTES, first_difference, lines_of
-from tests.oracle import kafka
+from tests.engine.rules.kept import ask_kafka
+from tests.engine.transcripts import AS_BYTES, first_difference
 
 EVERY = 1 << 62
 AT_ONCE = 1_000
@@ -87,11 +88,11 @@ def _started(moved: moves.Moved, states: Sequence[CrashState], scratch: Path) ->
 
 
 def _tried(crashed: Crashed, states: Sequence[CrashState], scratch: Path, alone: bool) -> Tried:
-    answers = [None] * len(states) if alone else asked(crashed, states, scratch)
+    answers = [] if alone else ask_kafka(map(crashed.script_of, states))
     problems, refused = [], 0
-    for found, expected in zip(crashed.open_all(states, scratch), answers, strict=True):
+    for found, answer in zip_longest(crashed.open_all(states, scratch), answers):
         actual = json.loads(json.dumps(found.transcript))
-        difference = expected and first_difference(expected, actual, AS_BYTES)
+        difference = answer and first_difference(answer.transcript, actual, AS_BYTES)
         wrong = [*found.problems, *([f"Kafka: {difference}"] if difference else [])]
         refused += found.is_refused
         done = found.state.operations
@@ -99,25 +100,6 @@ def _tried(crashed: Crashed, states: Sequence[CrashState], scratch: Path, alone:
         where = f"after operation {done} ({last}), {found.state.kind}"
         problems += [f"{where}: {'; '.join(wrong[:3])}"] if wrong else []
     return Tried(problems, {"refused to open, as by Kafka": refused}, cases=len(states))
-
-
-def asked(
-    crashed: Crashed, states: Sequence[CrashState], scratch: Path
-) -> list[list[dict[str, Any]]]:
-    """Kafka's transcripts, from one process."""
-    scripts, answers = scratch / "scripts", scratch / "answers"
-    scripts.mkdir()
-    for number, state in enumerate(states):
-        text = "".join(json.dumps(line) + "\n" for line in crashed.script_of(state))
-        (scripts / f"{number:06}.jsonl").write_text(text)
-    kafka.run("engine-all", scripts, answers)
-    found = [
-        lines_of((answers / f"{number:06}.transcript.jsonl").read_text())
-        for number in range(len(states))
-    ]
-    shutil.rmtree(scripts)
-    shutil.rmtree(answers)
-    return found
 
 
 CAMPAIGN = Campaign(

@@ -4,7 +4,6 @@ Needs a JDK. `--keep` writes the sample that the tests go by. A damage is wrong 
 goes on in silence with another answer than Kafka's, or ends with an error that is none of the log.
 """
 
-import json
 import sys
 from argparse import Namespace
 from collections import Counter
@@ -18,57 +17,37 @@ from tests.engine.damage.scripts import Damaged, scripts
 from tests.engine.damage.verdicts import WRONG, Kind, verdict
 from tests.engine.rules import kept
 from tests.engine.rules.kept import Answer
-from tests.engine.transcripts import lines_of
-from tests.oracle import kafka
 
 SAMPLE = "damage"
 SAMPLED = 50  # one of so many
 AT_ONCE = 2_000  # by one process of Kafka's
 
 
-def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
+def cases(wanted: Namespace, _: Path) -> Iterator[Case]:
     some = list(scripts())[wanted.first :: SAMPLED if wanted.keep else wanted.every]
     at_once = len(some) if wanted.keep else AT_ONCE
     for start in range(0, len(some), at_once):
         batch = some[start : start + at_once]
         name = f"{batch[0].name} to {batch[-1].name}"
-        yield Case(name, partial(_tried, batch, root / str(start), wanted.keep))
+        yield Case(name, partial(_tried, batch, wanted.keep))
 
 
-def _tried(damages: Sequence[Damaged], scratch: Path, keeps: bool) -> Tried:
-    scratch.mkdir()
-    answers = answered(damages, scratch)
+def _tried(damages: Sequence[Damaged], keeps: bool) -> Tried:
+    found = kept.ask_kafka(each.script for each in damages)
+    answers = [(each.name, answer) for each, answer in zip(damages, found, strict=True)]
     if keeps:
         kept.write(SAMPLE, answers)
     problems, counts = [], Counter[str]()
     for name, answer in answers:
-        found = verdict(answer)
+        judged = verdict(answer)
         counts[f"in Kafka {ending(answer)}"] += 1
-        counts[f"here with {found.kind.value}"] += 1
-        told = f"{name}: {found.kind.value}: {found.difference}"
-        if found.kind in WRONG:
+        counts[f"here with {judged.kind.value}"] += 1
+        told = f"{name}: {judged.kind.value}: {judged.difference}"
+        if judged.kind in WRONG:
             problems.append(told)
-        elif found.kind is not Kind.SAME:
+        elif judged.kind is not Kind.SAME:
             print_line(told)
     return Tried(problems, counts, cases=len(answers))
-
-
-def answered(damages: Sequence[Damaged], scratch: Path) -> list[tuple[str, Answer]]:
-    """Have Kafka's engine do them all, in one process."""
-    asked, answers = scratch / "scripts", scratch / "answers"
-    asked.mkdir()
-    for number, each in enumerate(damages):
-        text = "".join(json.dumps(line) + "\n" for line in each.script)
-        (asked / f"{number}.jsonl").write_text(text)
-    kafka.run("engine-all", asked, answers, "--hex", "true")
-    return [
-        (each.name, Answer([], *_lines(answers, number))) for number, each in enumerate(damages)
-    ]
-
-
-def _lines(answers: Path, number: int) -> Iterator[list[dict[str, object]]]:
-    for kind in ("hex", "transcript"):
-        yield lines_of((answers / f"{number}.{kind}.jsonl").read_text())
 
 
 def ending(answer: Answer) -> str:
