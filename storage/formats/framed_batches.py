@@ -1,10 +1,13 @@
-"""What is done with batches in a buffer once they are framed: where their records are found, what
-is decompressed of them, and the errors that say what is wrong with one.
+"""Windows: whole batches of a file in a buffer, checked, with what is needed to read their records.
 
-For the readers of windows: that of the rounds, and that of the tables.
+A window is as many whole batches as fit a buffer of some MiB; a batch larger than that gets a
+window of its own. Compressed batches are decompressed into a second buffer, a run of batches at a
+time; of legacy messages the records are upgraded into a third one, and a window ends where that is
+full. For rounds and tables alike. Source of the framing: log-format F-3; of the growth: compaction
+C-12.6.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,31 +15,208 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
-from storage.codecs.payload_kernels import tools_of_thread
+from storage.codecs.payload_kernels import CODECS_OF_KERNELS, tools_of_thread
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BAD_CODEC,
     BAD_MAGIC,
+    BATCH_COLUMNS,
     CHECKSUM,
+    LAST_OFFSET,
     LEGACY,
     MIN_RECORD_BYTES,
+    OK,
     POSITION,
     RECORDS_COUNT,
+    RECORDS_END,
+    RECORDS_START,
     SIZE,
     SLACK_BYTES,
     ByteArray,
     Int64Array,
     UInt64Array,
     problem_text,
+    walk_batches,
 )
-from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
+from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK, FRAME_BYTES, entry_bytes
 from storage.formats.batch_payloads import decompress_batches
-from storage.formats.legacy_upgrade import Entries, TakeArray
+from storage.formats.legacy_upgrade import Entries, TakeArray, has_legacy, upgrade
+from storage.kernels.buffers import Buffers
 from storage.kernels.xxh3_kernel import digest_between
 
+WINDOW_BYTES = 4 << 20  # more would not stay in the cache between reading and checking
+LEGACY_WINDOW_BYTES = 1 << 20  # behind legacy messages: a row for each takes as much as it does
+WINDOW_BATCHES = 1 << 16
 PAYLOAD_BYTES = 4 << 20  # decompressed at once, unless a single batch holds more
 PLAIN, COMPRESSED, UPGRADED = range(3)  # where the records of a batch are found
+
+NO_RECORDS: ByteArray = np.empty(0, np.uint8)
+NO_DIGESTS: UInt64Array = np.empty(0, np.uint64)
+
+BoolArray = NDArray[np.bool_]
+
+
+class Place(NamedTuple):
+    """Where the next batch of a segment begins."""
+
+    position: int
+    previous_offset: int  # the last one before it
+
+
+def place_behind(row: Int64Array) -> Place:
+    """Where the batch behind that of a row begins."""
+    return Place(int(row[POSITION] + row[SIZE]), int(row[LAST_OFFSET]))
+
+
+class Window(NamedTuple):
+    """Batches in a buffer that the next window overwrites."""
+
+    path: str
+    buffer: ByteArray
+    file_position: int  # of buffer[0]
+    rows: Int64Array  # (batches, BATCH_COLUMNS)
+    upgraded: ByteArray = NO_RECORDS  # the records of legacy batches
+    problem: CorruptFileError | None = None  # what is wrong with the legacy batch behind them
+
+    def entries(self, first: int, end: int) -> Entries:
+        """Return some of its batches, as what decompresses and upgrades takes them."""
+        return Entries(self.path, self.buffer, self.file_position, self.rows[first:end])
+
+    def batches(self) -> memoryview:
+        """The bytes of all batches of the window."""
+        end = int(self.rows[-1, POSITION] + self.rows[-1, SIZE]) - self.file_position
+        return self.buffer.data[:end]
+
+    def ends_plain(self) -> bool:
+        """Whether its last batch is v2 and not compressed, and so perhaps the next one."""
+        return not self.rows[-1, ATTRIBUTES] & (CODEC_MASK | LEGACY)
+
+    def ends_packed(self) -> bool:
+        """Likewise, compressed by a codec of which kernels take most batches."""
+        attributes = int(self.rows[-1, ATTRIBUTES])
+        return not attributes & LEGACY and attributes & CODEC_MASK in CODECS_OF_KERNELS
+
+    def behind(self) -> Place:
+        """Where the next batch begins."""
+        return place_behind(self.rows[-1])
+
+
+class WindowSource(NamedTuple):
+    """A file as windows are read of it."""
+
+    path: str
+    read_into: Callable[[memoryview, int], int]  # from a position; how many, fewer at its end
+    size_bytes: Callable[[], int] | None = None  # None: it ends where the windows are to end
+
+
+class Windows:
+    """Reads windows of a file, one after the other, all into the same buffers."""
+
+    def __init__(self, source: WindowSource, buffers: Buffers) -> None:
+        self._source, self._buffers = source, buffers
+        self._window_bytes = WINDOW_BYTES
+
+    def window(self, at: Place, end: int) -> Window:
+        """Return the batches from a place on, which is below end.
+
+        Raise CorruptFileError where the first of them is damaged, or where end cuts it. A legacy
+        batch is damaged in a second way that is found late: then it is the problem of the window.
+        """
+        position, previous_offset = at
+        rows = self._buffers.array("rows", WINDOW_BATCHES, np.int64, BATCH_COLUMNS)[:WINDOW_BATCHES]
+        window_bytes = self._window_bytes
+        while True:
+            wanted = min(window_bytes, end - position)
+            buffer = self._buffers.array("window", max(wanted, WINDOW_BYTES) + SLACK_BYTES)
+            self._read(buffer, position, wanted)
+            count, _, code, detail = walk_batches(buffer, wanted, position, previous_offset, rows)
+            if count:
+                break
+            if code != OK:
+                raise framing_error(self._source.path, position, code, detail)
+            window_bytes = self._larger_window(buffer, position, wanted, end)
+        window = Window(self._source.path, buffer, position, rows[:count])
+        if has_legacy(window.rows):
+            entries = window.entries(0, count)
+            done, records, problem = upgrade(entries, previous_offset, self._buffers.array)
+            window = window._replace(rows=window.rows[:done], upgraded=records, problem=problem)
+            self._window_bytes = min(WINDOW_BYTES, LEGACY_WINDOW_BYTES)
+        return window
+
+    def _read(self, buffer: ByteArray, position: int, wanted: int) -> None:
+        got = self._source.read_into(buffer.data[:wanted], position)
+        if got < wanted:
+            problem = f"the file ends here, {wanted - got} bytes before its listed size"
+            raise CorruptFileError(self._source.path, position + got, problem)
+
+    def _larger_window(self, buffer: ByteArray, position: int, got: int, end: int) -> int:
+        """The size of the batch at position, which did not fit; an error where it cannot end."""
+        left = end - position
+        size = entry_bytes(buffer) if got >= FRAME_BYTES else FRAME_BYTES
+        if size > left:
+            size_bytes = self._source.size_bytes
+            if size_bytes is not None and end < size_bytes():
+                problem = f"the offset index puts the start of a batch inside this one, at {end}"
+            else:
+                problem = f"a batch of {size} bytes or more is cut short, {left} are left"
+            raise CorruptFileError(self._source.path, position, problem)
+        return size
+
+
+class Payloads(NamedTuple):
+    """The records of batches first:end of a window, decompressed if need be."""
+
+    first: int
+    end: int
+    buffer: ByteArray
+    bounds: Int64Array  # (end - first, 2): where each batch's records stand in buffer
+    digests: UInt64Array = NO_DIGESTS  # of what was decompressed, at once, if they are asked for
+    problem: CorruptFileError | None = None  # what is wrong with batch `end`, the last that is seen
+
+
+def payloads_of(
+    window: Window, is_read: BoolArray, buffers: Buffers, digested: bool = False
+) -> Iterator[Payloads]:
+    """Yield the records of the batches of a window, in runs that share a buffer, up to one that is
+    damaged, which is the problem of its run.
+
+    is_read: of which batches records are decompressed and their counts are checked.
+    """
+    for first, end, place in runs_by_place(window.rows):
+        while first < end:
+            run = _payloads(window, (first, end, place), is_read, buffers, digested)
+            yield run
+            if run.problem is not None:
+                return
+            first = run.end
+
+
+def _payloads(
+    window: Window, span: tuple[int, int, int], is_read: BoolArray, buffers: Buffers, digested: bool
+) -> Payloads:
+    """Those of some batches from the first of a span on, at least one unless that is damaged."""
+    first, end, place = span
+    rows, digests, problem = window.rows[first:end], NO_DIGESTS, None
+    bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)[: end - first]
+    if place == UPGRADED:
+        buffer = window.upgraded
+        bounds[:] = rows[:, RECORDS_START : RECORDS_END + 1]
+    elif place == PLAIN:
+        buffer = window.buffer
+        fill_plain_bounds(rows, window.file_position, bounds)
+    else:
+        if digested:
+            digests = buffers.array("digests", WINDOW_BATCHES, np.uint64)
+        entries, found = window.entries(first, end), (bounds, digests)
+        done, buffer, problem = decompress(entries, is_read[first:end], found, buffers.array)
+        rows, bounds = rows[:done], bounds[:done]
+    lies = impossible_counts(rows, bounds) & is_read[first : first + len(rows)]
+    if lies.any():
+        sound = int(lies.argmax())
+        problem, bounds = count_error(window.path, rows[sound]), bounds[:sound]
+    count = len(bounds)
+    return Payloads(first, first + count, buffer, bounds, digests[:count], problem)
 
 
 def framing_error(path: str, position: int, code: int, detail: int) -> CorruptFileError:
