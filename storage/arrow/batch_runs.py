@@ -6,48 +6,24 @@ into a second buffer, some MiB at a time. The other batches are only framed. No 
 use than both buffers have, and the largest batch needs.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from storage.arrow.record_kernel import Range, choose_batches
-from storage.errors import CorruptFileError
 from storage.formats.batch_checksums import first_wrong_checksum
-from storage.formats.batch_columns import (
-    BASE_OFFSET,
-    BATCH_COLUMNS,
-    LAST_OFFSET,
-    OK,
-    POSITION,
-    RECORDS_END,
-    RECORDS_START,
-    SIZE,
-    SLACK_BYTES,
-    ByteArray,
-    Int64Array,
-    walk_batches,
-)
-from storage.formats.batch_header import FRAME_BYTES, entry_bytes
+from storage.formats.batch_columns import BASE_OFFSET, LAST_OFFSET, SIZE, ByteArray, Int64Array
 from storage.formats.framed_batches import (
-    COMPRESSED,
-    PLAIN,
+    Place,
+    Window,
+    Windows,
+    WindowSource,
     checksum_error,
-    count_error,
-    decompress,
-    fill_plain_bounds,
-    framing_error,
-    impossible_counts,
-    runs_by_place,
+    payloads_of,
 )
-from storage.formats.legacy_upgrade import Entries, has_legacy, upgrade
 from storage.kernels.buffers import Buffers
-
-WINDOW_BYTES = 4 << 20
-WINDOW_BATCHES = 1 << 15
-_NO_DIGESTS = np.empty(0, np.uint64)
-_NO_BYTES: ByteArray = np.empty(0, np.uint8)
 
 BoolArray = NDArray[np.bool_]
 ReadRange = Callable[[int, int], bytes]  # position, length; fewer where the file ends
@@ -95,46 +71,37 @@ class RunReader:
 
         That is after all before it have come.
         """
-        position, window_bytes = stretch.start, WINDOW_BYTES
-        rows = np.empty((WINDOW_BATCHES, BATCH_COLUMNS), np.int64)
-        while position < stretch.end and not self.is_done:
-            size = min(window_bytes, stretch.end - position)
-            window = self._buffers.array("window", max(size, WINDOW_BYTES) + SLACK_BYTES)
-            _read_into(window, stretch.path, read, position, size)
-            count, _, code, detail = walk_batches(
-                window, size, position, self._previous_offset, rows
-            )
-            if code != OK and not count:
-                raise framing_error(stretch.path, position, code, detail)
-            if not count:
-                window_bytes = _larger_window(stretch, window, position, size)
-                continue
-            entries = Entries(stretch.path, window, position, rows[:count])
-            done = yield from self._window(entries)
-            position = int(rows[done - 1, POSITION] + rows[done - 1, SIZE])
-            window_bytes = WINDOW_BYTES
 
-    def _window(self, entries: Entries) -> Generator[Run, None, int]:
-        """Yield the runs of a window; give how many of its batches are done, one at least."""
-        upgraded, problem = _NO_BYTES, None
-        if has_legacy(entries.rows):
-            done, upgraded, problem = upgrade(entries, self._previous_offset, self._buffers.array)
-            entries = entries._replace(rows=entries.rows[:done])
-        rows = self._within_budget(entries.rows)
+        def read_into(view: memoryview, position: int) -> int:
+            data = read(position, len(view))
+            view[: len(data)] = data
+            return len(data)
+
+        windows = Windows(WindowSource(stretch.path, read_into), self._buffers)
+        at = Place(stretch.start, self._previous_offset)
+        while at.position < stretch.end and not self.is_done:
+            window = windows.window(at, stretch.end)
+            yield from self._of_window(window)
+            if not self.is_done:
+                at = window.behind()
+                self._previous_offset = at.previous_offset
+
+    def _of_window(self, window: Window) -> Iterator[Run]:
+        """Yield the runs of a window up to the end of what is wanted, and raise what is wrong."""
+        problem = window.problem
+        rows = self._within_budget(window.rows)
         chosen = np.empty(len(rows), np.bool_)
         choose_batches(
             rows, self._wanted.aborted, self._wanted.range, self._wanted.refused_bits, chosen
         )
-        wrong, computed = first_wrong_checksum(entries.buffer, entries.file_position, rows, chosen)
+        wrong, computed = first_wrong_checksum(window.buffer, window.file_position, rows, chosen)
         if wrong >= 0:
-            problem = checksum_error(entries.path, rows[wrong], computed)
+            problem = checksum_error(window.path, rows[wrong], computed)
             rows, chosen = rows[:wrong], chosen[:wrong]
-        yield from self._of_places(entries._replace(rows=rows), chosen, upgraded)
+        if chosen.any():
+            yield from self._runs(window._replace(rows=rows), chosen)
         if problem is not None and (wrong >= 0 or not self.is_done):
             raise problem
-        if len(rows):
-            self._previous_offset = int(rows[-1, LAST_OFFSET])
-        return max(1, len(rows))
 
     def _within_budget(self, rows: Int64Array) -> Int64Array:
         """The batches up to the end of what is wanted, and to that of the bytes that may be read"""
@@ -158,68 +125,16 @@ class RunReader:
             self._left_bytes -= int(counted[-1])
         return rows
 
-    def _of_places(self, entries: Entries, chosen: BoolArray, upgraded: ByteArray) -> Iterator[Run]:
-        """Yield runs of batches whose records are found in one and the same buffer."""
-        if not chosen.any():
-            return
-        for first, end, place in runs_by_place(entries.rows):
-            its = entries._replace(rows=entries.rows[first:end])
-            if place == COMPRESSED:
-                yield from self._decompressed(its, chosen[first:end])
-                continue
-            payloads = its.buffer if place == PLAIN else upgraded
-            bounds = np.ascontiguousarray(its.rows[:, RECORDS_START : RECORDS_END + 1])
-            if place == PLAIN:
-                fill_plain_bounds(its.rows, its.file_position, bounds)
-            yield from _plausible(its, chosen[first:end], payloads, bounds)
-
-    def _decompressed(self, entries: Entries, chosen: BoolArray) -> Iterator[Run]:
-        first = 0
-        while first < len(entries.rows):
-            its = entries._replace(rows=entries.rows[first:])
-            bounds = np.empty((len(its.rows), 2), np.int64)
-            found = bounds, _NO_DIGESTS
-            done, out, problem = decompress(its, chosen[first:], found, self._buffers.array)
-            if problem is not None and not done:  # else it is told behind what stands before it
-                raise problem
-            its = its._replace(rows=its.rows[:done])
-            yield from _plausible(its, chosen[first : first + done], out, bounds[:done])
-            first += done
-
-
-def _read_into(window: ByteArray, path: str, read: ReadRange, position: int, size: int) -> None:
-    data = read(position, size)
-    if len(data) < size:
-        problem = f"the file ends here, {size - len(data)} bytes before its listed size"
-        raise CorruptFileError(path, position + len(data), problem)
-    window.data[:size] = data
-
-
-def _larger_window(stretch: Stretch, window: ByteArray, position: int, got: int) -> int:
-    """The size of the batch at position, which did not fit; an error where it cannot end."""
-    left = stretch.end - position
-    size = entry_bytes(window) if got >= FRAME_BYTES else FRAME_BYTES
-    if size > left:
-        problem = f"a batch of {size} bytes or more is cut short, {left} are left"
-        raise CorruptFileError(stretch.path, position, problem)
-    return size
-
-
-def _plausible(
-    entries: Entries, chosen: BoolArray, payloads: ByteArray, bounds: Int64Array
-) -> Iterator[Run]:
-    """A run of batches, up to one that claims more records than its bytes can hold: an error."""
-    rows = entries.rows
-    lies = impossible_counts(rows, bounds) & chosen
-    sound = int(lies.argmax()) if lies.any() else len(rows)
-    yield Run(
-        path=entries.path,
-        rows=rows[:sound],
-        chosen=chosen[:sound],
-        payloads=payloads,
-        bounds=bounds[:sound],
-        window=entries.buffer,
-        window_position=entries.file_position,
-    )
-    if sound < len(rows):
-        raise count_error(entries.path, rows[sound])
+    def _runs(self, window: Window, chosen: BoolArray) -> Iterator[Run]:
+        for its in payloads_of(window, chosen, self._buffers):
+            yield Run(
+                path=window.path,
+                rows=window.rows[its.first : its.end],
+                chosen=chosen[its.first : its.end],
+                payloads=its.buffer,
+                bounds=its.bounds,
+                window=window.buffer,
+                window_position=window.file_position,
+            )
+            if its.problem is not None:
+                raise its.problem

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from storage import arrow
-from storage.arrow import batch_runs
 from storage.codecs.compression import Codec
 from storage.errors import LogCompactionError
 from storage.file_names import LOG, file_name
+from storage.formats import framed_batches
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.kernels.buffers import Buffers
@@ -67,7 +67,7 @@ class LogCase:
             mock.patch.object(COMPILED, "kernels", kernels),
             mock.patch.object(Scratch, "put", _exact_put),
             mock.patch.object(recovering, "_ROOM", ROOM),
-            mock.patch.object(batch_runs, "WINDOW_BYTES", WINDOW_BYTES),
+            mock.patch.object(framed_batches, "WINDOW_BYTES", WINDOW_BYTES),
             mock.patch.object(Buffers, "_room", lambda _, length, __: length),
             mock.patch.object(os, "fsync", lambda _: None),
         ):
