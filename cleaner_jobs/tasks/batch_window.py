@@ -1,14 +1,7 @@
-"""Whole batches of a segment, a window at a time, checked and ready for the record kernels.
-
-A window is as many whole batches as fit a buffer of some MiB; a batch larger than that gets a
-window of its own. Compressed batches are decompressed into a second buffer, a run of batches at a
-time; of legacy messages the records are upgraded into a third one, and a window ends where that is
-full. Source of the framing: log-format F-3; of the growth: compaction C-12.6.
-"""
+"""Windows of whole batches of a segment that a task works on (`storage.formats.framed_batches`)."""
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,104 +10,31 @@ from cleaner_jobs.kernels.batch_flags import mark_read
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import check_open, check_opened
-from storage.codecs.payload_kernels import CODECS_OF_KERNELS
-from storage.errors import CorruptFileError, UnsupportedFormatError
+from storage.errors import UnsupportedFormatError
 from storage.files import io_limit
 from storage.files.filesystem import look_at, naming, open_known
 from storage.formats.batch_checksums import first_wrong_checksum
 from storage.formats.batch_columns import (
-    ATTRIBUTES,
     BASE_OFFSET,
-    BATCH_COLUMNS,
     LAST_OFFSET,
-    LEGACY,
-    OK,
     POSITION,
-    RECORDS_END,
-    RECORDS_START,
-    SIZE,
-    SLACK_BYTES,
     ByteArray,
     Int64Array,
-    walk_batches,
-)
-from storage.formats.batch_header import (
-    CODEC_MASK,
-    FRAME_BYTES,
-    entry_bytes,
 )
 from storage.formats.batch_payloads import UInt64Array
 from storage.formats.framed_batches import (
-    PLAIN,
-    UPGRADED,
+    Payloads,
+    Place,
+    Window,
+    Windows,
+    WindowSource,
     checksum_error,
-    count_error,
-    decompress,
-    fill_plain_bounds,
-    framing_error,
-    impossible_counts,
-    runs_by_place,
+    payloads_of,
 )
-from storage.formats.legacy_upgrade import Entries, has_legacy, upgrade
 from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.kernels.xxh3_kernel import digests_between
 
-WINDOW_BYTES = 4 << 20  # more would not stay in the cache between reading and checking
-LEGACY_WINDOW_BYTES = 1 << 20  # behind legacy messages: a row for each takes as much as it does
-WINDOW_BATCHES = 1 << 16
-NO_RECORDS: ByteArray = np.empty(0, np.uint8)
 ALL: NDArray[np.bool_] = np.empty(0, np.bool_)  # of batches
-NO_DIGESTS: UInt64Array = np.empty(0, np.uint64)
-
-
-class Place(NamedTuple):
-    """Where the next batch of a segment begins."""
-
-    position: int
-    previous_offset: int  # the last one before it
-
-
-def place_behind(row: Int64Array) -> Place:
-    """Where the batch behind that of a row begins."""
-    return Place(int(row[POSITION] + row[SIZE]), int(row[LAST_OFFSET]))
-
-
-class Window(NamedTuple):
-    """Batches in a buffer that the next window overwrites."""
-
-    path: str
-    buffer: ByteArray
-    file_position: int  # of buffer[0]
-    rows: Int64Array  # (batches, BATCH_COLUMNS)
-    upgraded: ByteArray = NO_RECORDS  # the records of legacy batches
-
-    def batches(self) -> memoryview:
-        """The bytes of all batches of the window."""
-        end = int(self.rows[-1, POSITION] + self.rows[-1, SIZE]) - self.file_position
-        return self.buffer.data[:end]
-
-    def ends_plain(self) -> bool:
-        """Whether its last batch is v2 and not compressed, and so perhaps the next one."""
-        return not self.rows[-1, ATTRIBUTES] & (CODEC_MASK | LEGACY)
-
-    def ends_packed(self) -> bool:
-        """Likewise, compressed by a codec of which kernels take most batches."""
-        attributes = int(self.rows[-1, ATTRIBUTES])
-        return not attributes & LEGACY and attributes & CODEC_MASK in CODECS_OF_KERNELS
-
-    def behind(self) -> Place:
-        """Where the next batch begins."""
-        return place_behind(self.rows[-1])
-
-
-class Payloads(NamedTuple):
-    """The records of batches first:end of a window, decompressed if need be."""
-
-    first: int
-    end: int
-    buffer: ByteArray
-    bounds: Int64Array  # (end - first, 2): where each batch's records stand in buffer
-    digests: UInt64Array = NO_DIGESTS  # of what was decompressed, at once, if they are asked for
 
 
 class WindowReader:
@@ -123,9 +43,9 @@ class WindowReader:
     def __init__(self, path: str, base_offset: int, buffers: WorkerBuffers) -> None:
         self.path = path
         self.base_offset = base_offset
-        self._buffers = buffers
         self.descriptor, self._opened = open_known(path)
-        self._window_bytes = WINDOW_BYTES
+        source = WindowSource(path, self._read_into, self._size_bytes)
+        self._windows = Windows(source, buffers)
 
     def __enter__(self) -> "WindowReader":
         return self
@@ -155,58 +75,25 @@ class WindowReader:
 
     def window(self, at: Place, end: int) -> Window:
         """The batches from a place on, which is below end. Raise CorruptFileError as `windows`."""
-        position, previous_offset = at
-        rows = self._buffers.array("rows", WINDOW_BATCHES, np.int64, BATCH_COLUMNS)
-        window_bytes = self._window_bytes
-        while True:
-            wanted = min(window_bytes, end - position)
-            buffer = self._buffers.array("window", max(wanted, WINDOW_BYTES) + SLACK_BYTES)
-            got = self._read(buffer, position, wanted)
-            count, _, code, detail = walk_batches(buffer, got, position, previous_offset, rows)
-            if count:
-                break
-            if code != OK:
-                raise framing_error(self.path, position, code, detail)
-            window_bytes = self._larger_window(buffer, position, got, end)
-        window = Window(self.path, buffer, position, rows[:count])
-        if has_legacy(window.rows):
-            window = self._upgraded(window, previous_offset)
-            self._window_bytes = min(WINDOW_BYTES, LEGACY_WINDOW_BYTES)
+        window = self._windows.window(at, end)
+        if window.problem is not None:
+            raise window.problem
         self._check_offsets(window)
         return window
 
-    def _upgraded(self, window: Window, previous_offset: int) -> Window:
-        """The window, or its first part, with the records of legacy batches."""
-        entries = Entries(self.path, window.buffer, window.file_position, window.rows)
-        done, records, problem = upgrade(entries, previous_offset, self._buffers.array)
-        if problem is not None:
-            raise problem
-        return window._replace(rows=window.rows[:done], upgraded=records)
-
-    def _read(self, buffer: ByteArray, position: int, wanted: int) -> int:
-        view, got = buffer.data[:wanted], 0
-        io_limit.take(wanted)
-        while got < wanted:
+    def _read_into(self, view: memoryview, position: int) -> int:
+        got = 0
+        io_limit.take(len(view))
+        while got < len(view):
             with naming(self.path):
                 count = os.preadv(self.descriptor, [view[got:]], position + got)
             if not count:
-                problem = f"the file ends here, {wanted - got} bytes before its listed size"
-                raise CorruptFileError(self.path, position + got, problem)
+                break
             got += count
         return got
 
-    def _larger_window(self, buffer: ByteArray, position: int, got: int, end: int) -> int:
-        """The size of the batch at position, which did not fit; an error where it cannot end."""
-        left = end - position
-        size = entry_bytes(buffer) if got >= FRAME_BYTES else FRAME_BYTES
-        if size > left:
-            file_bytes = look_at(self.descriptor, self.path).size_bytes
-            if end < file_bytes:
-                problem = f"the offset index puts the start of a batch inside this one, at {end}"
-            else:
-                problem = f"a batch of {size} bytes or more is cut short, {left} are left"
-            raise CorruptFileError(self.path, position, problem)
-        return size
+    def _size_bytes(self) -> int:
+        return look_at(self.descriptor, self.path).size_bytes
 
     def _check_offsets(self, window: Window) -> None:
         last_offsets = window.rows[:, LAST_OFFSET]  # ascending, but for legacy batches
@@ -244,37 +131,15 @@ def digests_of(buffer: ByteArray, bounds: Int64Array) -> UInt64Array:
 
 
 def payloads(window: Window, buffers: WorkerBuffers, digested: bool = False) -> Iterator[Payloads]:
-    """Yield the records of all batches of the window, in runs that share a buffer."""
-    for first, end, place in runs_by_place(window.rows):
-        if place == UPGRADED:
-            bounds = np.ascontiguousarray(window.rows[first:end, RECORDS_START : RECORDS_END + 1])
-            yield Payloads(first, end, window.upgraded, bounds)
-        elif place == PLAIN:
-            bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)[: end - first]
-            fill_plain_bounds(window.rows[first:end], window.file_position, bounds)
-            run = Payloads(first, end, window.buffer, bounds)
-            check_counts(window, run)
-            yield run
-        else:
-            yield from _decompressed(window, (first, end), buffers, digested)
+    """Yield the records of all batches of the window, in runs that share a buffer.
 
-
-def _decompressed(
-    window: Window, span: tuple[int, int], buffers: WorkerBuffers, digested: bool
-) -> Iterator[Payloads]:
-    start, end = span
-    bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)
-    digests = buffers.array("digests", WINDOW_BATCHES, np.uint64) if digested else NO_DIGESTS
-    while start < end:
-        rows = window.rows[start:end]
-        entries = Entries(window.path, window.buffer, window.file_position, rows)
-        done, buffer, problem = decompress(entries, is_read(rows), (bounds, digests), buffers.array)
-        if problem is not None:
-            raise problem
-        run = Payloads(start, start + done, buffer, bounds[:done], digests[:done])
-        check_counts(window, run)
+    Raise CorruptFileError at the first batch that does not decompress, or that claims more records
+    than its bytes can hold.
+    """
+    for run in payloads_of(window, is_read(window.rows), buffers, digested):
+        if run.problem is not None:
+            raise run.problem
         yield run
-        start += done
 
 
 def is_read(rows: Int64Array) -> NDArray[np.bool_]:
@@ -282,11 +147,3 @@ def is_read(rows: Int64Array) -> NDArray[np.bool_]:
     found = np.empty(len(rows), np.bool_)
     mark_read(rows, found)
     return found
-
-
-def check_counts(window: Window, run: Payloads) -> None:
-    """Raise CorruptFileError where a batch claims more records than its bytes can hold."""
-    rows = window.rows[run.first : run.end]
-    lies = impossible_counts(rows, run.bounds) & is_read(rows)
-    if lies.any():
-        raise count_error(window.path, rows[int(lies.argmax())])

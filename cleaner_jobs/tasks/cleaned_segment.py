@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cleaner_jobs.kernels.offset_map import sum_fingerprints
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.task_values import FINGERPRINT_RANGE
-from cleaner_jobs.tasks.batch_window import Window, WindowReader, check_checksums, payloads
+from cleaner_jobs.tasks.batch_window import WindowReader, check_checksums, payloads
 from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.sink import write_whole
 from cleaner_jobs.tasks.written_batches import ReadBackCheck, WrittenBatches
@@ -25,6 +25,7 @@ from storage.files import io_limit
 from storage.files.file_attributes import FileAttributes, give_attributes
 from storage.files.filesystem import naming, private
 from storage.formats.batch_columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, SIZE
+from storage.formats.framed_batches import Window
 from storage.formats.segment_indexes import IndexBuilder, check_capacity, made_to_fit
 
 _INDEXED = "size", "last_offset", "max_timestamp"

@@ -23,15 +23,7 @@ from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
 from cleaner_jobs.kernels.plain_runs import NO_MORE, PART_FULL
 from cleaner_jobs.kernels.record_counts import count_records
 from cleaner_jobs.task_values import RoundSettings, Stretch
-from cleaner_jobs.tasks.batch_window import (
-    Payloads,
-    Place,
-    Window,
-    WindowReader,
-    check_checksums,
-    payloads,
-    place_behind,
-)
+from cleaner_jobs.tasks.batch_window import WindowReader, check_checksums, payloads
 from cleaner_jobs.tasks.entry_blocks import write_entries
 from cleaner_jobs.tasks.plain_source import PlainSource, most_records, rows_of_run
 from cleaner_jobs.tasks.record_columns import RecordColumns
@@ -54,6 +46,7 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.batch_header import CODEC_MASK
+from storage.formats.framed_batches import Payloads, Place, Window, place_behind
 
 RUN_RECORDS = 1 << 20
 MAX_RUN_OFFSETS = 1 << 32

@@ -13,13 +13,7 @@ import numpy as np
 from cleaner_jobs.kernels.batch_flags import flag_aborted
 from cleaner_jobs.kernels.offset_map import table_slots
 from cleaner_jobs.task_values import MapEnd, RoundSettings, Stretch
-from cleaner_jobs.tasks.batch_window import (
-    Payloads,
-    Window,
-    WindowReader,
-    check_checksums,
-    payloads,
-)
+from cleaner_jobs.tasks.batch_window import WindowReader, check_checksums, payloads
 from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.txn_batches import load_array
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
@@ -30,6 +24,7 @@ from storage.formats.batch_columns import (
     Int64Array,
     UInt64Array,
 )
+from storage.formats.framed_batches import Payloads, Window
 from storage.kernels.kernel import inlined, kernel
 
 FIRST_SLOTS = 1 << 12

@@ -23,15 +23,7 @@ from cleaner_jobs.kernels.rebuild import (
     rebuild_payloads,
 )
 from cleaner_jobs.kernels.same_records import DIFFERENCES, EXPECTED_COLUMNS
-from cleaner_jobs.tasks.batch_window import (
-    NO_DIGESTS,
-    NO_RECORDS,
-    Payloads,
-    Window,
-    digests_of,
-    is_read,
-    payloads,
-)
+from cleaner_jobs.tasks.batch_window import digests_of, is_read, payloads
 from cleaner_jobs.tasks.same_as_source import (
     WHAT_WAS_DECOMPRESSED,
     Decided,
@@ -50,6 +42,7 @@ from storage.formats.batch_columns import (
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
 from storage.formats.batch_payloads import UInt64Array
+from storage.formats.framed_batches import NO_DIGESTS, NO_RECORDS, Payloads, Window
 from storage.formats.legacy_upgrade import has_legacy
 
 PACKED_BYTES = 4 << 20  # rebuilt at once, unless a single batch holds more

@@ -18,7 +18,7 @@ from cleaner_jobs.task_values import (
     Rewritten,
     Source,
 )
-from cleaner_jobs.tasks.batch_window import Window, WindowReader
+from cleaner_jobs.tasks.batch_window import WindowReader
 from cleaner_jobs.tasks.cleaned_segment import (
     BatchFacts,
     CleanedLog,
@@ -48,6 +48,7 @@ from storage.formats.batch_columns import (
     problem_text,
     walk_batches,
 )
+from storage.formats.framed_batches import Window
 
 
 class OutputFiles(NamedTuple):

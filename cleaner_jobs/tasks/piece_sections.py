@@ -17,7 +17,7 @@ from cleaner_jobs.task_values import (
     Section,
     Source,
 )
-from cleaner_jobs.tasks.batch_window import WindowReader, place_behind
+from cleaner_jobs.tasks.batch_window import WindowReader
 from cleaner_jobs.tasks.plain_source import PlainSource, found_sound
 from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles
 from cleaner_jobs.tasks.rewrite import BatchRewriter
@@ -26,6 +26,7 @@ from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.tasks.written_batches import heads_of
 from storage.errors import CorruptFileError
 from storage.formats.batch_columns import POSITION, RECORDS_COUNT, Int64Array
+from storage.formats.framed_batches import place_behind
 
 NO_OFFSETS: Int64Array = np.zeros(0, np.int64)  # of control batches
 

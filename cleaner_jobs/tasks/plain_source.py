@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cleaner_jobs.problems import FAULT, MiswrittenError
-from cleaner_jobs.tasks.batch_window import Place, Window, WindowReader
+from cleaner_jobs.tasks.batch_window import WindowReader
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.files import io_limit
 from storage.formats.batch_columns import (
@@ -17,6 +17,7 @@ from storage.formats.batch_columns import (
     ByteArray,
     Int64Array,
 )
+from storage.formats.framed_batches import Place, Window
 from storage.kernels.positional_read import pread_address
 
 CHUNK_BYTES = 512 << 10  # read at once: it stays in the cache of one core

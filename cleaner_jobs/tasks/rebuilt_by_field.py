@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.rebuild import lacks_producer_state
-from cleaner_jobs.tasks.batch_window import Window
 from cleaner_jobs.tasks.same_as_source import miswritten
 from storage.errors import CorruptFileError
 from storage.formats.batch_columns import ATTRIBUTES, LEGACY, POSITION, REASON_MASK, SIZE
 from storage.formats.batch_header import CONTROL, DELETE_HORIZON, NO_TIMESTAMP
+from storage.formats.framed_batches import Window
 from storage.formats.java_text import through_java
 from storage.formats.record import Record
 from storage.formats.record_batch import (

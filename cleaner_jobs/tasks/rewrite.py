@@ -25,13 +25,7 @@ from cleaner_jobs.kernels.rebuild import (
     rewrite_batches,
 )
 from cleaner_jobs.kernels.same_records import EXPECTED_COLUMNS
-from cleaner_jobs.tasks.batch_window import (
-    NO_RECORDS,
-    Place,
-    Window,
-    check_checksums,
-    place_behind,
-)
+from cleaner_jobs.tasks.batch_window import check_checksums
 from cleaner_jobs.tasks.packed_batches import rebuild_packed
 from cleaner_jobs.tasks.plain_source import PlainSource, most_records, rows_of_run
 from cleaner_jobs.tasks.rebuilt_by_field import rebuild_by_field
@@ -51,6 +45,7 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.batch_header import CODEC_MASK, CONTROL
+from storage.formats.framed_batches import NO_RECORDS, Place, Window, place_behind
 
 OUTPUT_BYTES = 24 << 20
 CHECKED_AT_ONCE_BYTES = 4 << 20  # of the source: while most of it is in the processor's cache

@@ -17,7 +17,7 @@ from cleaner_jobs.kernels.same_batches import (
 )
 from cleaner_jobs.kernels.same_records import DIFFERENCES, EXPECTED_COLUMNS, SAME
 from cleaner_jobs.problems import FAULT, MiswrittenError
-from cleaner_jobs.tasks.batch_window import Payloads, Window, digests_of
+from cleaner_jobs.tasks.batch_window import digests_of
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.formats.batch_columns import (
     BASE_OFFSET,
@@ -28,6 +28,7 @@ from storage.formats.batch_columns import (
     Int64Array,
     walk_batches,
 )
+from storage.formats.framed_batches import Payloads, Window
 from storage.formats.legacy_upgrade import Entries, upgrade
 
 WHAT_WAS_DECOMPRESSED = "what it was decompressed to"

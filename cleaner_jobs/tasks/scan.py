@@ -21,15 +21,7 @@ from cleaner_jobs.kernels.record_states import count_in_batches
 from cleaner_jobs.kernels.txn_rows import note_txn_batches
 from cleaner_jobs.problems import RecordTooLargeError
 from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, RoundSettings, Section, Stretch
-from cleaner_jobs.tasks.batch_window import (
-    Payloads,
-    Place,
-    Window,
-    WindowReader,
-    check_checksums,
-    payloads,
-    place_behind,
-)
+from cleaner_jobs.tasks.batch_window import WindowReader, check_checksums, payloads
 from cleaner_jobs.tasks.entry_blocks import write_entries
 from cleaner_jobs.tasks.index_check import IndexCheck
 from cleaner_jobs.tasks.plain_source import PlainSource, found_sound, most_records, rows_of_run
@@ -63,7 +55,7 @@ from storage.formats.batch_columns import (
     UInt64Array,
 )
 from storage.formats.batch_header import CODEC_MASK, CONTROL, TRANSACTIONAL
-from storage.formats.framed_batches import COMPRESSED, PLAIN
+from storage.formats.framed_batches import COMPRESSED, PLAIN, Payloads, Place, Window, place_behind
 
 PART_RECORDS = 1 << 20
 CHUNK_PAYLOAD_BYTES = 512 << 10  # decompressed at once: the cache of one core holds it

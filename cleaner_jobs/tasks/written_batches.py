@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from cleaner_jobs.kernels.same_batches import sum_heads
 from cleaner_jobs.problems import FAULT, MiswrittenError
 from cleaner_jobs.task_values import FINGERPRINT_RANGE
-from cleaner_jobs.tasks.batch_window import Payloads, Window, digests_of
+from cleaner_jobs.tasks.batch_window import digests_of
 from storage.formats.batch_columns import ByteArray
 from storage.formats.batch_payloads import UInt64Array
+from storage.formats.framed_batches import Payloads, Window
 
 
 def heads_of(buffer: ByteArray, start: int, end: int) -> tuple[int, int]:

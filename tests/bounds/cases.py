@@ -24,7 +24,6 @@ from cleaner_jobs.task_values import (
     Verdict,
 )
 from cleaner_jobs.tasks import (
-    batch_window,
     inspect_scan,
     packed_batches,
     plain_source,
@@ -57,8 +56,8 @@ from tests.support.reference_batch import decode, split
 
 NOW_MS = 1_700_000_000_000
 SMALL = {  # so that a buffer has no more room than what is in it
-    (batch_window, "WINDOW_BYTES"): 64,
-    (batch_window, "WINDOW_BATCHES"): 8,
+    (framed_batches, "WINDOW_BYTES"): 64,
+    (framed_batches, "WINDOW_BATCHES"): 8,
     (framed_batches, "PAYLOAD_BYTES"): 64,
     (plain_source, "CHUNK_BYTES"): 400,
     (plain_source, "RUN_BATCHES"): 3,

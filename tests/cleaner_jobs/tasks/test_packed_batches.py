@@ -16,7 +16,7 @@ from cleaner_jobs.kernels.rebuild import rebuild_payloads
 from cleaner_jobs.kernels.same_records import COMPARED, EXPECTED_COLUMNS, KEPT, LATEST
 from cleaner_jobs.problems import MiswrittenError
 from cleaner_jobs.tasks import packed_batches
-from cleaner_jobs.tasks.batch_window import Window, digests_of
+from cleaner_jobs.tasks.batch_window import digests_of
 from cleaner_jobs.tasks.packed_batches import rebuild_packed
 from cleaner_jobs.tasks.same_as_source import Decided
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
@@ -24,6 +24,7 @@ from storage.codecs.compression import Codec
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.formats import framed_batches
 from storage.formats.batch_columns import KEEP, SUPERSEDED
+from storage.formats.framed_batches import Window
 from tests.cleaner_jobs.kernels.framed import framed, padded
 from tests.support.kernel_steps import uncompiled
 from tests.support.made_log import keyed, packed

@@ -14,13 +14,14 @@ from cleaner_jobs.kernels.same_records import ITS_SIZE
 from cleaner_jobs.problems import MiswrittenError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.task_values import LogRules, Piece, Rewritten, RoundSettings, Source
-from cleaner_jobs.tasks import batch_window, plain_source, rewrite
+from cleaner_jobs.tasks import plain_source, rewrite
 from cleaner_jobs.tasks.piece import rewrite_piece
 from cleaner_jobs.tasks.piece_sections import PieceContext
 from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import LogChangedError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
+from storage.formats import framed_batches
 from tests.cleaner_jobs.tasks.test_resolve import resolved
 from tests.cleaner_jobs.tasks.test_scan import Scanner
 from tests.support.kernel_steps import uncompiled
@@ -121,7 +122,7 @@ def test_it_is_the_same_however_much_is_read_at_a_time(
     group: Group, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int, run_batches: int
 ) -> None:
     """By a kernel, and what is too large for that step by step."""
-    monkeypatch.setattr(batch_window, "WINDOW_BATCHES", 1)
+    monkeypatch.setattr(framed_batches, "WINDOW_BATCHES", 1)
     monkeypatch.setattr(plain_source, "CHUNK_BYTES", chunk_bytes)
     monkeypatch.setattr(plain_source, "RUN_BATCHES", run_batches)
     assert Path(group.rewritten().log_file).read_bytes() == b"".join(group.expected())

@@ -18,7 +18,6 @@ from cleaner_jobs.kernels.same_records import (
 )
 from cleaner_jobs.problems import MiswrittenError
 from cleaner_jobs.tasks import rebuilt_by_field
-from cleaner_jobs.tasks.batch_window import Window
 from cleaner_jobs.tasks.rebuilt_by_field import rebuild_by_field
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
@@ -31,6 +30,7 @@ from storage.formats.batch_columns import (
     TOMBSTONE,
     ByteArray,
 )
+from storage.formats.framed_batches import Window
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from tests.cleaner_jobs.kernels.framed import framed

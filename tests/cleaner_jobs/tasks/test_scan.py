@@ -18,7 +18,7 @@ from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
 from cleaner_jobs.kernels.packed_runs import scan_packed
 from cleaner_jobs.problems import MiswrittenError, WorkFileError
 from cleaner_jobs.task_values import Part, RoundSettings, Section, Source, Stretch
-from cleaner_jobs.tasks import batch_window, plain_source, record_columns, scan, txn_batches
+from cleaner_jobs.tasks import plain_source, record_columns, scan, txn_batches
 from cleaner_jobs.tasks.resolve import PartFiles
 from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.tasks.txn_batches import load_array, read_txn_batches, save_array
@@ -38,6 +38,7 @@ from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
 from storage.files.files import entry_of
 from storage.files.local import LOCAL
+from storage.formats import framed_batches
 from storage.formats.batch_columns import (
     ABORTED,
     BAD_RECORD,
@@ -486,7 +487,7 @@ def test_a_run_of_compressed_batches_finds_what_its_steps_find(
     scanner.first_dirty_offset = chance.randrange(20)
     stretches = scanner.segment(made, cut_at=[chance.randrange(5, 35)])
     monkeypatch.setattr(scan, "PART_RECORDS", 10**6)
-    monkeypatch.setattr(batch_window, "WINDOW_BYTES", 300)
+    monkeypatch.setattr(framed_batches, "WINDOW_BYTES", 300)
     found, runs = [], []
 
     def counted(*given: Any) -> Any:

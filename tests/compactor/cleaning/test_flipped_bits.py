@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from cleaner_jobs.kernels import packed_runs, plain_runs
 from cleaner_jobs.plan import ActiveProducer
 from cleaner_jobs.tasks import (
-    batch_window,
     packed_batches,
     plain_source,
     rebuilt_by_field,
@@ -27,6 +26,7 @@ from cleaner_jobs.tasks import (
 from compactor.round_report import LogStatus
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
+from storage.formats import framed_batches
 from storage.formats.record import Record
 from tests.compactor.small_rounds import only
 from tests.support.kernel_steps import uncompiled
@@ -360,7 +360,7 @@ def test_of_legacy_messages(
 
     def arm() -> Once:
         if moment == "upgraded":
-            return put(monkeypatch, batch_window, "upgrade", after=in_upgraded)
+            return put(monkeypatch, framed_batches, "upgrade", after=in_upgraded)
         if codec:
             return put(monkeypatch, packed_batches, "rebuild_payloads", after=in_written)
         return put(monkeypatch, rewrite, "rewrite_batches", after=in_written)

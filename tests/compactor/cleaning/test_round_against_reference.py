@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleaner_jobs import plan
-from cleaner_jobs.tasks import batch_window, packed_batches, plain_source, resolve, rewrite, scan
+from cleaner_jobs.tasks import packed_batches, plain_source, resolve, rewrite, scan
 from cleaner_jobs.tasks import task as tasks
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from compactor.planning import layout
@@ -139,8 +139,8 @@ def logs(draw: st.DrawFn) -> MadeLog:
 
 
 CRAMPED: list[tuple[object, str, int]] = [
-    (batch_window, "WINDOW_BYTES", 80),
-    (batch_window, "WINDOW_BATCHES", 2),
+    (framed_batches, "WINDOW_BYTES", 80),
+    (framed_batches, "WINDOW_BATCHES", 2),
     (framed_batches, "PAYLOAD_BYTES", 40),
     (plain_source, "CHUNK_BYTES", 250),
     (plain_source, "RUN_BATCHES", 2),
