@@ -28,16 +28,8 @@ def read_batch_headers(
     """
     with files.open(log_path) as log:
         stop = log.entry.size_bytes if end is None else end
-        window, window_start, position = b"", start, start
-        while position < stop:
-            at = position - window_start
-            if at + BATCH_HEADER_BYTES > len(window):
-                size = min(_HEADER_WINDOW_BYTES, stop - position)
-                window, window_start, at = log.read(position, size), position, 0
-            header = decode_header(window[at : at + BATCH_HEADER_BYTES], position, log_path)
-            _require_whole(header, position, stop, log_path)
+        for position, header, _ in _walk(log, log_path, (start, stop), _HEADER_WINDOW_BYTES):
             yield position, header
-            position += header.size_bytes
 
 
 def read_batches(
@@ -49,35 +41,39 @@ def read_batches(
     Raise CorruptFileError where a batch is damaged or cut short.
     """
     with files.open(log_path) as log:
-        stop = log.entry.size_bytes
-        chunk, chunk_start, position = memoryview(b""), start, start
-        while position < stop:
-            at = position - chunk_start
-            if at + BATCH_HEADER_BYTES > len(chunk):
-                chunk, chunk_start, at = _read_chunk(log, position, 0, stop), position, 0
-            header = decode_header(chunk[at : at + BATCH_HEADER_BYTES], position, log_path)
-            _require_whole(header, position, stop, log_path)
-            if at + header.size_bytes > len(chunk):
-                chunk = _read_chunk(log, position, header.size_bytes, stop)
-                chunk_start, at = position, 0
-                if header.size_bytes > len(chunk):
-                    _raise_cut_short(header, position, position + len(chunk), log_path)
-            batch = chunk[at : at + header.size_bytes]
+        span = start, log.entry.size_bytes
+        for position, header, batch in _walk(log, log_path, span, _CHUNK_BYTES, is_whole=True):
             if verify_crc:
                 check_crc(batch, header, log_path, position)
             yield position, header, batch
-            position += header.size_bytes
 
 
-def _read_chunk(log: OpenFile, position: int, at_least: int, stop: int) -> memoryview:
-    """Return bytes from position on; fewer than at_least only where the file has shrunk."""
-    size = min(max(_CHUNK_BYTES, at_least), stop - position)
-    return memoryview(log.read(position, size))
+def _walk(
+    log: OpenFile, path: str, span: tuple[int, int], window_bytes: int, is_whole: bool = False
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """Yield position, header and bytes of each batch between two positions; its first bytes, unless
+    is_whole."""
+    position, stop = span
+    window, window_start = memoryview(b""), position
+    while position < stop:
+        at = position - window_start
+        if at + BATCH_HEADER_BYTES > len(window):
+            window, window_start, at = _read(log, position, stop, window_bytes), position, 0
+        header = decode_header(window[at : at + BATCH_HEADER_BYTES], position, path)
+        size = header.size_bytes
+        if position + size > stop:
+            _raise_cut_short(header, position, stop, path)
+        if is_whole and at + size > len(window):
+            window = _read(log, position, stop, max(window_bytes, size))
+            window_start, at = position, 0
+            if size > len(window):  # the file has shrunk
+                _raise_cut_short(header, position, position + len(window), path)
+        yield position, header, window[at : at + size]
+        position += size
 
 
-def _require_whole(header: BatchHeader, position: int, stop: int, path: str) -> None:
-    if position + header.size_bytes > stop:
-        _raise_cut_short(header, position, stop, path)
+def _read(log: OpenFile, position: int, stop: int, size: int) -> memoryview:
+    return memoryview(log.read(position, min(size, stop - position)))
 
 
 def _raise_cut_short(header: BatchHeader, position: int, stop: int, path: str) -> None:
