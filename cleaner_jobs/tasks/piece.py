@@ -194,7 +194,9 @@ class _Measure:
                 problem = problem_text(code, detail) if code != OK else "a batch is cut short"
                 problem = f"byte {self._measured_bytes + taken} of what would be written: {problem}"
                 raise MiswrittenError(self._path, 0, f"{problem}; {FAULT}")
-            self._take_facts(batch_facts(Window("", buffer, 0, rows[:count])))
+            self._take_facts(
+                batch_facts(Window(path="", buffer=buffer, file_position=0, rows=rows[:count]))
+            )
             self._previous_offset = int(rows[count - 1, LAST_OFFSET])
             taken += framed
         self._measured_bytes += taken

@@ -46,7 +46,9 @@ class PlainSource(NamedTuple):
 
     def left(self, rows: Int64Array, at: Place) -> Window:
         """Batches in the chunk with which a kernel has found something wrong."""
-        return Window(self.path, self.of_kernel[-1], at.position, rows)
+        return Window(
+            path=self.path, buffer=self.of_kernel[-1], file_position=at.position, rows=rows
+        )
 
 
 def most_records() -> int:

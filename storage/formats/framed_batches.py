@@ -136,7 +136,9 @@ class Windows:
             if code != OK:
                 raise framing_error(self._source.path, position, code, detail)
             window_bytes = self._larger_window(buffer, position, wanted, end)
-        window = Window(self._source.path, buffer, position, rows[:count])
+        window = Window(
+            path=self._source.path, buffer=buffer, file_position=position, rows=rows[:count]
+        )
         if has_legacy(window.rows):
             entries = window.entries(0, count)
             done, records, problem = upgrade(entries, previous_offset, self._buffers.array)
@@ -216,7 +218,14 @@ def _payloads(
         sound = int(lies.argmax())
         problem, bounds = count_error(window.path, rows[sound]), bounds[:sound]
     count = len(bounds)
-    return Payloads(first, first + count, buffer, bounds, digests[:count], problem)
+    return Payloads(
+        first=first,
+        end=first + count,
+        buffer=buffer,
+        bounds=bounds,
+        digests=digests[:count],
+        problem=problem,
+    )
 
 
 def framing_error(path: str, position: int, code: int, detail: int) -> CorruptFileError:
