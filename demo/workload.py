@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from compactor import Log, LogConfig
 from storage import arrow
 from storage.codecs.compression import Codec
-from storage.log import Log, LogConfig
 from storage.log.manager.new_log_dir import new_log_dir
 
 WRITTEN_SEGMENT_BYTES = 512 * 1024

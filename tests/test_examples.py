@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from storage import arrow
 from storage.arrow import Batching
 from storage.codecs.compression import Codec
-from storage.log import Log
+from compactor import Log
 import pyarrow as pa
 log: Log
 spark: SparkSession

@@ -18,8 +18,8 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.files.overlay import OverlayFiles
 from storage.formats import checkpoint, clean_shutdown
-from storage.log import Log
 from storage.log.errors import LogError
+from storage.log.log import Log
 from storage.log.log_dir import PartitionListing, list_partition
 
 REBUILT = "; a broker that starts here rebuilds it"

@@ -38,6 +38,8 @@ class CutFieldError(MalformedRecordError):
 
 
 class Record(NamedTuple):
+    """One record of a batch, as `Log.read` gives it and `encode_batch` takes it."""
+
     offset: int
     timestamp: int  # ms; -1: none
     key: bytes | None

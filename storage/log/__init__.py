@@ -1,29 +1,36 @@
 """One Kafka log: its listing, segments, batches, producers, loading, appends, reads, retention.
 
-`Log` puts them together; `LogManager` keeps many logs in several directories."""
+`Log` puts them together; `LogManager` keeps many logs in several directories. Programs take these
+names from `compactor`; here they are left for programs that were written before.
+"""
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from storage.log.log import Log as Log
-    from storage.log.log import LogOptions as LogOptions
     from storage.log.log_config import LogConfig as LogConfig
+    from storage.log.log_options import LogOptions as LogOptions
     from storage.log.manager.log_manager import LogManager as LogManager
-    from storage.log.manager.log_manager import ManagerOptions as ManagerOptions
+    from storage.log.manager.manager_options import ManagerOptions as ManagerOptions
 
-_ROOMS = {
+_MODULES = {
     "Log": "storage.log.log",
-    "LogOptions": "storage.log.log",
     "LogConfig": "storage.log.log_config",
     "LogManager": "storage.log.manager.log_manager",
-    "ManagerOptions": "storage.log.manager.log_manager",
+    "LogOptions": "storage.log.log_options",
+    "ManagerOptions": "storage.log.manager.manager_options",
 }
-__all__ = sorted(_ROOMS)
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    """Load the engine when it is first asked for: a listing has no need of it."""
-    if name not in _ROOMS:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ROOMS[name]), name)
+    warnings.warn(
+        f"{__name__}.{name} has moved: from compactor import {name}",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return getattr(import_module(_MODULES[name]), name)

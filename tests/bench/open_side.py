@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+from compactor import LogManager, ManagerOptions
 from storage.file_names import LOG, file_name
-from storage.log import LogManager, ManagerOptions
 from storage.log.manager.manager_options import BY_HAND
 from tests.bench import measured
 from tests.bench.errors import BenchError

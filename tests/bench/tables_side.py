@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from compactor import Log, LogOptions
 from storage import arrow
 from storage.codecs.compression import Codec
-from storage.log import Log, LogOptions
 from storage.log.scheduler import ManualScheduler
 from tests.bench.errors import BenchError
 from tests.bench.scratch import Scratch

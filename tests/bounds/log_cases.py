@@ -13,6 +13,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
+from compactor import Log, LogOptions
 from storage import arrow
 from storage.codecs.compression import Codec
 from storage.errors import LogCompactionError
@@ -21,7 +22,7 @@ from storage.formats import framed_batches
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.kernels.buffers import Buffers
-from storage.log import Log, LogOptions, kernels, recovering
+from storage.log import kernels, recovering
 from storage.log.appending import AppendRequest
 from storage.log.compiled import COMPILED
 from storage.log.errors import LogError

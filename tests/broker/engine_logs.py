@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from compactor import Log, LogManager, ManagerOptions
 from storage.codecs.compression import Codec
 from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log import Log, LogManager, ManagerOptions
 from storage.log.appending import AppendRequest
 from storage.log.manager.manager_options import BY_HAND
 from storage.log.producer_append_info import AppendOrigin

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import pyarrow as pa
 from confluent_kafka.admin import NewTopic
 
+from compactor import LogManager, ManagerOptions
 from compactor.host.output import print_line
 from storage import arrow
-from storage.log import LogManager, ManagerOptions
 from storage.log.manager.manager_options import BY_HAND
 from tests.bench.tables_side import chunk
 from tests.broker import clients

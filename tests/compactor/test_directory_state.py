@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 import typer
 
-from compactor import api
+from compactor import LogManager, api
 from compactor.command_line.commands import app
 from compactor.copying.manifest import Manifest, write
 from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from storage.files.local import LOCAL
 from storage.formats import clean_shutdown
-from storage.log import LogManager
 from storage.log.copy_marks import CopyMarkedError, set_mark, take_mark
 from tests.compactor.api.test_copies import METADATA, RULES, log_dir_in
 from tests.support.file_states import state_of

@@ -13,8 +13,7 @@ import pytest
 
 import storage.arrow
 import storage.log
-from compactor import api
-from storage.log import Log, LogManager, LogOptions
+from compactor import Log, LogManager, LogOptions, api
 from storage.log.copy_marks import CopyMarkedError
 from storage.log.scheduler import ManualScheduler
 from tests.compactor.api.test_copies import RULES

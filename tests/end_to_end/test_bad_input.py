@@ -21,11 +21,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from compactor import LogManager
 from compactor.cleaning import runners
 from compactor.command_line import cli
 from compactor.host.java import use_java
 from storage.formats import checkpoint
-from storage.log import LogManager
 from storage.log.manager.new_log_dir import new_log_dir
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_logs import (

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from compactor import LogManager
 from storage import arrow
 from storage.files import io_limit
-from storage.log import LogManager
 from tests.support.command_process import PROJECT
 from tests.support.local_command import run_command, use_local_rounds
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from compactor import api
-from storage.log import Log, LogManager, ManagerOptions
+from compactor import Log, LogManager, ManagerOptions, api
 from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from storage.log import LogManager
+from compactor import LogManager
 from storage.log.manager.log_directory import LogDirectory
 from tests.engine.pairs import processes, threads
 from tests.engine.pairs.processes import Processes

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from compactor import LogManager
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
-from storage.log import LogManager
 from tests.conformance.fleet import Kafkas
 from tests.golden import corpora
 from tests.golden.copies import golden_log, topic_of

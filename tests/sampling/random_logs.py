@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from compactor import api
+from compactor import Log, LogOptions, api
 from compactor.api import Rules, RunOptions
 from storage import arrow
 from storage.codecs.compression import Codec
 from storage.formats import clean_shutdown
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log import Log, LogOptions
 from storage.log.appending import AppendRequest
 from storage.log.log_config import LogConfig
 from storage.log.producer_append_info import AppendOrigin

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from compactor import Log, LogManager
 from storage import arrow
 from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log import Log, LogManager
 from storage.log.appending import AppendRequest
 from storage.log.producer_append_info import AppendOrigin
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from compactor import LogConfig, LogManager
 from compactor.command_line import cli
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log import LogConfig, LogManager
 from storage.log.manager.manager_options import ManagerOptions
 from storage.log.scheduler import ManualScheduler
 from tests.scheduled.cron_line import Paths, plan_line, run_line

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from compactor import Log, LogManager, LogOptions, ManagerOptions
 from storage import arrow
 from storage.codecs.compression import Codec
 from storage.errors import LogCompactionError
-from storage.log import Log, LogManager, LogOptions, ManagerOptions
 from storage.log.manager.new_log_dir import new_log_dir
 from storage.log.scheduler import ManualScheduler
 from tests.support.file_states import state_of

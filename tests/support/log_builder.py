@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from compactor import Log
 from storage.codecs.compression import Codec
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log import Log
 from storage.log.appending import AppendRequest
 from storage.log.manager.new_log_dir import new_log_dir
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from compactor import Log
 from storage.codecs.compression import Codec
 from storage.formats.record import Record
-from storage.log import Log
 from storage.log.manager.new_log_dir import new_log_dir
 from tests.support.legacy_writer import encode_message_set
 from tests.support.made_log import packed

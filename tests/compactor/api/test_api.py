@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_origin
@@ -12,7 +13,6 @@ import pytest
 
 import compactor
 import storage.arrow
-import storage.log
 from compactor import api
 from compactor.exit_codes import UsageError
 from tests.support.file_states import state_of
@@ -46,7 +46,7 @@ def test_every_name_is_there_and_on_the_page_or_a_value_of_one_that_is() -> None
 
 def test_every_name_says_what_it_is() -> None:
     """A dataclass without a docstring has its list of fields for one."""
-    modules: tuple[Any, ...] = (api, storage.arrow, storage.log)
+    modules: tuple[Any, ...] = (compactor, storage.arrow)
     values = [(name, getattr(module, name)) for module in modules for name in module.__all__]
     assert len(values) > 100
     for name, value in values:
@@ -195,7 +195,24 @@ def test_it_ends_between_two_swaps(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert api.run([log_dir], rules).logs[0].status is api.LogStatus.CLEANED
 
 
-def test_a_name_taken_from_its_old_place_is_the_same_and_warns() -> None:
-    with pytest.warns(DeprecationWarning, match="from compactor import ManualScheduler"):
-        from storage.log.engine.scheduler import ManualScheduler
-    assert ManualScheduler is compactor.ManualScheduler
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("storage.log.engine.scheduler", "ManualScheduler"),
+        ("storage.log", "Log"),
+        ("storage.log", "LogConfig"),
+        ("storage.log", "LogManager"),
+        ("storage.log", "LogOptions"),
+        ("storage.log", "ManagerOptions"),
+    ],
+)
+def test_a_name_taken_from_its_old_place_is_the_same_and_warns(module: str, name: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"has moved: from compactor import {name}"):
+        old = getattr(import_module(module), name)
+    assert old is getattr(compactor, name)
+
+
+def test_no_import_of_a_package_warns() -> None:
+    program = "import compactor, storage.log, storage.log.engine; from compactor import Log"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], check=False)
+    assert done.returncode == 0

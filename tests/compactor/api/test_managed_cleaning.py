@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor import api
-from storage.log import LogManager, ManagerOptions
+from compactor import LogManager, ManagerOptions, api
 from storage.log.manager.manager_options import BY_HAND
 from storage.log.scheduler import ManualScheduler
 from tests.golden.copies import golden_log, write_copies

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from compactor import Log
 from compactor.api import start_problems
 from compactor.broker_start.log_ends import why_start_gone
 from storage.codecs.compression import Codec
 from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log import Log
 from storage.log.log_dir import list_log_dir
 from storage.log.manager.log_manager import LogManager
 from storage.log.manager.manager_options import BY_HAND, ManagerOptions

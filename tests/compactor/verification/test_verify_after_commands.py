@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from compactor import Log, LogOptions
 from compactor.host.clock import now_ms
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.log import Log, LogOptions
 from storage.log.scheduler import ManualScheduler
 from tests.histories.cuts import Cuts, Limits
 from tests.support.local_command import Ended, run_command, use_local_rounds

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
+from compactor import Log, LogManager, ManagerOptions
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.checkpoint import TopicPartition
-from storage.log import Log, LogManager, ManagerOptions
 from storage.log.errors import IllegalStateError, KafkaStorageError
 from storage.log.manager.manager_options import BY_HAND
 from storage.log.scheduler import ManualScheduler

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from compactor import Log, LogOptions
 from storage.files.local import LOCAL
-from storage.log import Log, LogOptions
 from storage.log.batches import Batch, in_memory
 from storage.log.errors import LogError, OffsetOutOfRangeError
 from storage.log.local_log import ReadResult

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from compactor import Log, LogOptions
 from storage import arrow
 from storage.arrow import reading
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
 from storage.formats import framed_batches
-from storage.log import Log, LogOptions
 from storage.log.scheduler import ManualScheduler
 from tests.golden import corpora
 from tests.storage.arrow.slow_reading import Row, rows_of

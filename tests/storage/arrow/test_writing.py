@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from compactor import Log, LogOptions
 from storage import arrow
 from storage.arrow import writing
 from storage.codecs.compression import Codec
 from storage.formats import record as record_format
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log import Log, LogOptions
 from storage.log.appending import AppendRequest
 from storage.log.errors import (
     RecordBatchTooLargeError,

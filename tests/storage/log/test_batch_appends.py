@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 import pytest
 
+from compactor import Log, LogOptions
 from storage.codecs.compression import Codec
 from storage.file_names import file_name
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log import Log, LogOptions, batch_appends, index_file
+from storage.log import batch_appends, index_file
 from storage.log.appending import BY_CLIENT, AppendRequest
 from storage.log.batch_appends import BatchAppendError
 from storage.log.batches import in_memory

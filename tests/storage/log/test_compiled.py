@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from compactor import Log, LogOptions
 from storage.codecs.compression import Codec
 from storage.file_names import file_name
 from storage.files.file_pool import FilePool, _PooledFile
@@ -23,7 +24,7 @@ from storage.formats.batch_header import CHECKED_AT, CRC_AT
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.kernels.crc32c import crc32c
-from storage.log import Log, LogOptions, recovering
+from storage.log import recovering
 from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory
 from storage.log.compiled import COMPILED
@@ -233,7 +234,7 @@ def test_without_numba_the_engine_works(tmp_path: Path) -> None:
     program = f"""
 import sys
 sys.modules["numba"] = None
-from storage.log import Log, LogOptions
+from compactor import Log, LogOptions
 from storage.log import recovering
 from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory

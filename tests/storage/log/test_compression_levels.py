@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from compactor import Log, LogConfig, LogOptions
 from storage.arrow.writing import Batching, append
 from storage.codecs.compression import Codec, compress, decompress
 from storage.errors import ConfigError
 from storage.files.local import LOCAL
 from storage.formats.batch_header import BATCH_HEADER_BYTES
-from storage.log import Log, LogConfig, LogOptions
 from storage.log.scheduler import ManualScheduler
 from tests.engine.replay.replayed import replayed
 

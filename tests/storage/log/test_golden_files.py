@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from compactor import Log, LogConfig, LogOptions
 from storage.codecs.compression import Codec
-from storage.log import Log, LogConfig, LogOptions
 from storage.log.scheduler import ManualScheduler
 from tests.storage.kafka_batches import KAFKAS_FILES
 from tests.support.log_builder import Batch, Message, Producer, append

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.log import Log, LogManager, LogOptions
+from compactor import Log, LogManager, LogOptions
 from storage.log.lock_holder import is_locked
 from storage.log.log_dir_lock import LOCK_FILE, LogDirLockedError, lock_log_dir, require_free
 from storage.log.scheduler import ManualScheduler

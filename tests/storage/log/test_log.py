@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from compactor import Log, LogOptions
 from storage.codecs.compression import Codec
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log import Log, LogOptions, parts
+from storage.log import parts
 from storage.log.appending import AppendRequest
 from storage.log.errors import (
     IllegalArgumentError,
@@ -240,7 +241,7 @@ def test_readers_never_see_half_of_an_append() -> None:
 
 def test_a_log_needs_neither_spark_nor_arrow_nor_a_kernel() -> None:
     code = (
-        "import sys; from storage.log import Log; "
+        "import sys; from compactor import Log; "
         "print(sorted({'pyspark', 'pyarrow', 'numba', 'pandas'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

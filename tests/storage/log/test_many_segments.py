@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from compactor import Log, LogManager, LogOptions, ManagerOptions
 from storage.file_names import INDEX, LOG, TIME_INDEX
 from storage.files.file_pool import FilePool
 from storage.files.local import LOCAL
-from storage.log import Log, LogManager, LogOptions, ManagerOptions
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig
 from storage.log.manager.manager_options import BY_HAND

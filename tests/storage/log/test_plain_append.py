@@ -7,9 +7,10 @@ from random import Random
 
 import pytest
 
+from compactor import Log, LogOptions
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log import Log, LogOptions, kernels
+from storage.log import kernels
 from storage.log.appending import AppendRequest
 from storage.log.batch_appends import BatchAppendError
 from storage.log.errors import InvalidOffsetError, KafkaStorageError, LogError

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from compactor import Log, LogManager, LogOptions, ManagerOptions
 from storage.files.file_pool import FilePool
 from storage.files.files import ChangingFile
 from storage.files.local import LOCAL, LocalFiles
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log import Log, LogManager, LogOptions, ManagerOptions
 from storage.log.file_records import LargestTimestamp
 from storage.log.log_config import LogConfig
 from storage.log.manager.manager_options import BY_HAND

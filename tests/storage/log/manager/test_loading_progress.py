@@ -3,7 +3,7 @@
 import contextlib
 from dataclasses import replace
 
-from storage.log import LogManager, ManagerOptions
+from compactor import LogManager, ManagerOptions
 from storage.log.log_config import LogConfig
 from storage.log.manager.manager_options import BY_HAND, LoadingProgress
 from storage.log.scheduler import ManualScheduler

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from compactor import LogManager, ManagerOptions
 from storage.errors import ConfigError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
-from storage.log import LogManager, ManagerOptions
 from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError
 from storage.log.log_config import LogConfig
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir

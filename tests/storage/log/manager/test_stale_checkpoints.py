@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from compactor import Log, LogManager, ManagerOptions
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
-from storage.log import Log, LogManager, ManagerOptions
 from storage.log.errors import KafkaStorageError
 from storage.log.log_config import LogConfig
 from storage.log.manager.manager_options import BY_HAND
