@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 _NAME = re.compile(r"^from (\S+) import (\w+) as \2$", re.MULTILINE)
 _PACKAGE = re.compile(r"^from (\S+) import \*", re.MULTILINE)
-_OWN = "compactor."  # functions that name a wrong argument before they begin
+_OWN = "compactor."
 
 
 class LazyNames(NamedTuple):
@@ -29,8 +29,11 @@ class LazyNames(NamedTuple):
     names: Callable[[], list[str]]
 
 
-def lazy_names(package: str) -> LazyNames:
-    """Return the two functions for the package of this name."""
+def lazy_names(package: str, checks_arguments: bool = True) -> LazyNames:
+    """Return the two functions for the package of this name.
+
+    checks_arguments: its functions name a wrong argument before they begin, where they are ours.
+    """
 
     def load(name: str) -> Any:
         if name == "__all__":
@@ -39,7 +42,7 @@ def lazy_names(package: str) -> LazyNames:
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(module), name)
-        if isinstance(value, FunctionType) and module.startswith(_OWN):
+        if checks_arguments and isinstance(value, FunctionType) and module.startswith(_OWN):
             value = import_module("compactor.api.arguments").checked(value)
         setattr(import_module(package), name, value)
         return value

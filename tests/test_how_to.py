@@ -2,13 +2,12 @@
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 
+from compactor.command_line.command import Request
 from compactor.command_line.commands import app
-from compactor.command_line.requests import Request
+from compactor.command_line.parser import parse
 
 PAGES = sorted((Path(__file__).parents[1] / "docs" / "how-to").glob("*.md"))
 KAFKAS = {"kafka-transactions.sh", "kafka-configs.sh"}
@@ -22,7 +21,6 @@ def commands(page: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_commands_of_a_page_are_taken(page: Path) -> None:
-    command: Any = typer.main.get_command(app)
     for words in commands(page):
         program, *given = words
         if program in KAFKAS:
@@ -31,7 +29,7 @@ def test_the_commands_of_a_page_are_taken(page: Path) -> None:
             given = given[given.index("$(compactor --entry-file)") + 1 :]
         else:
             assert program == "compactor", words
-        asked = command(given, prog_name="compactor", standalone_mode=False)
+        asked = parse(app, given)
         assert isinstance(asked, Request), words
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
+from compactor.command_line.command import Request
 from compactor.command_line.commands import app
-from compactor.command_line.requests import Request
+from compactor.command_line.parser import parse
 
 CONF = Path(__file__).parents[1] / "conf"
 INSTALLED = "/opt/log-compactor/.venv/bin/compactor"
@@ -31,8 +31,7 @@ def _unit(name: str) -> str:
 
 
 def _is_taken(words: list[str]) -> bool:
-    command: Any = typer.main.get_command(app)
-    return isinstance(command(words, prog_name="compactor", standalone_mode=False), Request)
+    return isinstance(parse(app, words), Request)
 
 
 def _cron() -> tuple[dict[str, str], list[str], str]:
@@ -101,7 +100,7 @@ def test_the_airflow_operator_knows_which_commands_have_no_report() -> None:
         for found in module.body
         if isinstance(found, ast.Assign) and ast.unparse(found.targets[0]) == "_WITHOUT_REPORT"
     )
-    command: Any = typer.main.get_command(app)
+    command: Any = app
     parts = {f"log {name}": part for name, part in command.commands["log"].commands.items()}
     commands = command.commands | parts
     about_log_dirs = commands.keys() - {"completion", "log"}

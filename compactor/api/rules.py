@@ -1,15 +1,40 @@
-"""What a caller gives: the rules of a round, and the options of a run."""
+"""What a caller gives: the rules of a round, and the options of a run.
+
+Each field with an option of the command line declares it, for parser, help and completion.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from compactor.api.bounds import Natural, Niceness, Positive
+from compactor.api.options import (
+    CONFIGURATION,
+    LOGS,
+    SPARK,
+    Number,
+    duration_ms,
+    executor_path,
+    master,
+    option,
+    rate_bytes,
+    setting,
+    size_bytes,
+)
 from compactor.planning.order import Order
+from storage.kafka_versions import BY_NAME
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+class OnCorrupt(StrEnum):
+    """What a run does about a damaged log."""
+
+    SET_ASIDE = "set-aside"
+    FAIL = "fail"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,26 +44,127 @@ class Rules:
     A call reads each file once, so that it may be a pipe.
     """
 
-    config: str | None = None  # file of defaults and settings by pattern, TOML
     # settings by topic: a file of JSON, or what would stand there
-    topic_configs: str | Mapping[str, Mapping[str, Any]] | None = None
+    topic_configs: str | Mapping[str, Mapping[str, Any]] | None = option(
+        None,
+        "FILE",
+        "Settings of topics: the output of kafka-configs --describe --all, or "
+        "JSON {topic: {name: value}}",
+        CONFIGURATION,
+    )
     # topics for which `topic_configs` decides against their own entry in the metadata log
-    trust_topic_configs: Collection[str] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)  # for every topic; precede all files
-    include: str | None = None  # regular expression over whole names of topics; None: every one
-    exclude: str | None = None  # wins over include
-    as_of: str | int | datetime | None = None  # ISO 8601, or ms since 1970; None: the present
-    any_clock: bool = False  # accept a doubtful as_of, and logs written after it
-    assume_fully_replicated: bool = False  # the end of each log is its high watermark
-    metadata: str | None = None  # a metadata log, or a directory with one; None: as given
-    no_metadata: bool = False  # take no notice of a metadata log
-    server_properties: str | None = None  # file of the broker's static settings
-    kafka: str | None = None  # whose answer; None: by the broker's software, else the newest
-    all_log_dirs_given: bool = False  # even if the metadata log knows of more
-    max_logs: int | None = None  # how much a run takes on at most, whole logs in `order`
-    max_bytes: int | None = None  # of `.log` files that are read and rewritten
-    max_minutes: float | None = None  # by the speed of earlier runs on this machine, and its own
-    order: Order = Order.GAIN
+    trust_topic_configs: Collection[str] = option(
+        (),
+        "TOPIC",
+        "Let --topic-configs decide this topic's cleanup.policy against the "
+        "metadata log. Repeatable",
+        CONFIGURATION,
+        is_repeated=True,
+    )
+    # file of defaults and settings by pattern, TOML
+    config: str | None = option(
+        None, "FILE", "Defaults, and settings of topics by pattern, as TOML", CONFIGURATION
+    )
+    # for every topic; precede all files
+    settings: Mapping[str, str] = option(
+        dict,
+        "NAME=VALUE",
+        "Setting for every topic, over all files. Repeatable. In plan and run, "
+        "cleanup.policy=compact needs --include",
+        CONFIGURATION,
+        name="--set",
+        read=setting,
+        is_repeated=True,
+    )
+    # a metadata log, or a directory with one; None: as given
+    metadata: str | None = option(
+        None,
+        "DIR",
+        "Cluster metadata log (__cluster_metadata-0), or its directory. "
+        "Default: the one of the log directories",
+        CONFIGURATION,
+    )
+    # take no notice of a metadata log
+    no_metadata: bool = option(
+        False,
+        "",
+        "Ignore the cluster metadata log. Topics without other settings have no known policy",
+        CONFIGURATION,
+    )
+    # file of the broker's static settings
+    server_properties: str | None = option(
+        None, "FILE", "The broker's server.properties, for its defaults of topics", CONFIGURATION
+    )
+    # whose answer; None: by the broker's software, else the newest
+    kafka: str | None = option(
+        None,
+        "|".join(BY_NAME),
+        "Give the answer of this Kafka. Default: the broker's version by the "
+        "metadata log, else the newest",
+        CONFIGURATION,
+    )
+    # regular expression over whole names of topics; None: every one
+    include: str | None = option(None, "REGEX", "Only topics whose whole name matches", LOGS)
+    # wins over include
+    exclude: str | None = option(None, "REGEX", "Leave out topics whose whole name matches", LOGS)
+    # ISO 8601, or ms since 1970; None: the present
+    as_of: str | int | datetime | None = option(
+        None,
+        "TIME",
+        "Time that counts as now: epoch milliseconds or ISO 8601 (UTC without a"
+        " zone). Default: the clock",
+        LOGS,
+    )
+    # accept a doubtful as_of, and logs written after it
+    any_clock: bool = option(
+        False,
+        "",
+        "Skip the clock checks: accept any --as-of, and logs that were written after the clock",
+        LOGS,
+    )
+    # even if the metadata log knows of more
+    all_log_dirs_given: bool = option(
+        False,
+        "",
+        "Run even if the metadata log knows more log directories of this broker",
+        LOGS,
+    )
+    # the end of each log is its high watermark
+    assume_fully_replicated: bool = option(
+        False,
+        "",
+        "Treat every record as replicated. Required where no checkpoint says how far logs are",
+        LOGS,
+    )
+    # which logs come first
+    order: Order = option(
+        Order.GAIN,
+        "ORDER",
+        "Order: gain (dirty bytes), filthiest, smallest or oldest",
+        LOGS,
+        kind=Order,
+        shown=Order.GAIN,
+    )
+    # how much a run takes on at most, whole logs in `order`
+    max_logs: int | None = option(
+        None, "N", "Clean at most N logs, in --order", LOGS, kind=Number(1)
+    )
+    # of `.log` files that are read and rewritten
+    max_bytes: int | None = option(
+        None,
+        "SIZE",
+        "Read and rewrite at most this much, in whole logs, like 500GB",
+        LOGS,
+        read=size_bytes,
+    )
+    # by the speed of earlier runs on this machine, and its own
+    max_minutes: float | None = option(
+        None,
+        "N",
+        "Stop starting new logs when N minutes are likely to be exceeded",
+        LOGS,
+        kind=Number(0, is_whole=False),
+    )
     # topic and partition of logs to be cleaned whatever part of them is dirty; no option says so
     due: Collection[tuple[str, int]] = ()
     # every log holds what a manager has put into it: a gap is no missing segment; no option says so
@@ -51,27 +177,163 @@ class Rules:
 class RunOptions:
     """The options of `run` alone, as on the command line."""
 
-    dry_run: bool = False
-    plan: str | None = None  # a file of `plan(save=…)`: carry that out, by its own rules and clock
+    # a file of `plan(save=…)`: carry that out, by its own rules and clock
+    plan: str | None = option(
+        None,
+        "FILE",
+        "Carry out a plan of plan --save, without LOG_DIR. Refused if a log of "
+        "it has changed since",
+        LOGS,
+    )
+    dry_run: bool = option(
+        False,
+        "",
+        "Do everything except writing. The counts are those of a real run",
+        LOGS,
+    )
+    # after an unclean shutdown, which is refused otherwise
+    recover_first: bool = option(
+        False,
+        "",
+        "After an unclean shutdown, recover first. Each run needs it until a "
+        "broker has stopped cleanly",
+        LOGS,
+    )
+    # end the run at damaged data, instead of setting its log aside
+    fail_on_corrupt: bool = option(
+        False,
+        "",
+        "A damaged log: set it aside, or fail before any log is swapped in",
+        LOGS,
+        name="--on-corrupt",
+        kind=OnCorrupt,
+        read=lambda _, choice: choice is OnCorrupt.FAIL,
+        shown=OnCorrupt.SET_ASIDE,
+    )
+    # for locks that another run, or a broker, holds; 0: refused at once
+    wait_seconds: Natural = option(
+        0,
+        "SECONDS",
+        "Wait this long for another run or a broker to leave the log "
+        "directories. Default: do not wait",
+        LOGS,
+        name="--wait",
+        kind=Number(0, 7 * 86400, shows_most=False),
+    )
+    # also try unchanged logs that earlier runs have set aside
+    retry: bool = option(
+        False, "", "Also try unchanged logs that earlier runs have set aside", LOGS
+    )
+    # refuse where compressed bytes could be others than Kafka's
+    exact_bytes: bool = option(
+        False,
+        "",
+        "Refuse to clean if a codec's build is not that Kafka's. Default: clean, with a note",
+        LOGS,
+    )
+    # also clean logs where most records to be removed have no key
+    drop_null_keys: bool = option(
+        False,
+        "",
+        "Also clean logs where most records to remove have no key. Default: set them aside",
+        LOGS,
+    )
+    # where a lock may not exclude a broker elsewhere
+    allowed_file_systems: tuple[str, ...] = option(
+        (),
+        "TYPE",
+        "Also work on this type of file system, like nfs4, whose locks may not "
+        "exclude a broker. Repeatable",
+        LOGS,
+        name="--allow-file-system",
+        is_repeated=True,
+    )
+    # directory for what is replaced or deleted, for `undo`
+    keep_originals: str | None = option(
+        None,
+        "DIR",
+        "Keep replaced and deleted files in DIR/RUN_ID, for compactor undo",
+        LOGS,
+    )
+    # first discard there what runs kept that began longer ago
+    keep_for_ms: Natural | None = option(
+        None,
+        "TIME",
+        "First discard what runs kept in that DIR that began longer ago than this, like 7d or 12h",
+        LOGS,
+        name="--keep-for",
+        read=duration_ms,
+    )
+    # for each log directory the place of a copy to be cleaned instead
+    output: tuple[str, ...] = option(
+        (),
+        "DIR",
+        "Compact a copy in DIR, which is new or empty, instead of LOG_DIR. Once"
+        " for each LOG_DIR, in order",
+        LOGS,
+        is_repeated=True,
+    )
+    # copy no other logs
+    compacted_only: bool = option(
+        False,
+        "",
+        "With --output: copy only the logs of compacted topics, and the metadata log",
+        LOGS,
+    )
+    # link large files instead of copying them: no broker may start there
+    link: bool = option(
+        False,
+        "",
+        "With --output: hard-link closed segments instead of copying them. No "
+        "broker may start there",
+        LOGS,
+    )
+    # None: in the system's temporary directory
+    work_dir: str | None = option(
+        None,
+        "DIR",
+        "Directory for the run's own files, made if missing. On a cluster, all executors share it",
+        SPARK,
+    )
+    # of Spark; None: that of spark-submit, or all cores of this host
+    master: str | None = option(
+        None,
+        "URL",
+        "Spark master. Default: that of spark-submit, or all cores of this host",
+        SPARK,
+        read=master,
+    )
+    # bytes a second, read and written, on each host in all
+    io_limit: Positive | None = option(
+        None,
+        "RATE",
+        "Read and write at most this much a second on each host, all processes "
+        "together, like 200MB/s",
+        SPARK,
+        read=rate_bytes,
+    )
+    # of Spark's tasks, and of this process and all that it starts
+    nice: Niceness | None = option(
+        None,
+        "N",
+        "CPU and I/O priority (nice value) of the run, with Spark and its tasks",
+        SPARK,
+        kind=Number(0, 19),
+    )
+    # a directory, and its name on executors
+    executor_paths: tuple[tuple[str, str], ...] = option(
+        (),
+        "DRIVER=EXECUTOR",
+        "Map a directory of this host to its path on the executors, like "
+        "/data=/mnt/data. Repeatable",
+        SPARK,
+        name="--executor-path",
+        read=executor_path,
+        is_repeated=True,
+    )
+    # no option says the others
     map_capacity: Positive | None = None  # stop where Kafka's cleaner with such a map would
-    recover_first: bool = False  # after an unclean shutdown, which is refused otherwise
-    fail_on_corrupt: bool = False  # end the run at damaged data, instead of setting its log aside
-    retry: bool = False  # also try unchanged logs that earlier runs have set aside
-    exact_bytes: bool = False  # refuse where compressed bytes could be others than Kafka's
-    drop_null_keys: bool = False  # also clean logs where most records to be removed have no key
-    allowed_file_systems: tuple[str, ...] = ()  # where a lock may not exclude a broker elsewhere
-    keep_originals: str | None = None  # directory for what is replaced or deleted, for `undo`
-    wait_seconds: Natural = 0  # for locks that another run, or a broker, holds; 0: refused at once
-    keep_for_ms: Natural | None = None  # first discard there what runs kept that began longer ago
-    work_dir: str | None = None  # None: in the system's temporary directory
-    master: str | None = None  # of Spark; None: that of spark-submit, or all cores of this host
-    executor_paths: tuple[tuple[str, str], ...] = ()  # a directory, and its name on executors
     session: "SparkSession | None" = None  # to use, and to leave open; else the run makes its own
-    output: tuple[str, ...] = ()  # for each log directory the place of a copy to be cleaned instead
-    compacted_only: bool = False  # copy no other logs
-    link: bool = False  # link large files instead of copying them: no broker may start there
-    io_limit: Positive | None = None  # bytes a second, read and written, on each host in all
-    nice: Niceness | None = None  # of Spark's tasks, and of this process and all that it starts
     in_process: bool = False  # tasks in this process, one after another, and no Spark: small logs
     retention: bool = (
         True  # delete what the topic's retention says, and what is below the log start

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from compactor import account, api
 from compactor.account import Account
-from compactor.command_line import arguments
+from compactor.command_line.command import Format, Request, Result
 from compactor.command_line.console import show_warnings
 from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.report_file import report_files, write_report
-from compactor.command_line.requests import Format, Request, Result
 from compactor.command_line.whole_file import replacing
+from compactor.command_line.words import metrics_file
 from compactor.exit_codes import (
     ExitCode,
     ending_of_error,
@@ -34,9 +34,9 @@ NOTHING_CHANGED = "Nothing was changed."
 
 def carry_out(request: Request, signals: SignalNotes) -> int:
     """The exit code of what was asked for."""
-    if not request.debug:
+    if not request.output.debug:
         silence_libraries()
-    with account.opened() as known, held_back() if request.quiet else nullcontext() as held:
+    with account.opened() as known, held_back() if request.output.quiet else nullcontext() as held:
         note_run_id(known.run_id)
         ended = _carried_out(request, signals, known)
         if held is not None:
@@ -53,16 +53,16 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
     reports: tuple[str, ...] = ()
     metrics = None
     try:
-        reports = report_files(request.reports, known)
-        metrics = arguments.metrics_file(request.metrics)
+        reports = report_files(request.output.report, known)
+        metrics = metrics_file(request.output.metrics)
         result = _result_of(request, bool(reports))
     except (Exception, KeyboardInterrupt) as error:
         cause = signals.received() or error
-        if request.debug:
+        if request.output.debug:
             log_line("".join(traceback.format_exception(error)).rstrip("\n"))
         (code, why), line = ending_of_error(cause), error_line(cause)
         complain(line, api.what_was_changed(error) or NOTHING_CHANGED)
-        if _is_unforeseen(cause) and not request.debug:
+        if _is_unforeseen(cause) and not request.output.debug:
             log_line("--debug shows where this comes from", Level.ERROR)
         result = Result(summary(request.command, code, line, why))
     shown = () if result is None else result.document.get("warnings", ())
@@ -79,7 +79,7 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
 def _result_of(request: Request, has_reports: bool) -> Result | None:
     """With the whole document where somebody reads it: long to make, so a signal may come then."""
     result = request.carry_out()
-    is_read = has_reports or request.format is Format.JSON
+    is_read = has_reports or request.output.format is Format.JSON
     if result is None or result.whole is None or not is_read:
         return result
     return result._replace(document=result.whole())
@@ -95,7 +95,7 @@ def _end(request: Request, result: Result, reports: Sequence[str], known: Accoun
     configuration = {"configuration": configuration_document(known)}
     document = result.document | configuration
     shown = document
-    if request.format is not Format.JSON and result.summary is not None:
+    if request.output.format is not Format.JSON and result.summary is not None:
         shown = with_ending(result.summary, known)
     for report in reports:
         try:
@@ -104,7 +104,7 @@ def _end(request: Request, result: Result, reports: Sequence[str], known: Accoun
             line = error_line(error)
             complain(line, f"The report {report} was not written; the command itself has ended.")
             shown = without_report(shown, line)
-    if request.format is Format.JSON or not sys.stdout.isatty():
+    if request.output.format is Format.JSON or not sys.stdout.isatty():
         print_line(to_line(shown))
     return int(shown["exit_code"])
 

@@ -1,90 +1,92 @@
-"""What may be said to each command, as typer learns of it; the Request that is made of the words.
+"""The parser of all commands. Each has a module of its own.
 
-Nothing is done here. A request holds what carries it out; the module of the command, and all that
-it needs, is loaded when it begins (`begin`): `--version`, `--help` and `plan` never load Spark
-or a kernel.
+What carries a command out is loaded when it is first asked for (`api`, `views`): `--version`,
+`--help` and `plan` never load Spark or a kernel.
 """
 
 import os
-from typing import Annotated
+from typing import Any
 
-import typer
+import click
 
-from compactor import api
-from compactor.command_line import (
-    log_change_commands,
-    log_look_commands,
-    look_commands,
-    repair_commands,
+from compactor.command_line.command import Command
+from compactor.command_line.completion import SHELLS, VARIABLE
+from compactor.command_line.configs_command import Configs
+from compactor.command_line.doctor_command import Doctor
+from compactor.command_line.dump_command import Dump
+from compactor.command_line.explain_command import Explain
+from compactor.command_line.inspect_command import Inspect
+from compactor.command_line.log_change_command import (
+    Abort,
+    Append,
+    DeleteRecords,
+    Move,
+    Roll,
+    Truncate,
 )
-from compactor.command_line.begin import begin
-from compactor.command_line.completion import show_script
-from compactor.command_line.given_once import Commands, GivenOnce
-from compactor.command_line.options import (
-    AllLogDirsGiven,
-    AllowFileSystem,
-    AnyClock,
-    AsOf,
-    AssumeFullyReplicated,
-    CompactedOnly,
-    CorruptPolicy,
-    Debug,
-    DropNullKeys,
-    DryRun,
-    ExactBytes,
-    Exclude,
-    ExecutorPaths,
-    FailIf,
-    Include,
-    IoLimit,
-    KeepFor,
-    KeepOriginals,
-    Link,
-    LogDirs,
-    Master,
-    Metrics,
-    Nice,
-    OutputDirs,
-    OutputFormat,
-    Quiet,
-    RecoverFirst,
-    Report,
-    Retry,
-    Wait,
-    WorkDir,
-)
-from compactor.command_line.plan_options import (
-    LogDirsOrPlan,
-    MaxBytes,
-    MaxLogs,
-    MaxMinutes,
-    PlanOrder,
-    PlanToRun,
-    Sample,
-    SampleBytes,
-    SavePlan,
-    ShowAll,
-    Top,
-)
-from compactor.command_line.requests import (
-    NOTHING_GIVEN,
-    ConfigurationArguments,
-    Format,
-    OnCorrupt,
-    Request,
-    RoundArguments,
-)
-from compactor.command_line.shared_options import with_configuration
+from compactor.command_line.log_offsets_command import Offsets
+from compactor.command_line.log_read_command import Read
+from compactor.command_line.parser import CommandParser, group
+from compactor.command_line.plan_command import Plan
+from compactor.command_line.recover_command import Recover
+from compactor.command_line.report_command import Report
+from compactor.command_line.run_command import Run
+from compactor.command_line.undo_command import Undo
+from compactor.command_line.verify_command import Verify
 from compactor.host.output import print_line
 from compactor.host.version import version
 
-app = typer.Typer(
-    name="compactor",
-    cls=Commands,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+
+def _shows(text: str, help: str, name: str) -> click.Option:
+    """Return an option that prints a text, and ends."""
+
+    def show(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
+        if is_wanted and not ctx.resilient_parsing:
+            print_line(text)
+            ctx.exit()
+
+    return click.Option(
+        [name], is_flag=True, is_eager=True, expose_value=False, callback=show, help=help
+    )
+
+
+def _show_script(ctx: click.Context, _: click.Parameter, shell: str | None) -> None:
+    if shell is None or ctx.resilient_parsing:
+        return
+    if shell not in SHELLS:
+        raise click.UsageError(f"--completion: {shell!r} is not one of {', '.join(SHELLS)}", ctx)
+    from click.shell_completion import get_completion_class  # needed by a shell alone
+
+    script: Any = get_completion_class(shell)
+    print_line(script(ctx.command, {}, "compactor", VARIABLE).source())
+    ctx.exit()
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_COMMANDS: tuple[type[Command], ...] = (
+    *(Plan, Run, Recover, Undo, Explain, Configs, Inspect, Doctor, Dump, Verify, Report),
+    *(Offsets, Read, Roll, DeleteRecords, Truncate, Append, Abort, Move),
+)
+app = group(
+    "compactor",
+    "Compact Kafka log directories without a broker, in parallel on Spark.",
+    [
+        _shows(f"compactor {version()}", "Show the version", "--version"),
+        _shows(
+            os.path.join(_PACKAGE, "__main__.py"),
+            "Path of the file for spark-submit: spark-submit $(compactor --entry-file) run …",
+            "--entry-file",
+        ),
+        click.Option(
+            ["--completion"],
+            metavar="SHELL",
+            is_eager=True,
+            expose_value=False,
+            callback=_show_script,
+            help="Print the script that makes bash, zsh or fish complete commands, "
+            "options and logs",
+        ),
+    ],
     epilog="[bold]Examples[/]\n\n"
     "compactor plan /data/kafka\n\n"
     "compactor run /data/kafka --dry-run\n\n"
@@ -97,241 +99,8 @@ app = typer.Typer(
     "5 a condition of --fail-if holds; "
     "130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP",
 )
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        print_line(f"compactor {version()}")
-        raise typer.Exit()
-
-
-def _show_entry_file(wanted: bool) -> None:
-    if wanted:
-        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        print_line(os.path.join(package, "__main__.py"))
-        raise typer.Exit()
-
-
-@app.callback()
-def compactor(
-    version: Annotated[
-        bool,
-        typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version"),
-    ] = False,
-    entry_file: Annotated[
-        bool,
-        typer.Option(
-            "--entry-file",
-            is_eager=True,
-            callback=_show_entry_file,
-            help="Path of the file for spark-submit: spark-submit $(compactor --entry-file) run …",
-        ),
-    ] = False,
-    completion: Annotated[
-        str | None,
-        typer.Option(
-            "--completion",
-            metavar="SHELL",
-            is_eager=True,
-            callback=show_script,
-            help="Print the script that makes bash, zsh or fish complete commands, "
-            "options and logs",
-        ),
-    ] = None,
-) -> None:
-    """Compact Kafka log directories without a broker, in parallel on Spark."""
-
-
-@app.command(cls=GivenOnce)
-@with_configuration
-def plan(  # one parameter an option: this is how typer learns of them
-    log_dir: LogDirs,
-    configuration: ConfigurationArguments = NOTHING_GIVEN,
-    include: Include = None,
-    exclude: Exclude = None,
-    as_of: AsOf = None,
-    any_clock: AnyClock = False,
-    all_log_dirs_given: AllLogDirsGiven = False,
-    assume_fully_replicated: AssumeFullyReplicated = False,
-    fail_if: FailIf = None,
-    order: PlanOrder = api.Order.GAIN,
-    max_logs: MaxLogs = None,
-    max_bytes: MaxBytes = None,
-    max_minutes: MaxMinutes = None,
-    top: Top = 10,
-    all_: ShowAll = False,
-    sample: Sample = False,
-    sample_bytes: SampleBytes = "268435456",
-    save: SavePlan = None,
-    report: Report = None,
-    metrics: Metrics = None,
-    format_: OutputFormat = Format.TABLE,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> Request:
-    """Show how much is dirty, by topic, what a run would clean, and what blocks the rest.
-
-    Reads metadata only.
-
-    [dim]compactor plan /data/kafka[/]
-    """
-    wanted = RoundArguments(
-        log_dirs=tuple(log_dir),
-        configuration=configuration,
-        include=include,
-        exclude=exclude,
-        as_of=as_of,
-        any_clock=any_clock,
-        all_log_dirs_given=all_log_dirs_given,
-        assume_fully_replicated=assume_fully_replicated,
-        fail_if=tuple(fail_if or ()),
-        order=order,
-        max_logs=max_logs,
-        max_bytes=max_bytes,
-        max_minutes=max_minutes,
-        sample_bytes=sample_bytes if sample else None,
-        saved_plan=save,
-        top=None if all_ else top,
-        format=format_,
-    )
-    return Request(
-        command="plan",
-        carry_out=begin("plan", wanted),
-        format=format_,
-        reports=tuple(report or ()),
-        debug=debug,
-        metrics=metrics,
-        quiet=quiet,
-    )
-
-
-@app.command(cls=GivenOnce)
-@with_configuration
-def run(  # one parameter an option: this is how typer learns of them
-    log_dir: LogDirsOrPlan = None,
-    plan: PlanToRun = None,
-    dry_run: DryRun = False,
-    configuration: ConfigurationArguments = NOTHING_GIVEN,
-    include: Include = None,
-    exclude: Exclude = None,
-    as_of: AsOf = None,
-    any_clock: AnyClock = False,
-    all_log_dirs_given: AllLogDirsGiven = False,
-    assume_fully_replicated: AssumeFullyReplicated = False,
-    order: PlanOrder = api.Order.GAIN,
-    max_logs: MaxLogs = None,
-    max_bytes: MaxBytes = None,
-    max_minutes: MaxMinutes = None,
-    recover_first: RecoverFirst = False,
-    on_corrupt: CorruptPolicy = OnCorrupt.SET_ASIDE,
-    wait: Wait = 0,
-    retry: Retry = False,
-    exact_bytes: ExactBytes = False,
-    drop_null_keys: DropNullKeys = False,
-    allow_file_system: AllowFileSystem = None,
-    keep_originals: KeepOriginals = None,
-    keep_for: KeepFor = None,
-    output: OutputDirs = None,
-    compacted_only: CompactedOnly = False,
-    link: Link = False,
-    work_dir: WorkDir = None,
-    master: Master = None,
-    io_limit: IoLimit = None,
-    nice: Nice = None,
-    executor_path: ExecutorPaths = None,
-    fail_if: FailIf = None,
-    report: Report = None,
-    metrics: Metrics = None,
-    format_: OutputFormat = Format.TABLE,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> Request:
-    """Compact every eligible log in one round. Stop the broker of these directories first.
-
-    A wait for executors, or for a stopped process of the run, ends after COMPACTOR_WAIT_SECONDS
-    (an environment variable; 600).
-
-    [dim]compactor run /data/kafka --dry-run[/]
-    """
-    if not log_dir and plan is None:
-        raise typer.BadParameter("Missing argument 'LOG_DIR'.")
-    wanted = RoundArguments(
-        log_dirs=tuple(log_dir or ()),
-        saved_plan=plan,
-        order=order,
-        max_logs=max_logs,
-        max_bytes=max_bytes,
-        max_minutes=max_minutes,
-        dry_run=dry_run,
-        configuration=configuration,
-        include=include,
-        exclude=exclude,
-        as_of=as_of,
-        any_clock=any_clock,
-        all_log_dirs_given=all_log_dirs_given,
-        assume_fully_replicated=assume_fully_replicated,
-        work_dir=work_dir,
-        master=master,
-        io_limit=io_limit,
-        nice=nice,
-        executor_paths=tuple(executor_path or ()),
-        recover_first=recover_first,
-        on_corrupt=on_corrupt,
-        wait_seconds=wait,
-        retry=retry,
-        exact_bytes=exact_bytes,
-        drop_null_keys=drop_null_keys,
-        allowed_file_systems=tuple(allow_file_system or ()),
-        keep_originals=keep_originals,
-        keep_for=keep_for,
-        output=tuple(output or ()),
-        compacted_only=compacted_only,
-        link=link,
-        fail_if=tuple(fail_if or ()),
-        format=format_,
-    )
-    return Request(
-        command="run",
-        carry_out=begin("run", wanted),
-        format=format_,
-        reports=tuple(report or ()),
-        debug=debug,
-        metrics=metrics,
-        quiet=quiet,
-    )
-
-
-app.command(cls=GivenOnce)(repair_commands.recover)
-app.command(cls=GivenOnce)(repair_commands.undo)
-app.command(cls=GivenOnce)(look_commands.explain)
-app.command(cls=GivenOnce)(look_commands.configs)
-app.command(cls=GivenOnce)(look_commands.inspect)
-app.command(cls=GivenOnce)(look_commands.doctor)
-app.command(cls=GivenOnce)(look_commands.dump)
-app.command(cls=GivenOnce)(look_commands.verify)
-app.command(cls=GivenOnce)(look_commands.report)
-
-
-log_app = typer.Typer(
-    name="log",
-    cls=Commands,
-    rich_markup_mode="rich",
-    help="Work with one log as Kafka's storage engine does.",
-    no_args_is_help=True,
-)
-
-
-@log_app.callback()
-def log() -> None:
-    """Work with one log as Kafka's storage engine does."""
-
-
-log_app.command(cls=GivenOnce)(log_look_commands.offsets)
-log_app.command(cls=GivenOnce)(log_look_commands.read)
-log_app.command(cls=GivenOnce)(log_change_commands.roll)
-log_app.command(cls=GivenOnce)(log_change_commands.delete_records)
-log_app.command(cls=GivenOnce)(log_change_commands.truncate)
-log_app.command(cls=GivenOnce)(log_change_commands.append)
-log_app.command(cls=GivenOnce)(log_change_commands.abort)
-log_app.command(cls=GivenOnce)(log_change_commands.move)
-app.add_typer(log_app)
+_of_log = group("log", "Work with one log as Kafka's storage engine does.")
+for _kind in _COMMANDS:
+    _name = _kind.NAME.removeprefix("log ")
+    (app if _name == _kind.NAME else _of_log).add_command(CommandParser(_name, _kind))
+app.add_command(_of_log)

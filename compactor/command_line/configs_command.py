@@ -1,20 +1,53 @@
 """`configs`, from the words of the command line to a table and a result."""
 
-from compactor import api
-from compactor.command_line.requests import ConfigsArguments, Format, Result, rules_of_settings
+from dataclasses import dataclass
+from typing import ClassVar
+
+from compactor import api, views
+from compactor.command_line.command import (
+    Command,
+    Format,
+    Output,
+    Result,
+    operand,
+    output_part,
+    part,
+)
+from compactor.command_line.completion import directories_or_topics
+from compactor.command_line.shared_options import CONFIGURATION, LOG_DIR_MISSING
+from compactor.command_line.words import log_dirs_and_topic
 from compactor.exit_codes import ExitCode
 from compactor.host.output import print_line
-from compactor.views.configs_table import configs_document, configs_lines
-from compactor.views.next_steps import after_configs
 from compactor.views.report_json import summary
 from storage.collector import collector_paused
 
 
-@collector_paused()  # from the first entry to the last line nothing becomes garbage
-def result_of(wanted: ConfigsArguments) -> Result:
-    """Show the settings of one topic, or of all."""
-    found = api.configs(wanted.log_dirs, wanted.topic, rules_of_settings(wanted.configuration))
-    if wanted.format is Format.TABLE:
-        print_line("\n".join((*configs_lines(found), *after_configs(found))))
-    begin = summary("configs", ExitCode.OK)
-    return Result(begin | configs_document(found), begin)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configs(Command):
+    """Show the effective configuration of every topic here, and where each value comes from.
+
+    [dim]compactor configs /data/kafka orders[/]
+    """
+
+    NAME: ClassVar[str] = "configs"
+
+    words: tuple[str, ...] = operand(
+        "LOG_DIR... [TOPIC]",
+        "Log directories. A last word that is no directory is a topic: only that one, with its "
+        "defaults",
+        are_several=True,
+        missing=LOG_DIR_MISSING,
+        offered=directories_or_topics,
+    )
+    rules: api.Rules = part(api.Rules, *CONFIGURATION)
+    output: Output = output_part("report", "format", "debug")
+
+    @collector_paused()  # from the first entry to the last line nothing becomes garbage
+    def carry_out(self) -> Result:
+        """Show the settings of one topic, or of all."""
+        log_dirs, topic = log_dirs_and_topic(self.words)
+        found = api.configs(log_dirs, topic, self.rules)
+        if self.output.format is Format.TABLE:
+            print_line("\n".join((*views.configs_lines(found), *views.after_configs(found))))
+        begin = summary("configs", ExitCode.OK)
+        return Result(begin | views.configs_document(found), begin)

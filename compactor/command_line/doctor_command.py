@@ -1,26 +1,47 @@
 """`doctor`, from the words of the command line to a table and a result."""
 
-from compactor import api
+from dataclasses import dataclass
+from typing import ClassVar
+
+from compactor import api, views
+from compactor.api.options import SPARK, option
+from compactor.command_line.command import Command, Format, Output, Result, operand, output_part
 from compactor.command_line.console import show, show_lines
-from compactor.command_line.requests import DoctorArguments, Format, Result
 from compactor.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
-from compactor.views.checkup import checkup_document, checkup_view, logs_without_records
-from compactor.views.next_steps import records_gone
 from compactor.views.report_json import summary
 
 
-def result_of(wanted: DoctorArguments) -> Result:
-    """Show what a run needs, and what of it is not there."""
-    found = api.doctor(wanted.log_dirs, wanted.start_spark)
-    document = checkup_document(found)
-    code, reason_code = ExitCode.OK, ReasonCode.DONE
-    if document["counts"]["fail"]:
-        code, reason_code = ExitCode.PARTIAL, ReasonCode.FINDINGS
-    if wanted.format is Format.TABLE:
-        show_lines(records_gone(logs_without_records(found)))
-        show(lambda _: checkup_view(found))
-    begin = summary("doctor", code, reason_code=reason_code) | {
-        name: document[name] for name in ("counts", "run_would_end")
-    }
-    return Result(begin | document, begin)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doctor(Command):
+    """Say whether this machine, and log directories on it, are fit for a run, and what to do.
+
+    Java, Spark, memory, room, locks, permissions, clock. Reads only.
+
+    [dim]compactor doctor /data/kafka[/]
+    """
+
+    NAME: ClassVar[str] = "doctor"
+
+    log_dirs: tuple[str, ...] = operand(
+        "LOG_DIR", "Log directories to check as well", are_several=True, default=()
+    )
+    start_spark: bool = option(
+        False, "", "Also start Spark and run one small job, which takes a few seconds", SPARK
+    )
+    output: Output = output_part("report", "format", "quiet", "debug")
+
+    def carry_out(self) -> Result:
+        """Show what a run needs, and what of it is not there."""
+        found = api.doctor(self.log_dirs, self.start_spark)
+        document = views.checkup_document(found)
+        code, reason_code = ExitCode.OK, ReasonCode.DONE
+        if document["counts"]["fail"]:
+            code, reason_code = ExitCode.PARTIAL, ReasonCode.FINDINGS
+        if self.output.format is Format.TABLE:
+            show_lines(views.records_gone(views.logs_without_records(found)))
+            show(lambda _: views.checkup_view(found))
+        begin = summary("doctor", code, reason_code=reason_code) | {
+            name: document[name] for name in ("counts", "run_would_end")
+        }
+        return Result(begin | document, begin)

@@ -1,27 +1,80 @@
 """`dump`, from the words of the command line to a stream of lines."""
 
-from compactor import api
-from compactor.command_line.requests import DumpArguments, DumpFormat
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from compactor import api, views
+from compactor.api.options import Number, option
+from compactor.command_line.command import Command, Output, operand, output_part
+from compactor.command_line.completion import logs
 from compactor.host.log_lines import Level, log_line
 from compactor.host.output import print_utf8
 from compactor.host.printable import printable
-from compactor.views.dump_lines import chunks_of
 
 
-def result_of(wanted: DumpArguments) -> None:
-    """Every line of the dump; where nobody takes them any more, no more is read."""
-    options = api.DumpOptions(
-        from_offset=wanted.from_offset, to_offset=wanted.to_offset, limit=wanted.limit
+class DumpFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dump(Command):
+    """Show the batches and records of a file or a partition, or the entries of an index.
+
+    Records of __consumer_offsets, __transaction_state and __cluster_metadata, also in *.checkpoint
+    files, are shown as what they say.
+
+    [dim]compactor dump /data/kafka orders-7 --limit 10[/]
+
+    [dim]compactor dump /data/kafka/orders-7/00000000000000000000.log --format json[/]
+    """
+
+    NAME: ClassVar[str] = "dump"
+
+    path: str = operand(
+        "PATH",
+        "A file of a log directory, a partition, or a log directory",
+        missing="a file of a log directory, or a partition",
     )
-    parts = api.dump_parts(wanted.path, options)
-    in_json = wanted.format is DumpFormat.JSON
-    is_empty = True
-    for chunk in chunks_of(parts, in_json):
-        is_empty = False
-        if not print_utf8(chunk, in_its_encoding=not in_json):
-            return
-    if is_empty:
-        log_line(
-            f"{printable(wanted.path)}: nothing to show: {api.why_no_row(wanted.path, options)}",
-            Level.INFO,
+    topic_partition: str | None = operand(
+        "TOPIC-PARTITION",
+        "Partition of the log directory, for example orders-7",
+        default=None,
+        offered=logs,
+    )
+    from_offset: int = option(0, "OFFSET", "First record or entry to show", kind=Number(0), shown=0)
+    to_offset: int | None = option(None, "OFFSET", "Stop before this offset", kind=Number(0))
+    limit: int | None = option(
+        None, "RECORDS", "Show at most this many records or entries", kind=Number(1)
+    )
+    format: DumpFormat = option(
+        DumpFormat.TEXT,
+        "",
+        "Text, or one JSON object a line",
+        kind=DumpFormat,
+        shown=DumpFormat.TEXT,
+    )
+    output: Output = output_part("debug")
+
+    def carry_out(self) -> None:
+        """Every line of the dump; where nobody takes them any more, no more is read."""
+        options = api.DumpOptions(
+            from_offset=self.from_offset, to_offset=self.to_offset, limit=self.limit
         )
+        path = self.path
+        if self.topic_partition is not None:
+            path = os.path.join(path, self.topic_partition)
+        parts = api.dump_parts(path, options)
+        in_json = self.format is DumpFormat.JSON
+        is_empty = True
+        for chunk in views.chunks_of(parts, in_json):
+            is_empty = False
+            if not print_utf8(chunk, in_its_encoding=not in_json):
+                return
+        if is_empty:
+            log_line(
+                f"{printable(path)}: nothing to show: {api.why_no_row(path, options)}",
+                Level.INFO,
+            )

@@ -1,40 +1,92 @@
 """`inspect`, from the words of the command line to tables and a result."""
 
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import ClassVar
 
-from compactor import api
-from compactor.command_line import arguments
+from compactor import api, views
+from compactor.api.options import LOGS, Number, option
+from compactor.command_line.command import (
+    Command,
+    Format,
+    Output,
+    Result,
+    operand,
+    output_part,
+    part,
+)
+from compactor.command_line.completion import directories_or_logs
 from compactor.command_line.console import show, show_lines, show_warnings, shown_progress
-from compactor.command_line.requests import Format, InspectArguments, Result, rules_of_settings
+from compactor.command_line.shared_options import (
+    CONFIGURATION,
+    LOG_DIR_MISSING,
+    PARTITIONS,
+    PARTITIONS_HELP,
+)
+from compactor.command_line.words import log_dirs_and_partitions
 from compactor.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
-from compactor.views.inspection_table import inspection_document, inspection_view
-from compactor.views.next_steps import after_inspection
 from compactor.views.report_json import summary
 
 SAMPLE_BYTES = 256 << 20  # of each log
 
 
-def result_of(wanted: InspectArguments) -> Result:
-    """Show what stands in logs."""
-    options = api.InspectOptions(
-        sample_bytes=SAMPLE_BYTES if wanted.sample else None,
-        top=wanted.top,
-        work_dir=wanted.work_dir,
-        master=arguments.master(wanted.master),
-        executor_paths=tuple(map(arguments.executor_path, wanted.executor_paths)),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspect(Command):
+    """Show what stands in logs: formats, codecs, sizes, keys, tombstones, open transactions.
+
+    Of keys also their versions, of tombstones why they are still there. Reads every record, on
+    Spark; changes nothing.
+
+    [dim]compactor inspect /data/kafka orders-7[/]
+    """
+
+    NAME: ClassVar[str] = "inspect"
+
+    words: tuple[str, ...] = operand(
+        PARTITIONS,
+        PARTITIONS_HELP,
+        are_several=True,
+        missing=LOG_DIR_MISSING,
+        offered=directories_or_logs,
     )
-    rules = replace(rules_of_settings(wanted.configuration), as_of=wanted.as_of)
-    with shown_progress() as progress:
-        found = api.inspect(wanted.log_dirs, wanted.partitions, rules, options, progress)
-    failed = any(log.problem is not None for log in found.logs)
-    begin = summary(
-        "inspect",
-        ExitCode.PARTIAL if failed else ExitCode.OK,
-        reason_code=ReasonCode.LOGS_FAILED if failed else ReasonCode.DONE,
+    sample: bool = option(
+        False,
+        "",
+        "Read at most 256 MiB of each log, spread evenly. Counts are of what was read",
+        LOGS,
     )
-    if wanted.format is Format.TABLE:
-        show(lambda width: inspection_view(found, width))
-        show_lines(after_inspection(found))
-    show_warnings(found.warnings)
-    return Result(begin | inspection_document(found), begin)
+    top: int = option(
+        10,
+        "KEYS",
+        "Number of keys to show with most versions, and with most bytes",
+        LOGS,
+        kind=Number(0, 20),
+        shown=10,
+    )
+    rules: api.Rules = part(api.Rules, *CONFIGURATION, "as_of")
+    options: api.RunOptions = part(api.RunOptions, "work_dir", "master", "executor_paths")
+    output: Output = output_part("report", "format", "debug")
+
+    def carry_out(self) -> Result:
+        """Show what stands in logs."""
+        options = api.InspectOptions(
+            sample_bytes=SAMPLE_BYTES if self.sample else None,
+            top=self.top,
+            work_dir=self.options.work_dir,
+            master=self.options.master,
+            executor_paths=self.options.executor_paths,
+        )
+        log_dirs, partitions = log_dirs_and_partitions(self.words)
+        with shown_progress() as progress:
+            found = api.inspect(log_dirs, partitions, self.rules, options, progress)
+        failed = any(log.problem is not None for log in found.logs)
+        begin = summary(
+            "inspect",
+            ExitCode.PARTIAL if failed else ExitCode.OK,
+            reason_code=ReasonCode.LOGS_FAILED if failed else ReasonCode.DONE,
+        )
+        if self.output.format is Format.TABLE:
+            show(lambda width: views.inspection_view(found, width))
+            show_lines(views.after_inspection(found))
+        show_warnings(found.warnings)
+        return Result(begin | views.inspection_document(found), begin)

@@ -2,18 +2,21 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import MISSING, dataclass
+from enum import StrEnum
+from typing import ClassVar
 
-from compactor import account, api
+from compactor import account, api, views
+from compactor.api.options import Number, option
+from compactor.command_line.command import Format, Output, Result, operand, output_part, part
 from compactor.command_line.console import show_lines
-from compactor.command_line.log_requests import ChangeCall, SharedArguments
-from compactor.command_line.requests import Format, Result
+from compactor.command_line.shared_options import OF_ONE_LOG, LogCommand
 from compactor.exit_codes import ExitCode
 from compactor.host.log_lines import log_line
 from compactor.host.printable import printable
-from compactor.views.log_change import change_document, change_lines
-from compactor.views.next_steps import after_change
 from compactor.views.report_json import summary
 
+CHANGE = "Change"
 RECOVERY = (
     "no broker has stopped cleanly here. --recover-first recovers every log of this directory, as "
     "a broker that starts would, and then asks about the change"
@@ -21,40 +24,228 @@ RECOVERY = (
 YES = ("y", "yes")
 
 
-def result_of(name: str, wanted: SharedArguments, change: ChangeCall) -> Result:
-    """Change one log, once that is agreed to; show what came of it."""
-    log = f"{wanted.log.topic_partition} in {wanted.log.log_dir}"
-    told: list[str] = []
+class CodecName(StrEnum):
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
 
-    def confirm(outcome: api.Outcome) -> bool:
-        if not wanted.yes and sys.stdout.isatty():
-            told.extend(change_lines(outcome))
-        return agrees([f"{log}:", *change_lines(outcome)], wanted.yes)
 
-    def confirm_recovery(log_dir: str) -> bool:
-        return agrees([f"{log_dir}: {RECOVERY}"], wanted.yes)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreed:
+    """How a change is agreed to."""
 
-    options = api.ChangeOptions(
-        rules=wanted.log.rules,
-        only_replica=wanted.only_replica,
-        recover_first=wanted.recover_first,
-        dry_run=wanted.dry_run,
-        confirm_recovery=confirm_recovery,
-        confirm=confirm,
-        allowed_file_systems=wanted.allowed_file_systems,
+    only_replica: bool = option(
+        False,
+        "",
+        "Required: say that no other replica exists, or that all others are rebuilt from this one",
+        CHANGE,
     )
-    outcome = change(wanted.log.log_dir, wanted.log.topic_partition, options)
-    if wanted.format is Format.TABLE:
-        would = "would be done" if wanted.dry_run else "done"
-        what = would if outcome.is_changed else "nothing was changed"
-        problems = api.start_problems(account.current().log_dirs) if name == "move" else ()
-        after = after_change(name, account.current().log_dirs, wanted.dry_run, problems)
-        after = after if outcome.is_changed else []
-        new = [line for line in change_lines(outcome) if line not in told]
-        show_lines([f"{log}: {what}", *new, *after])
-    begin = summary(f"log {name}", ExitCode.OK)
-    document = change_document(wanted.log.topic_partition, outcome, wanted.dry_run)
-    return Result(begin | document, begin)
+    yes: bool = option(False, "", "Do it without asking on the terminal", CHANGE)
+    dry_run: bool = option(False, "", "Show the result without changing files", CHANGE)
+    recover_first: bool = option(
+        False,
+        "",
+        "Recover LOG_DIR first if the broker did not stop cleanly, or a command was cut short",
+        CHANGE,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogChange(LogCommand):
+    """One log that is changed, and how that is agreed to."""
+
+    agreed: Agreed = part(Agreed, "only_replica", "yes", "dry_run", "recover_first")
+    rules: api.Rules = part(api.Rules, *OF_ONE_LOG)
+    options: api.RunOptions = part(api.RunOptions, "allowed_file_systems")
+    output: Output = output_part("report", "format", "debug")
+
+    def change(self, options: "api.ChangeOptions") -> "api.Outcome":
+        """Change the log, once that is agreed to."""
+        raise NotImplementedError
+
+    def carry_out(self) -> Result:
+        """Change one log, once that is agreed to; show what came of it."""
+        name, agreed = self.NAME.removeprefix("log "), self.agreed
+        log = f"{self.topic_partition} in {self.log_dir}"
+        told: list[str] = []
+
+        def confirm(outcome: api.Outcome) -> bool:
+            if not agreed.yes and sys.stdout.isatty():
+                told.extend(views.change_lines(outcome))
+            return agrees([f"{log}:", *views.change_lines(outcome)], agreed.yes)
+
+        def confirm_recovery(log_dir: str) -> bool:
+            return agrees([f"{log_dir}: {RECOVERY}"], agreed.yes)
+
+        options = api.ChangeOptions(
+            rules=self.rules,
+            only_replica=agreed.only_replica,
+            recover_first=agreed.recover_first,
+            dry_run=agreed.dry_run,
+            confirm_recovery=confirm_recovery,
+            confirm=confirm,
+            allowed_file_systems=self.options.allowed_file_systems,
+        )
+        outcome = self.change(options)
+        if self.output.format is Format.TABLE:
+            would = "would be done" if agreed.dry_run else "done"
+            what = would if outcome.is_changed else "nothing was changed"
+            problems = api.start_problems(account.current().log_dirs) if name == "move" else ()
+            after = views.after_change(name, account.current().log_dirs, agreed.dry_run, problems)
+            after = after if outcome.is_changed else []
+            new = [line for line in views.change_lines(outcome) if line not in told]
+            show_lines([f"{log}: {what}", *new, *after])
+        begin = summary(f"log {name}", ExitCode.OK)
+        document = views.change_document(self.topic_partition, outcome, agreed.dry_run)
+        return Result(begin | document, begin)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roll(LogChange):
+    """Close the active segment and begin a new one, so that all records so far can be cleaned.
+
+    Records do not change, so it is safe with other replicas. A log with an empty active segment
+    stays as it is.
+
+    [dim]compactor log roll /data/kafka orders-0[/]
+    """
+
+    NAME: ClassVar[str] = "log roll"
+
+    agreed: Agreed = part(Agreed, "yes", "dry_run", "recover_first")  # replicas stay alike
+
+    def change(self, options: "api.ChangeOptions") -> "api.Outcome":
+        """Change the log, once that is agreed to."""
+        return api.log_roll(self.log_dir, self.topic_partition, options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRecords(LogChange):
+    """Delete the records below an offset, as kafka-delete-records does.
+
+    The log start offset is raised, and segments that are wholly below it are removed. What is
+    below it in the next segment stays on disk, and is shown to nobody. A topic whose cleanup.policy
+    is compact alone is refused, as by a broker, if its settings are known. So is one whose policy
+    only a metadata log has that is damaged or old.
+
+    [dim]compactor log delete-records /data/kafka orders-0 --before 120000 --only-replica[/]
+    """
+
+    NAME: ClassVar[str] = "log delete-records"
+
+    before: int | None = option(
+        None, "OFFSET", "New log start offset. Default: delete all records", kind=Number(0)
+    )
+
+    def change(self, options: "api.ChangeOptions") -> "api.Outcome":
+        """Change the log, once that is agreed to."""
+        return api.log_delete_records(self.log_dir, self.topic_partition, self.before, options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate(LogChange):
+    """Delete the records from an offset on.
+
+    Whole batches go: where the offset is within one, the log ends where that batch begins. Leader
+    epochs, producers, open transactions and the cleaner's checkpoint go back with it.
+
+    [dim]compactor log truncate /data/kafka orders-0 --to 98000 --only-replica[/]
+    """
+
+    NAME: ClassVar[str] = "log truncate"
+
+    to: int = option(
+        MISSING, "OFFSET", "New log end offset: the first one to delete", kind=Number(0)
+    )
+
+    def change(self, options: "api.ChangeOptions") -> "api.Outcome":
+        """Change the log, once that is agreed to."""
+        return api.log_truncate(self.log_dir, self.topic_partition, self.to, options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append(LogChange):
+    """Append records, as the leader of the log would: a tombstone for a key, or a whole test log.
+
+    They get the next offsets and the log's latest leader epoch, without a producer id. What a
+    broker would refuse is refused here, before anything is changed: a record without a key in a
+    compacted topic, too large a batch, a timestamp out of bounds. The input is held in memory.
+
+    [dim]echo '{"key": "a", "value": null}' | compactor log append /data/kafka orders-0
+    --records - --only-replica --yes[/]
+    """
+
+    NAME: ClassVar[str] = "log append"
+
+    records: str = option(
+        MISSING, "FILE", "JSON lines (- for stdin): key, value, timestamp, headers"
+    )
+    codec: CodecName = option(
+        CodecName.NONE,
+        "",
+        "Codec of the batches. The topic's compression.type comes first",
+        kind=CodecName,
+        shown=CodecName.NONE,
+    )
+
+    def change(self, options: "api.ChangeOptions") -> "api.Outcome":
+        """Change the log, once that is agreed to."""
+        records, codec = api.read_records(self.records), self.codec.value
+        return api.log_append(self.log_dir, self.topic_partition, records, codec, options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abort(LogChange):
+    """End a hanging transaction by the abort marker that its coordinator would write.
+
+    The last stable offset moves on, readers of committed records and the cleaner with it; the
+    records of the transaction count as aborted. The marker has the producer's epoch and the
+    coordinator epoch that the log knows, as that of kafka-transactions abort. What the coordinator
+    itself knows, in __transaction_state, is not changed: make sure that it does not have this
+    transaction open any more, or a producer may go on with it.
+
+    [dim]compactor log abort /data/kafka orders-0 --producer-id 4711 --only-replica[/]
+    """
+
+    NAME: ClassVar[str] = "log abort"
+
+    producer_id: int = option(
+        MISSING, "ID", "Producer whose transaction to end, as log offsets shows", kind=Number(0)
+    )
+
+    def change(self, options: "api.ChangeOptions") -> "api.Outcome":
+        """Change the log, once that is agreed to."""
+        return api.log_abort(self.log_dir, self.topic_partition, self.producer_id, options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move(LogChange):
+    """Move a log to another log directory of the same broker, with its checkpoint entries.
+
+    The log is copied, synced and put in its place, then removed where it was. If that is cut short,
+    the same command undoes or finishes it. A broker that is started in between removes half a copy
+    by itself; with two whole ones it does not start, and says that the partition is in two
+    directories.
+
+    [dim]compactor log move /disk1/kafka orders-0 /disk2/kafka[/]
+    """
+
+    NAME: ClassVar[str] = "log move"
+
+    to_dir: str = operand(
+        "TO_DIR",
+        "Another log directory of the same broker",
+        missing="the log directory of this broker that the log is to go to",
+    )
+    agreed: Agreed = part(Agreed, "yes", "dry_run")
+    rules: api.Rules = part(api.Rules)
+    output: Output = output_part("format", "debug")
+
+    def change(self, options: "api.ChangeOptions") -> "api.Outcome":
+        """Change the log, once that is agreed to."""
+        return api.log_move(self.log_dir, self.topic_partition, self.to_dir, options)
 
 
 def agrees(lines: Sequence[str], yes: bool) -> bool:

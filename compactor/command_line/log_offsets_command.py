@@ -1,23 +1,48 @@
 """`log offsets`, from the words of the command line to tables and a result."""
 
-from compactor import api
+from dataclasses import dataclass
+from typing import ClassVar
+
+from compactor import api, views
+from compactor.api.options import option
+from compactor.command_line.command import Format, Output, Result, output_part, part
 from compactor.command_line.console import show, show_lines, show_warnings
-from compactor.command_line.log_requests import OffsetsArguments
-from compactor.command_line.requests import Format, Result
+from compactor.command_line.shared_options import (
+    OF_ONE_LOG,
+    LogCommand,
+)
 from compactor.exit_codes import ExitCode
-from compactor.views.log_offsets_table import offsets_document, offsets_view, warnings_of
-from compactor.views.next_steps import after_offsets
 from compactor.views.report_json import summary
 
 
-def result_of(wanted: OffsetsArguments) -> Result:
-    """Look at one log; show every offset."""
-    times = [api.as_of_ms(text, "--at") for text in wanted.at]
-    log = wanted.log
-    found = api.log_offsets(log.log_dir, log.topic_partition, times, log.rules)
-    show_warnings(warnings_of(found))
-    if wanted.format is Format.TABLE:
-        show(lambda _: offsets_view(found))
-        show_lines(after_offsets(log.log_dir, found))
-    begin = summary("log offsets", ExitCode.OK)
-    return Result(begin | offsets_document(found), begin)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offsets(LogCommand):
+    """Show where a log begins and ends, what is replicated and decided, and its transactions.
+
+    Leader epochs and open transactions are listed. It is what a broker that starts would find.
+    Nothing is changed and no lock taken; beside a running broker it is the state of a moment.
+
+    [dim]compactor log offsets /data/kafka orders-0 --at 2026-11-20T12:00:00Z[/]
+    """
+
+    NAME: ClassVar[str] = "log offsets"
+    at: tuple[str, ...] = option(
+        (),
+        "TIME",
+        "Also the first record that is not older than TIME, epoch milliseconds "
+        "or ISO 8601. Repeatable",
+        is_repeated=True,
+    )
+    rules: api.Rules = part(api.Rules, *OF_ONE_LOG)
+    output: Output = output_part("format", "debug")
+
+    def carry_out(self) -> Result:
+        """Look at one log; show every offset."""
+        times = [api.as_of_ms(text, "--at") for text in self.at]
+        found = api.log_offsets(self.log_dir, self.topic_partition, times, self.rules)
+        show_warnings(views.warnings_of(found))
+        if self.output.format is Format.TABLE:
+            show(lambda _: views.offsets_view(found))
+            show_lines(views.after_offsets(self.log_dir, found))
+        begin = summary("log offsets", ExitCode.OK)
+        return Result(begin | views.offsets_document(found), begin)

@@ -1,10 +1,18 @@
 """`log read`, from the words of the command line to a stream of records."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
 
 from compactor import api
+from compactor.api.options import Number, option
+from compactor.command_line.command import Output, output_part, part
 from compactor.command_line.console import show_warnings
-from compactor.command_line.log_requests import ReadArguments, ReadFormat
+from compactor.command_line.shared_options import (
+    OF_ONE_LOG,
+    LogCommand,
+)
 from compactor.exit_codes import UsageError
 from compactor.host.log_lines import log_line
 from compactor.host.output import print_bytes, print_line, print_utf8
@@ -20,45 +28,106 @@ from compactor.views.record_lines import (
     value_bytes,
 )
 
-_LINES: Mapping[ReadFormat, Callable[[api.ReadRecord, Form, Form], str]] = {
+
+class ReadFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    VALUES = "values"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read(LogCommand):
+    """Show the records of a log as they stand in its files.
+
+    Nothing is changed and no lock taken. It works beside a running broker, too, and with --follow
+    shows what that appends. Where the log is damaged all records before are shown, and the exit
+    code is 1. Bytes that are not UTF-8 stand as escapes, in JSON as {"hex": ...}.
+
+    [dim]compactor log read /data/kafka orders-0 --from 2026-11-20T12:00:00Z --limit 10[/]
+
+    [dim]compactor log read /data/kafka orders-0 --format parquet --output orders.parquet[/]
+    """
+
+    NAME: ClassVar[str] = "log read"
+    first: str = option(
+        "start",
+        "OFFSET|TIME|start",
+        "An offset, a time (ISO 8601, or @ and epoch ms), or start",
+        name="--from",
+        shown="start",
+    )
+    end: str | None = option(None, "OFFSET|TIME", "Stop before this offset or time", name="--to")
+    isolation: api.Isolation = option(
+        api.Isolation.LOG_END,
+        "",
+        "All records, replicated ones or committed ones",
+        kind=api.Isolation,
+        shown=api.Isolation.LOG_END,
+    )
+    key: str | None = option(None, "KEY", "Only records with this key, written as --keys says")
+    limit: int | None = option(None, "RECORDS", "Show at most this many records", kind=Number(1))
+    max_bytes: int | None = option(
+        None, "BYTES", "Begin no batch beyond this many bytes of the log's files", kind=Number(1)
+    )
+    keys: Form = option(
+        Form.TEXT, "", "Form of keys; json: a JSON value of its own", kind=Form, shown=Form.TEXT
+    )
+    values: Form = option(Form.TEXT, "", "Form of values", kind=Form, shown=Form.TEXT)
+    format: ReadFormat = option(
+        ReadFormat.TABLE,
+        "",
+        "json: as log append takes it; values: bare bytes",
+        kind=ReadFormat,
+        shown=ReadFormat.TABLE,
+    )
+    to_file: str | None = option(None, "FILE", "File for --format parquet", name="--output")
+    follow: bool = option(False, "", "Go on with records that are appended, until interrupted")
+    rules: api.Rules = part(api.Rules, *OF_ONE_LOG)
+    output: Output = output_part("debug")
+
+    def carry_out(self) -> None:
+        """Show records; where nobody takes them any more, no more are read."""
+        options = api.ReadOptions(
+            first=self.first,
+            end=self.end,
+            isolation=self.isolation.value,
+            max_bytes=self.max_bytes,
+            limit=self.limit,
+            key=_key(self),
+            rules=self.rules,
+        )
+        if self.format is ReadFormat.PARQUET:
+            _to_parquet(self, options)
+            return
+        if self.to_file is not None:
+            raise UsageError(
+                "--output: goes with --format parquet; the others go to standard output"
+            )
+        if self.follow:
+            _show(self, api.log_follow(self.log_dir, self.topic_partition, options))
+        else:
+            _show(self, api.log_read(self.log_dir, self.topic_partition, options, _warn))
+
+
+_LINES: Mapping[ReadFormat, Callable[["api.ReadRecord", Form, Form], str]] = {
     ReadFormat.TABLE: table_line,
     ReadFormat.JSON: json_line,
     ReadFormat.CSV: csv_line,
 }
 
 
-def result_of(wanted: ReadArguments) -> None:
-    """Show records; where nobody takes them any more, no more are read."""
-    log = wanted.log
-    options = api.ReadOptions(
-        first=wanted.first,
-        end=wanted.end,
-        isolation=wanted.isolation,
-        max_bytes=wanted.max_bytes,
-        limit=wanted.limit,
-        key=_key(wanted),
-        rules=log.rules,
-    )
-    if wanted.format is ReadFormat.PARQUET:
-        _to_parquet(wanted, options)
-        return
-    if wanted.output is not None:
-        raise UsageError("--output: goes with --format parquet; the others go to standard output")
-    if wanted.follow:
-        _show(wanted, api.log_follow(log.log_dir, log.topic_partition, options))
-    else:
-        _show(wanted, api.log_read(log.log_dir, log.topic_partition, options, _warn))
-
-
-def _to_parquet(wanted: ReadArguments, options: api.ReadOptions) -> None:
-    if wanted.output is None or wanted.follow:
+def _to_parquet(wanted: Read, options: "api.ReadOptions") -> None:
+    if wanted.to_file is None or wanted.follow:
         raise UsageError("--format parquet: needs --output FILE, and goes without --follow")
-    log = wanted.log
-    count = api.log_to_parquet(log.log_dir, log.topic_partition, wanted.output, options, _warn)
-    log_line(f"{counted(count, 'record')} in {wanted.output}")
+    count = api.log_to_parquet(
+        wanted.log_dir, wanted.topic_partition, wanted.to_file, options, _warn
+    )
+    log_line(f"{counted(count, 'record')} in {wanted.to_file}")
 
 
-def _show(wanted: ReadArguments, chunks: Iterator[list[api.ReadRecord]]) -> None:
+def _show(wanted: Read, chunks: "Iterator[list[api.ReadRecord]]") -> None:
     if wanted.format is ReadFormat.CSV and not print_line(CSV_HEADER):
         return
     for records in chunks:
@@ -66,25 +135,25 @@ def _show(wanted: ReadArguments, chunks: Iterator[list[api.ReadRecord]]) -> None
             return
 
 
-def _print(wanted: ReadArguments, records: Sequence[api.ReadRecord]) -> bool:
+def _print(wanted: Read, records: "Sequence[api.ReadRecord]") -> bool:
     """Whether they were taken."""
     if wanted.format is ReadFormat.VALUES:
         return print_bytes(b"".join(map(value_bytes, records)))
     line = _LINES[wanted.format]
-    forms = Form(wanted.keys), Form(wanted.values)
+    forms = wanted.keys, wanted.values
     lines = "\n".join(line(record, *forms) for record in records)
     if wanted.format is ReadFormat.TABLE:
         return print_line(lines)
     return print_utf8(f"{lines}\n".encode(errors="backslashreplace"))
 
 
-def _key(wanted: ReadArguments) -> bytes | None:
+def _key(wanted: Read) -> bytes | None:
     if wanted.key is None:
         return None
     try:
-        return bytes_of(wanted.key, Form(wanted.keys))
+        return bytes_of(wanted.key, wanted.keys)
     except ValueError as error:
-        raise UsageError(f"--key {wanted.key}: is not {wanted.keys}: {error}") from error
+        raise UsageError(f"--key {wanted.key}: is not {wanted.keys.value}: {error}") from error
 
 
 def _warn(hidden: Sequence[str]) -> None:

@@ -1,36 +1,77 @@
 """`recover`, from the words of the command line to a table and a result."""
 
-from compactor import api
+from dataclasses import dataclass
+from typing import ClassVar
+
+from compactor import api, views
+from compactor.api.options import LOGS, option
+from compactor.command_line.command import (
+    Command,
+    Format,
+    Output,
+    Result,
+    operand,
+    output_part,
+    part,
+)
+from compactor.command_line.completion import directories_or_logs
 from compactor.command_line.console import show, show_lines, shown_progress
-from compactor.command_line.requests import Format, Result, RoundArguments, rules_of
+from compactor.command_line.shared_options import CONFIGURATION, LOG_DIR_MISSING, LOG_DIRS
 from compactor.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
-from compactor.views.json_values import to_json
-from compactor.views.next_steps import after_recovery
-from compactor.views.recovery_report import recovery_document
-from compactor.views.recovery_table import recovery_view
 from compactor.views.report_json import summary
 
 
-def result_of(wanted: RoundArguments) -> Result:
-    """Finish or undo what was cut short, of a broker too; show what was done."""
-    with shown_progress() as progress:
-        recovered = api.recover(
-            wanted.log_dirs,
-            rules_of(wanted),
-            wanted.allowed_file_systems,
-            progress,
-            wanted.as_kafka,
-        )
-    problems = api.start_problems([log_dir.path for log_dir in recovered])
-    document = recovery_document(recovered) | {"start_problems": to_json(problems)}
-    if wanted.format is Format.TABLE:
-        show(lambda width: recovery_view(recovered, width))
-        show_lines(after_recovery(recovered, problems))
-    code, reason_code = ExitCode.OK, ReasonCode.DONE
-    if api.problems_of(recovered):
-        code, reason_code = ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE
-    elif api.forbid_start(problems):
-        code, reason_code = ExitCode.PARTIAL, problems[0].reason_code
-    begin = summary("recover", code, reason_code=reason_code) | {"totals": document["totals"]}
-    return Result(begin | document, begin)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recover(Command):
+    """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short.
+
+    After an unclean shutdown of the broker, check and rebuild what a starting broker would. Sound
+    data is never cut off without --as-kafka. Each run still needs --recover-first until a broker
+    has stopped cleanly.
+
+    [dim]compactor recover /data/kafka[/]
+    """
+
+    NAME: ClassVar[str] = "recover"
+
+    log_dirs: tuple[str, ...] = operand(
+        "LOG_DIR",
+        LOG_DIRS,
+        are_several=True,
+        missing=LOG_DIR_MISSING,
+        offered=directories_or_logs,
+    )
+    rules: api.Rules = part(api.Rules, *CONFIGURATION)
+    as_kafka: bool = option(
+        False,
+        "",
+        "Do what a broker's start and stop does to each log, even if that "
+        "removes sound data for good",
+        LOGS,
+    )
+    options: api.RunOptions = part(api.RunOptions, "allowed_file_systems")
+    output: Output = output_part("report", "format", "quiet", "debug")
+
+    def carry_out(self) -> Result:
+        """Finish or undo what was cut short, of a broker too; show what was done."""
+        with shown_progress() as progress:
+            recovered = api.recover(
+                self.log_dirs,
+                self.rules,
+                self.options.allowed_file_systems,
+                progress,
+                self.as_kafka,
+            )
+        problems = api.start_problems([log_dir.path for log_dir in recovered])
+        document = views.recovery_document(recovered) | {"start_problems": views.to_json(problems)}
+        if self.output.format is Format.TABLE:
+            show(lambda width: views.recovery_view(recovered, width))
+            show_lines(views.after_recovery(recovered, problems))
+        code, reason_code = ExitCode.OK, ReasonCode.DONE
+        if api.problems_of(recovered):
+            code, reason_code = ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE
+        elif api.forbid_start(problems):
+            code, reason_code = ExitCode.PARTIAL, problems[0].reason_code
+        begin = summary("recover", code, reason_code=reason_code) | {"totals": document["totals"]}
+        return Result(begin | document, begin)

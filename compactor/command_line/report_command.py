@@ -1,19 +1,38 @@
 """`report`, from the words of the command line to a table and a result."""
 
-from compactor import api
+from dataclasses import dataclass
+from typing import ClassVar
+
+from compactor import api, views
+from compactor.command_line.command import Command, Format, Output, Result, operand, output_part
 from compactor.command_line.console import show
-from compactor.command_line.requests import Format, ReportArguments, Result
 from compactor.reason_codes import ReasonCode
-from compactor.views.merged_table import merged_document, merged_view
 from compactor.views.report_json import summary
 
 
-def result_of(wanted: ReportArguments) -> Result:
-    """Make one report of several."""
-    merged = api.merge_reports(wanted.paths)
-    if wanted.format is Format.TABLE:
-        show(lambda width: merged_view(merged, width))
-    reason_code = merged.reason_code or ReasonCode.FAILED
-    begin = summary("report", merged.exit_code, reason_code=reason_code)
-    begin |= {"changed": merged.is_changed, "totals": merged.totals}
-    return Result(begin | merged_document(merged), begin)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(Command):
+    """Summarize reports: how each run ended, the sum of all, and the worst exit code.
+
+    [dim]compactor report reports/*.json --report all.json[/]
+    """
+
+    NAME: ClassVar[str] = "report"
+
+    paths: tuple[str, ...] = operand(
+        "FILE…",
+        "Reports as JSON: from --report, or the last line of standard output",
+        are_several=True,
+        missing="a report, as --report FILE.json writes it",
+    )
+    output: Output = output_part("report", "format", "debug")
+
+    def carry_out(self) -> Result:
+        """Make one report of several."""
+        merged = api.merge_reports(self.paths)
+        if self.output.format is Format.TABLE:
+            show(lambda width: views.merged_view(merged, width))
+        reason_code = merged.reason_code or ReasonCode.FAILED
+        begin = summary("report", merged.exit_code, reason_code=reason_code)
+        begin |= {"changed": merged.is_changed, "totals": merged.totals}
+        return Result(begin | views.merged_document(merged), begin)

@@ -1,53 +1,70 @@
 """`run`, from the words of the command line to tables and a result."""
 
-from compactor import api
-from compactor.command_line import arguments
+from dataclasses import dataclass
+from typing import ClassVar
+
+from compactor import api, views
+from compactor.command_line.command import (
+    Command,
+    Format,
+    Output,
+    Result,
+    operand,
+    output_part,
+    part,
+)
 from compactor.command_line.console import show, show_lines, show_warnings, shown_progress
-from compactor.command_line.requests import Format, OnCorrupt, Result, RoundArguments, rules_of
-from compactor.exit_codes import ending_of_report
-from compactor.views.met_conditions import met_documents, met_lines
-from compactor.views.next_steps import names_of_gone, records_gone
+from compactor.command_line.shared_options import (
+    CONFIGURATION,
+    LOG_DIR_MISSING,
+    LOG_DIRS,
+    SELECTION,
+    fail_if,
+)
+from compactor.exit_codes import UsageError, ending_of_report
 from compactor.views.report_json import ending, report_document, report_summary
-from compactor.views.report_table import report_view
 
 
-def result_of(wanted: RoundArguments) -> Result:
-    """One round, dry or real; show what became of it."""
-    options = _options_of(wanted)
-    conditions = api.conditions_of_run(wanted.fail_if) if wanted.fail_if else ()
-    with shown_progress() as progress:
-        report = api.run(wanted.log_dirs, rules_of(wanted), options, progress)
-    met = api.met_by_run(conditions, report) if conditions else []
-    if wanted.format is Format.TABLE:
-        show_lines(records_gone(names_of_gone(report.logs)))
-        show(lambda width: report_view(report, width))
-        show_lines(met_lines(met))
-    else:
-        show_warnings(report.warnings)
-    ended = ending(*ending_of_report(report, is_condition_met=bool(met)))
-    begin = report_summary(report) | ended | {"conditions_met": met_documents(met)}
-    return Result(begin | report_document(report) | ended, begin, report)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(Command):
+    """Compact every eligible log in one round. Stop the broker of these directories first.
 
+    A wait for executors, or for a stopped process of the run, ends after COMPACTOR_WAIT_SECONDS
+    (an environment variable; 600).
 
-def _options_of(wanted: RoundArguments) -> api.RunOptions:
-    return api.RunOptions(
-        dry_run=wanted.dry_run,
-        plan=wanted.saved_plan,
-        recover_first=wanted.recover_first,
-        fail_on_corrupt=wanted.on_corrupt is OnCorrupt.FAIL,
-        wait_seconds=wanted.wait_seconds,
-        retry=wanted.retry,
-        exact_bytes=wanted.exact_bytes,
-        drop_null_keys=wanted.drop_null_keys,
-        allowed_file_systems=wanted.allowed_file_systems,
-        keep_originals=wanted.keep_originals,
-        keep_for_ms=arguments.duration_ms("--keep-for", wanted.keep_for),
-        output=wanted.output,
-        compacted_only=wanted.compacted_only,
-        link=wanted.link,
-        io_limit=arguments.rate_bytes("--io-limit", wanted.io_limit),
-        nice=wanted.nice,
-        work_dir=wanted.work_dir,
-        master=arguments.master(wanted.master),
-        executor_paths=tuple(map(arguments.executor_path, wanted.executor_paths)),
+    [dim]compactor run /data/kafka --dry-run[/]
+    """
+
+    NAME: ClassVar[str] = "run"
+
+    log_dirs: tuple[str, ...] = operand(
+        "LOG_DIR", LOG_DIRS, are_several=True, default=(), missing=LOG_DIR_MISSING
     )
+    rules: api.Rules = part(api.Rules, *CONFIGURATION, *SELECTION)
+    options: api.RunOptions = part(
+        api.RunOptions,
+        *("plan", "dry_run", "recover_first", "fail_on_corrupt", "wait_seconds", "retry"),
+        *("exact_bytes", "drop_null_keys", "allowed_file_systems", "keep_originals"),
+        *("keep_for_ms", "output", "compacted_only", "link", "work_dir", "master", "io_limit"),
+        *("nice", "executor_paths"),
+    )
+    fail_if: tuple[str, ...] = fail_if()
+    output: Output = output_part("report", "metrics", "format", "quiet", "debug")
+
+    def carry_out(self) -> Result:
+        """One round, dry or real; show what became of it."""
+        if not self.log_dirs and self.options.plan is None:
+            raise UsageError(f"LOG_DIR is missing: {LOG_DIR_MISSING}")
+        conditions = api.conditions_of_run(self.fail_if) if self.fail_if else ()
+        with shown_progress() as progress:
+            report = api.run(self.log_dirs, self.rules, self.options, progress)
+        met = api.met_by_run(conditions, report) if conditions else []
+        if self.output.format is Format.TABLE:
+            show_lines(views.records_gone(views.names_of_gone(report.logs)))
+            show(lambda width: views.report_view(report, width))
+            show_lines(views.met_lines(met))
+        else:
+            show_warnings(report.warnings)
+        ended = ending(*ending_of_report(report, is_condition_met=bool(met)))
+        begin = report_summary(report) | ended | {"conditions_met": views.met_documents(met)}
+        return Result(begin | report_document(report) | ended, begin, report)

@@ -1,39 +1,69 @@
 """`undo`, from the words of the command line to lines and a result."""
 
 import os
+from dataclasses import dataclass
+from typing import ClassVar
 
-from compactor import api
+from compactor import api, views
+from compactor.api.options import option
+from compactor.command_line.command import (
+    Command,
+    Format,
+    Output,
+    Result,
+    operand,
+    output_part,
+    part,
+)
 from compactor.command_line.console import show_lines
-from compactor.command_line.requests import Format, Result, UndoArguments
 from compactor.exit_codes import ExitCode, UsageError
-from compactor.views import undo_report
-from compactor.views.json_values import to_json
 from compactor.views.report_json import summary
 
 
-def result_of(wanted: UndoArguments) -> Result:
-    """Bring back what a run kept, or drop it; show what became of each log."""
-    if wanted.discard and wanted.dry_run:
-        raise UsageError("--discard and --dry-run: give one of them. Nothing was changed")
-    if wanted.discard:
-        path = api.discard(wanted.run_dir)
-        if wanted.format is Format.TABLE:
-            show_lines([f"Removed: {path}"])
-        return Result(summary("undo", ExitCode.OK) | {"discarded": path})
-    reports = api.undo(wanted.run_dir, wanted.allowed_file_systems, wanted.dry_run)
-    log_dirs = [] if wanted.dry_run else list(dict.fromkeys(report.log_dir for report in reports))
-    problems = api.start_problems(log_dirs) if log_dirs else []
-    begin = summary(
-        "undo", undo_report.exit_code(reports), reason_code=undo_report.reason_code(reports)
-    ) | {"dry_run": wanted.dry_run, "totals": undo_report.totals(reports)}
-    if wanted.format is Format.TABLE:
-        after = (
-            undo_report.after_dry_run(wanted.run_dir, reports)
-            if wanted.dry_run
-            else undo_report.after_undo(wanted.run_dir, reports, problems)
-        )
-        show_lines([*undo_report.lines(reports, wanted.dry_run), *after])
-    run_id = os.path.basename(os.path.abspath(wanted.run_dir))
-    undone = {} if wanted.dry_run else {"undone_run": run_id}
-    logs = undone | {"logs": undo_report.documents(reports)}
-    return Result(begin | logs | {"start_problems": to_json(problems)}, begin)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo(Command):
+    """Bring logs back as they were before a run with --keep-originals.
+
+    Logs that were changed since are left as they are; records that a broker has appended stay.
+
+    [dim]compactor undo /data/originals/3f9c2b1a[/]
+    """
+
+    NAME: ClassVar[str] = "undo"
+
+    run_dir: str = operand(
+        "RUN_DIR",
+        "Where a run keeps its originals: DIR/RUN_ID",
+        missing="the run's own directory, DIR/RUN_ID of --keep-originals DIR",
+    )
+    discard: bool = option(False, "", "Remove the originals instead of bringing them back")
+    dry_run: bool = option(False, "", "Show which logs would be brought back, and change nothing")
+    options: api.RunOptions = part(api.RunOptions, "allowed_file_systems")
+    output: Output = output_part("report", "format", "quiet", "debug")
+
+    def carry_out(self) -> Result:
+        """Bring back what a run kept, or drop it; show what became of each log."""
+        if self.discard and self.dry_run:
+            raise UsageError("--discard and --dry-run: give one of them. Nothing was changed")
+        if self.discard:
+            path = api.discard(self.run_dir)
+            if self.output.format is Format.TABLE:
+                show_lines([f"Removed: {path}"])
+            return Result(summary("undo", ExitCode.OK) | {"discarded": path})
+        reports = api.undo(self.run_dir, self.options.allowed_file_systems, self.dry_run)
+        log_dirs = [] if self.dry_run else list(dict.fromkeys(report.log_dir for report in reports))
+        problems = api.start_problems(log_dirs) if log_dirs else []
+        begin = summary(
+            "undo", views.undo_exit_code(reports), reason_code=views.undo_reason_code(reports)
+        ) | {"dry_run": self.dry_run, "totals": views.undo_totals(reports)}
+        if self.output.format is Format.TABLE:
+            after = (
+                views.after_undo_dry_run(self.run_dir, reports)
+                if self.dry_run
+                else views.after_undo(self.run_dir, reports, problems)
+            )
+            show_lines([*views.undo_lines(reports, self.dry_run), *after])
+        run_id = os.path.basename(os.path.abspath(self.run_dir))
+        undone = {} if self.dry_run else {"undone_run": run_id}
+        logs = undone | {"logs": views.undo_documents(reports)}
+        return Result(begin | logs | {"start_problems": views.to_json(problems)}, begin)

@@ -1,79 +1,143 @@
 """`verify`, from the words of the command line to lines, a table and a result."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
+from typing import ClassVar
 
-from compactor import api
+from compactor import api, views
+from compactor.api.options import LOGS, option
+from compactor.command_line.command import (
+    Command,
+    Format,
+    Output,
+    Result,
+    operand,
+    output_part,
+    part,
+)
+from compactor.command_line.completion import directories_or_logs
 from compactor.command_line.console import show, show_lines, shown_progress
-from compactor.command_line.requests import Format, Result, VerifyArguments
+from compactor.command_line.shared_options import LOG_DIR_MISSING, PARTITIONS, PARTITIONS_HELP
+from compactor.command_line.words import log_dirs_and_partitions
 from compactor.exit_codes import ExitCode, UsageError
 from compactor.reason_codes import ReasonCode
-from compactor.views.against_table import comparison_view
-from compactor.views.next_steps import after_verify
 from compactor.views.report_json import JsonObject, summary
-from compactor.views.verification_report import (
-    comparison_document,
-    finding_document,
-    partition_documents,
-    verification_document,
-    verification_line,
-)
 
 
-def result_of(wanted: VerifyArguments) -> Result:
-    """Check everything, compare it with a copy from before, and show what was found."""
-    _require_against(wanted)
-    with shown_progress() as progress:
-        compared = _compared(wanted, progress)
-        listed = wanted.log_dirs if wanted.manifest else ()  # first: it may not be there
-        of_copies = [api.verify_manifest(log_dir, progress) for log_dir in listed]
-        found = api.verify(wanted.log_dirs, wanted.partitions, progress)
-        found.findings += chain.from_iterable(of_copies)
-    findings = found.findings + (compared.findings if compared else [])
-    code, reason_code = ExitCode.OK, ReasonCode.DONE
-    if findings:
-        code, reason_code = ExitCode.PARTIAL, ReasonCode.FINDINGS
-    begin = summary("verify", code, reason_code=reason_code) | verification_document(found)
-    document: JsonObject = {}
-    if compared is not None:
-        begin |= {"against": comparison_document(compared)}
-        document = {"partitions": partition_documents(compared)}
-    if wanted.format is Format.TABLE:
-        notices = [f"{notice[:1].upper()}{notice[1:]}." for notice in found.notices]
-        show_lines([*map(str, found.findings), verification_line(found), *notices])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verify(Command):
+    """Check every checksum, offset, index and snapshot, or compare with a copy from before.
+
+    With --against, every record is compared: each log is whole, or what was removed is shown by the
+    log start, delete horizons, reports or settings, or it is unexplained (exit code 4). Reads only.
+
+    [dim]compactor verify /data/kafka-1 /data/kafka-2[/]
+
+    [dim]compactor verify /data/kafka orders-7[/]
+
+    [dim]compactor verify /data/kafka --against /backup/kafka-before --run-report last.json[/]
+    """
+
+    NAME: ClassVar[str] = "verify"
+
+    words: tuple[str, ...] = operand(
+        PARTITIONS,
+        PARTITIONS_HELP,
+        are_several=True,
+        missing=LOG_DIR_MISSING,
+        offered=directories_or_logs,
+    )
+    against: str | None = option(
+        None,
+        "BEFORE",
+        "Copy of LOG_DIR from before a compaction (cp -al): prove that no live record was lost",
+        LOGS,
+    )
+    as_of: str | None = option(
+        None,
+        "TIME",
+        "With --against: clock of the cleaning, epoch milliseconds or ISO 8601,"
+        " to check delete horizons",
+        LOGS,
+    )
+    run_reports: tuple[str, ...] = option(
+        (),
+        "FILE",
+        "With --against: report of a run, undo or log command that came in between. Repeatable",
+        LOGS,
+        name="--run-report",
+        is_repeated=True,
+    )
+    rules: api.Rules = part(api.Rules, "topic_configs")
+    manifest: bool = option(
+        False,
+        "",
+        "Also check every file of a copy against the compactor-copy.json that "
+        "run --output has left",
+    )
+    output: Output = output_part("report", "format", "quiet", "debug")
+
+    def carry_out(self) -> Result:
+        """Check everything, compare it with a copy from before, and show what was found."""
+        log_dirs, partitions = log_dirs_and_partitions(self.words)
+        _require_against(self, log_dirs, partitions)
+        with shown_progress() as progress:
+            compared = _compared(self, log_dirs[0], partitions, progress)
+            listed = log_dirs if self.manifest else ()  # first: it may not be there
+            of_copies = [api.verify_manifest(log_dir, progress) for log_dir in listed]
+            found = api.verify(log_dirs, partitions, progress)
+            found.findings += chain.from_iterable(of_copies)
+        findings = found.findings + (compared.findings if compared else [])
+        code, reason_code = ExitCode.OK, ReasonCode.DONE
+        if findings:
+            code, reason_code = ExitCode.PARTIAL, ReasonCode.FINDINGS
+        begin = summary("verify", code, reason_code=reason_code) | views.verification_document(
+            found
+        )
+        document: JsonObject = {}
         if compared is not None:
-            show(lambda width: comparison_view(compared, width))
-        show_lines(after_verify(wanted.log_dirs[0], found, compared))
-    documents = [finding_document(finding) for finding in findings]
-    return Result(begin | {"findings": documents} | document, begin)
+            begin |= {"against": views.comparison_document(compared)}
+            document = {"partitions": views.partition_documents(compared)}
+        if self.output.format is Format.TABLE:
+            notices = [f"{notice[:1].upper()}{notice[1:]}." for notice in found.notices]
+            show_lines([*map(str, found.findings), views.verification_line(found), *notices])
+            if compared is not None:
+                show(lambda width: views.comparison_view(compared, width))
+            show_lines(views.after_verify(log_dirs[0], found, compared))
+        documents = [views.finding_document(finding) for finding in findings]
+        return Result(begin | {"findings": documents} | document, begin)
 
 
-def _require_against(wanted: VerifyArguments) -> None:
+def _require_against(wanted: Verify, log_dirs: Sequence[str], partitions: Sequence[str]) -> None:
     if wanted.against is None and wanted.as_of is not None:
         raise UsageError(f"--as-of {wanted.as_of}: only with --against, for its delete horizons")
     if wanted.against is None and wanted.run_reports:
         raise UsageError(f"--run-report {wanted.run_reports[0]}: goes with --against")
-    if wanted.against is None and wanted.topic_configs is not None:
-        raise UsageError(f"--topic-configs {wanted.topic_configs}: goes with --against")
+    if wanted.against is None and wanted.rules.topic_configs is not None:
+        raise UsageError(f"--topic-configs {wanted.rules.topic_configs}: goes with --against")
     if wanted.as_of is not None and wanted.run_reports:
         raise UsageError("--as-of: not with --run-report, which has the clock of the run")
-    if wanted.against is not None and len(wanted.log_dirs) > 1:
+    if wanted.against is not None and len(log_dirs) > 1:
         raise UsageError(
             f"--against {wanted.against}: is a copy of one log directory, and "
-            f"{len(wanted.log_dirs)} were given ({', '.join(wanted.log_dirs)}); compare each by "
+            f"{len(log_dirs)} were given ({', '.join(log_dirs)}); compare each by "
             "itself"
         )
-    if wanted.against is not None and len(wanted.partitions) > 1:
+    if wanted.against is not None and len(partitions) > 1:
         raise UsageError(
             f"--against {wanted.against}: compares one TOPIC-PARTITION, or all of them, and "
-            f"{len(wanted.partitions)} were given ({', '.join(wanted.partitions)})"
+            f"{len(partitions)} were given ({', '.join(partitions)})"
         )
 
 
-def _compared(wanted: VerifyArguments, progress: api.OnProgress) -> api.Comparison | None:
+def _compared(
+    wanted: Verify, log_dir: str, partitions: Sequence[str], progress: "api.OnProgress"
+) -> "api.Comparison | None":
     if wanted.against is None:
         return None
-    clock = api.known_of_cleanings(wanted.run_reports, wanted.topic_configs)
+    clock = api.known_of_cleanings(wanted.run_reports, wanted.rules.topic_configs)
     if wanted.as_of is not None:
         clock = clock._replace(as_of_ms=api.as_of_ms(wanted.as_of), is_exact=True)
-    (log_dir,), only = wanted.log_dirs, next(iter(wanted.partitions), None)
+    only = next(iter(partitions), None)
     return api.verify_against(log_dir, wanted.against, only, clock, progress)

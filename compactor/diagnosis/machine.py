@@ -31,7 +31,7 @@ from storage.user_home import (
     name_of_user,
 )
 
-PACKAGES = ("pyspark", "pyarrow", "numba", "numpy", "fsspec", "xxhash", "typer", "rich")
+PACKAGES = ("pyspark", "pyarrow", "numba", "numpy", "fsspec", "xxhash", "click", "rich")
 FEWEST_TEMPORARY_BYTES = 1 << 30
 _CLOCK_ERROR = 5  # TIME_ERROR of adjtimex: nothing keeps the clock right
 _TIMEX_BYTES = 1024  # more than struct timex has anywhere

@@ -1,1 +1,8 @@
-"""Tables and JSON of what plans, rounds, recoveries and proofs return."""
+"""Tables and JSON of what plans, rounds, recoveries and proofs return.
+
+`__init__.pyi` lists the names that commands use. One is loaded when it is first asked for.
+"""
+
+from compactor.lazy_names import lazy_names
+
+__getattr__, __dir__ = lazy_names(__name__, checks_arguments=False)

@@ -26,7 +26,7 @@ _DRY_WORDS = _WORDS | {
 SHOWN_LOGS = 40
 
 
-def exit_code(reports: Sequence[UndoReport]) -> ExitCode:
+def undo_exit_code(reports: Sequence[UndoReport]) -> ExitCode:
     """Refused where every log was changed since; partial where some could not be undone."""
     found = {report.status for report in reports}
     if found.isdisjoint({UndoStatus.REFUSED, UndoStatus.FAILED}):
@@ -36,7 +36,7 @@ def exit_code(reports: Sequence[UndoReport]) -> ExitCode:
     return ExitCode.FAILED if found == {UndoStatus.FAILED} else ExitCode.PARTIAL
 
 
-def reason_code(reports: Sequence[UndoReport]) -> ReasonCode:
+def undo_reason_code(reports: Sequence[UndoReport]) -> ReasonCode:
     """Why not all of them could be undone, where that is so."""
     found = {report.status for report in reports}
     if UndoStatus.FAILED in found:
@@ -44,7 +44,7 @@ def reason_code(reports: Sequence[UndoReport]) -> ReasonCode:
     return ReasonCode.CHANGED_MEANWHILE if UndoStatus.REFUSED in found else ReasonCode.DONE
 
 
-def totals(reports: Sequence[UndoReport]) -> JsonObject:
+def undo_totals(reports: Sequence[UndoReport]) -> JsonObject:
     statuses = [report.status for report in reports]
     return {
         "logs": {status.value: statuses.count(status) for status in UndoStatus},
@@ -53,12 +53,12 @@ def totals(reports: Sequence[UndoReport]) -> JsonObject:
     }
 
 
-def documents(reports: Sequence[UndoReport]) -> list[JsonObject]:
+def undo_documents(reports: Sequence[UndoReport]) -> list[JsonObject]:
     documents: list[JsonObject] = to_json(reports)
     return documents
 
 
-def lines(reports: Sequence[UndoReport], is_dry_run: bool = False) -> Iterator[str]:
+def undo_lines(reports: Sequence[UndoReport], is_dry_run: bool = False) -> Iterator[str]:
     """A line for each log, those with a problem first, and one for all."""
     words = _DRY_WORDS if is_dry_run else _WORDS
     with_problem = [report for report in reports if report.reason is not None]
@@ -78,7 +78,7 @@ def lines(reports: Sequence[UndoReport], is_dry_run: bool = False) -> Iterator[s
     yield f"Logs: {', '.join(counts) or 'none'}."
 
 
-def after_dry_run(run_dir: str, reports: Sequence[UndoReport]) -> list[str]:
+def after_undo_dry_run(run_dir: str, reports: Sequence[UndoReport]) -> list[str]:
     """What brings back what could be brought back."""
     said = ["Dry run: nothing was changed."]
     if any(report.status is UndoStatus.UNDONE for report in reports):

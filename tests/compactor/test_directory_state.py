@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from compactor import LogManager, api
 from compactor.command_line.commands import app
@@ -74,7 +73,7 @@ def commands_of(command: Any, name: str = "") -> set[str]:
 
 
 def test_no_command_is_forgotten() -> None:
-    assert commands_of(typer.main.get_command(app)) == {*CHANGING, *READING, *OF_NO_LOG_DIR}
+    assert commands_of(app) == {*CHANGING, *READING, *OF_NO_LOG_DIR}
 
 
 @pytest.fixture(scope="module")

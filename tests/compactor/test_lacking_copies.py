@@ -6,7 +6,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-import typer
 
 from compactor import api
 from compactor.command_line.commands import app
@@ -56,7 +55,7 @@ SAY_NOTHING_OF_LOGS = {
 
 def test_no_command_is_forgotten() -> None:
     known = {name.removesuffix(" --dry-run") for name in (*OF_DIRECTORIES, *OF_THE_LOG)}
-    assert commands_of(typer.main.get_command(app)) == known | SAY_NOTHING_OF_LOGS
+    assert commands_of(app) == known | SAY_NOTHING_OF_LOGS
 
 
 @pytest.fixture(scope="module")

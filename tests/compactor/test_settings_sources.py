@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
-import typer
 
 from compactor import api
 from compactor.command_line.commands import app
@@ -385,7 +384,7 @@ READING_NONE = {"verify", "dump", "undo", "report"}
 
 def test_every_command_is_among_those_of_the_page() -> None:
     """A new one has to say whether it goes by these sources, and how."""
-    every = commands_of(typer.main.get_command(app))
+    every = commands_of(app)
     assert every == READING_SOURCES | READING_NONE
     page = PAGE.read_text(encoding="utf-8")
     of_log = {name for name in every if name.startswith("log ")}

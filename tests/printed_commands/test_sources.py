@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import pytest
 
@@ -68,10 +68,18 @@ def _docstrings(tree: ast.Module) -> set[int]:
     return found
 
 
+DECLARING = ("option", "operand", "_shows", "group")
+
+
 def _helps(tree: ast.Module) -> set[int]:
-    """What typer shows of options and commands: parsed by the tests of `--help` below."""
+    """What the help shows of options and operands: parsed by the tests of `--help` below."""
     found = set()
     for node in ast.walk(tree):
+        name = (
+            node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        )
+        if isinstance(node, ast.Call) and name in DECLARING:
+            found |= {id(part) for each in node.args for part in ast.walk(each)}
         if isinstance(node, ast.keyword) and node.arg in ("help", "epilog"):
             found |= {id(part) for part in ast.walk(node.value)}
     return found
@@ -157,7 +165,7 @@ def test_the_examples_of_the_help_can_be_typed() -> None:
     folder = MODULE.parents[1] / "command_line"
     texts = [path.read_text(encoding="utf-8") for path in folder.glob("*.py")]
     found = [" ".join(each.split()) for text in texts for each in EXAMPLES.findall(text)]
-    found += re.findall(r"compactor [^\n]+", cast(str, app.info.epilog))
+    found += re.findall(r"compactor [^\n]+", app.epilog or "")
     lines = [line.rpartition("| ")[2] for line in found if "compactor " in line]
     assert len(lines) > 15
     for line in lines:

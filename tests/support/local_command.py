@@ -1,23 +1,18 @@
 """The command line in this process, without Spark: its tasks run here, one after another."""
 
 import contextlib
-import functools
 import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import pytest
-import typer
 
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
 from compactor.inspection import inspect_logs
 from tests.support.local_round import LocalRound, open_local_round
-
-_made_of = functools.cache(typer.main.get_command)
 
 
 class Ended(NamedTuple):
@@ -50,7 +45,6 @@ def use_local_rounds(patch: pytest.MonkeyPatch, work_dir: Path, cores: int = 2) 
 def run_command(*words: object) -> Ended:
     """Carry out the words of a command line."""
     out, error = io.StringIO(), io.StringIO()
-    once = mock.patch.object(typer.main, "get_command", _made_of)  # a third of a small command
-    with once, contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
         code = cli.main([str(word) for word in words])
     return Ended(code, out.getvalue(), error.getvalue())

@@ -1,19 +1,17 @@
 """Commands that messages print: parsed by the real parser, and collected while something runs."""
 
-import functools
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
-import typer
 
+from compactor.command_line.command import Request
 from compactor.command_line.commands import app
-from compactor.command_line.requests import Request
+from compactor.command_line.parser import parse
 from compactor.host import shell_commands
 from compactor.host.shell_commands import given_by_nobody
 
-_parser = functools.cache(typer.main.get_command)
 # by program, and by its own command where it has one: the options that Kafka 4.3.1 takes of those
 # that can be printed here (its tools' --help)
 KAFKAS = {
@@ -56,7 +54,7 @@ def require_right(words: Sequence[str]) -> None:
 def _require_parsed(words: Sequence[str]) -> None:
     with given_by_nobody():
         try:
-            found = _parser(app)(list(words), prog_name="compactor", standalone_mode=False)
+            found = parse(app, words)
         except Exception as error:  # of the library's own kinds
             raise AssertionError(f"compactor {shlex.join(words)}: {error}") from error
     assert isinstance(found, Request), words

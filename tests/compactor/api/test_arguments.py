@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 
 from compactor import api
 from compactor.api.arguments import Paths, fitting
@@ -384,14 +383,13 @@ def test_a_number_that_is_too_large_is_a_mistake_by_the_name_of_its_option(
 
 def test_every_number_of_the_command_line_is_tried() -> None:
     found = set()
-    commands: list[tuple[tuple[str, ...], Any]] = [((), typer.main.get_command(app))]
+    commands: list[tuple[tuple[str, ...], Any]] = [((), app)]
     for words, command in commands:
         below: Any = getattr(command, "commands", {})
         commands += [((*words, word), each) for word, each in below.items()]
         for option in command.params:
-            kind = str(getattr(getattr(option, "type_descriptor", None), "annotation", ""))
-            has_limit = getattr(option, "max", None) is not None or option.callback is not None
-            if ("int" in kind or "float" in kind) and not has_limit:
+            number = getattr(getattr(option, "declared", None), "number", None)
+            if number is not None and number.most is None:
                 found.add((" ".join(words), option.opts[0]))
     rows = {("plan", "--top")}  # that are shown: there may be fewer
     assert found == NUMBERS | rows

@@ -29,8 +29,8 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 """
 ZSH = """
 autoload -Uz compinit && compinit -u -d "$HOME/dump"
-_arguments() {{ for given in "$@"; do print -r -- "$given"; done }}
-_describe() {{ print -r -- ${{(P)@[-1]}} ; for each in ${{(P)2}}; do print -r -- "$each"; done }}
+_describe() {{ print -rl -- ${{(P)3}} }}
+compadd() {{ print -rl -- ${{(P)@[-1]}} }}
 source <({bin}/compactor --completion zsh)
 words=({typed}); CURRENT=${{#words}}
 _compactor_completion

@@ -4,12 +4,11 @@ import re
 from typing import Any
 
 import pytest
-import typer
 
 from compactor.command_line.cli import main
 from compactor.command_line.commands import app
 
-COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS: Any = app.commands
 PAGES = [
     [],
     *([name] for name in COMMANDS if name != "log"),

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from compactor.command_line import arguments, cli
+from compactor.api import options
+from compactor.command_line import cli
 from compactor.exit_codes import UsageError
 from compactor.originals import kept_run
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
@@ -219,14 +220,13 @@ def test_what_had_gone_when_the_next_one_failed_is_shown(
     [("0s", 0), ("90s", 90_000), ("5m", 300_000), ("12h", DAY_MS // 2), ("7d", 7 * DAY_MS)],
 )
 def test_durations(text: str, ms: int) -> None:
-    assert arguments.duration_ms("--keep-for", text) == ms
-    assert arguments.duration_ms("--keep-for", None) is None
+    assert options.duration_ms("--keep-for", text) == ms
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1w", "1.5h", "7 d", "9999999999d"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(UsageError, match=r"--keep-for .*: expected a number with s, m, h or d"):
-        arguments.duration_ms("--keep-for", text)
+        options.duration_ms("--keep-for", text)
 
 
 def test_originals_are_never_kept_in_a_log_directory(

@@ -78,7 +78,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "started_java submitted_java",
         "compactor": "airflow config",
         "compactor.api": "metrics record_lines saved_plans",
-        "compactor.command_line": "arguments carry_out completion report_file whole_file",
+        "compactor.command_line": "carry_out completion report_file whole_file words",
         "compactor.host": "java output run_history suggestions temporary",
         "compactor.stopped_log": "record_tables",
         "compactor.views": "report_schema",

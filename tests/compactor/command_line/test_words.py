@@ -5,19 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from compactor.command_line import arguments
+from compactor.api import options
+from compactor.command_line import words as operands
 from compactor.exit_codes import UsageError
 
 
 @pytest.mark.parametrize("text", ["a", "=1", " =1", ""])
 def test_a_setting_has_a_name_and_a_value(text: str) -> None:
     with pytest.raises(UsageError, match="expected NAME=VALUE"):
-        arguments.setting(text)
+        options.setting("--set", text)
 
 
 def test_a_setting_may_have_an_empty_value_or_an_equals_sign() -> None:
-    assert arguments.setting("cleanup.policy=") == ("cleanup.policy", "")
-    assert arguments.setting(" a = b=c ") == ("a", "b=c")
+    assert options.setting("--set", "cleanup.policy=") == ("cleanup.policy", "")
+    assert options.setting("--set", " a = b=c ") == ("a", "b=c")
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ def test_a_setting_may_have_an_empty_value_or_an_equals_sign() -> None:
     ["local", "local[2]", "local[*]", "local[4,3]", "spark://h:7077", "k8s://https://h", "yarn"],
 )
 def test_known_masters(url: str) -> None:
-    assert arguments.master(url) == url
+    assert options.master("--master", url) == url
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_known_masters(url: str) -> None:
 )
 def test_unknown_masters(url: str) -> None:
     with pytest.raises(UsageError, match="--master"):
-        arguments.master(url)
+        options.master("--master", url)
 
 
 def test_a_last_word_that_is_no_directory_is_a_topic(
@@ -49,7 +50,7 @@ def test_a_last_word_that_is_no_directory_is_a_topic(
         (["data", "./orders"], (("data", "./orders"), None)),
         (["data", "/mnt", "orders"], (("data", "/mnt"), "orders")),
     ):
-        assert arguments.log_dirs_and_topic(words) == expected
+        assert operands.log_dirs_and_topic(words) == expected
 
 
 def test_a_word_is_a_partition_where_a_directory_before_it_holds_one(
@@ -71,7 +72,7 @@ def test_a_word_is_a_partition_where_a_directory_before_it_holds_one(
         ("data /none/order-7", "data /none/order-7", ""),
     ):
         expected = tuple(log_dirs.split()), tuple(partitions.split())
-        assert arguments.log_dirs_and_partitions(words.split()) == expected, words
+        assert operands.log_dirs_and_partitions(words.split()) == expected, words
 
 
 @pytest.mark.parametrize(
@@ -81,12 +82,12 @@ def test_a_word_is_a_partition_where_a_directory_before_it_holds_one(
 def test_a_rate(text: str, expected: int | None) -> None:
     if expected is None:
         with pytest.raises(UsageError, match=r"expected 1MB/s or more, like 200MB/s"):
-            arguments.rate_bytes("--io-limit", text)
+            options.rate_bytes("--io-limit", text)
     else:
-        assert arguments.rate_bytes("--io-limit", text) == expected
+        assert options.rate_bytes("--io-limit", text) == expected
 
 
 @pytest.mark.parametrize("text", ["0", "999kB/s", "-1MB/s", "fast", "10MB/m", "/s"])
 def test_a_rate_that_is_none(text: str) -> None:
     with pytest.raises(UsageError, match=re.escape(f"--io-limit {text}: expected 1MB/s")):
-        arguments.rate_bytes("--io-limit", text)
+        options.rate_bytes("--io-limit", text)

@@ -1,0 +1,219 @@
+"""A command as a frozen dataclass: its fields are operands, options, or parts of other records.
+
+A field is declared once. The parser, the help and the completion are made of these declarations
+(`parser.py`, `help.py`); `make` fills a command with what somebody has typed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+
+from compactor.api.options import OUTPUT, Option, option, option_of, options_of
+from compactor.host.log_lines import LogFormat
+from compactor.views.report_json import JsonObject
+
+if TYPE_CHECKING:
+    from compactor.api import CleaningReport, RoundPlan
+
+_OPERAND, _PART = "operand", "part"
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+class Result(NamedTuple):
+    """What a command leaves behind: everything it knows, and the summary alone."""
+
+    document: JsonObject  # begins with the fields of the summary
+    summary: JsonObject | None = None  # None: the document is short enough to be one
+    measured: "RoundPlan | CleaningReport | None" = None  # what metrics are of, beside the ending
+    whole: Callable[[], JsonObject] | None = (
+        None  # makes the document of a report, where it is long
+    )
+
+
+class Operand(NamedTuple):
+    """What stands behind a command without dashes."""
+
+    metavar: str
+    help: str
+    are_several: bool
+    is_required: bool
+    missing: str  # what it is, where it is missing
+    offered: Callable[[Sequence[str], str], list[str]] | None  # by a shell's completion
+
+    @property
+    def name(self) -> str:
+        """The name in a message."""
+        return self.metavar.partition(".")[0].rstrip("…")
+
+
+class OptionsOfRecord(NamedTuple):
+    """Fields of another record that a command takes, too."""
+
+    record: type
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """How a command shows what it has done."""
+
+    report: tuple[str, ...] = option(
+        (),
+        "FILE",
+        "Write the report to FILE.json, .html, .csv or .parquet, once each. "
+        "{run_id} and {date} are filled in",
+        OUTPUT,
+        is_repeated=True,
+    )
+    metrics: str | None = option(
+        None,
+        "FILE",
+        "Write metrics to FILE.prom, for Prometheus' node exporter, however the command ends",
+        OUTPUT,
+    )
+    format: Format = option(
+        Format.TABLE,
+        "",
+        "A table (if piped, with a JSON summary as last line), or one JSON object",
+        OUTPUT,
+        kind=Format,
+        shown=Format.TABLE,
+    )
+    quiet: bool = option(
+        False, "", "Print nothing if all went well and there is no warning, for cron", OUTPUT
+    )
+    debug: bool = option(False, "", "Show tracebacks and Spark's own log", OUTPUT)
+    log_format: LogFormat = option(  # read from the words before anything else, host/log_lines.py
+        LogFormat.TEXT,
+        "",
+        "Progress on standard error: lines of text, or one JSON object a line",
+        OUTPUT,
+        kind=LogFormat,
+        shown=LogFormat.TEXT,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """The words of one command. The docstring of a command is its help."""
+
+    NAME: ClassVar[str]
+
+    def carry_out(self) -> Result | None:
+        """Do what the command says; None: it was a stream of lines that needs no summary."""
+        raise NotImplementedError
+
+
+class Request(NamedTuple):
+    """A command with what it is given: its own values are made when it is carried out."""
+
+    kind: type[Command]
+    values: Mapping[str, Any]
+    output: Output
+
+    @property
+    def command(self) -> str:
+        """Its name."""
+        return self.kind.NAME
+
+    def carry_out(self) -> Result | None:
+        """Carry the command out."""
+        return make(self.kind, self.values, self.output).carry_out()
+
+
+def operand(
+    metavar: str,
+    help: str,
+    *,
+    are_several: bool = False,
+    default: Any = MISSING,
+    missing: str = "",
+    offered: Callable[[Sequence[str], str], list[str]] | None = None,
+) -> Any:
+    """Return a dataclass field that operands fill. With a default they may be left out."""
+    declared = Operand(
+        metavar=metavar,
+        help=help,
+        are_several=are_several,
+        is_required=default is MISSING,
+        missing=missing,
+        offered=offered,
+    )
+    return field(
+        metadata={_OPERAND: declared}, **({} if default is MISSING else {"default": default})
+    )
+
+
+def part(record: type, *names: str) -> Any:
+    """Return a dataclass field of a record of which a command takes these options."""
+    return field(metadata={_PART: OptionsOfRecord(record, names)})
+
+
+def output_part(*names: str) -> Any:
+    """Return the field of `Output` of a command."""
+    return part(Output, *names, "log_format")
+
+
+def parameters_of(kind: type[Command]) -> dict[str, Operand | Option]:
+    """Return all that a command takes, by the names that its parser gives them."""
+    found: dict[str, Operand | Option] = {}
+    for each in fields(kind):
+        of_part: OptionsOfRecord | None = each.metadata.get(_PART)
+        own = each.metadata.get(_OPERAND) or option_of(each)
+        if of_part is not None:
+            options = options_of(of_part.record)
+            found |= {f"{each.name}__{name}": options[name] for name in of_part.names}
+        elif own is not None:
+            found[each.name] = own
+    return found
+
+
+def output_of(kind: type[Command], values: Mapping[str, Any]) -> Output:
+    """Return how a command shows what it has done."""
+    return cast(Output, _made(Output, "output__", parameters_of(kind), values))
+
+
+def make(kind: type[Command], values: Mapping[str, Any], shown: Output) -> Command:
+    """Return a command with its values. Raise UsageError for one that its option cannot have."""
+    parameters = parameters_of(kind)
+    parts: dict[str, Any] = {}
+    for each in fields(kind):
+        of_part: OptionsOfRecord | None = each.metadata.get(_PART)
+        if of_part is not None:
+            is_output = of_part.record is Output
+            prefix = f"{each.name}__"
+            parts[each.name] = (
+                shown if is_output else _made(of_part.record, prefix, parameters, values)
+            )
+    own = {name: each for name, each in parameters.items() if "__" not in name}
+    return cast(Command, _made(kind, "", own, values, parts))
+
+
+def _made(
+    record: type,
+    prefix: str,
+    parameters: Mapping[str, Operand | Option],
+    values: Mapping[str, Any],
+    parts: Mapping[str, Any] = {},
+) -> Any:
+    found = dict(parts)
+    for name, declared in parameters.items():
+        if name.startswith(prefix) and values.get(name) is not None:
+            found[name.removeprefix(prefix)] = _value(declared, values[name])
+    for each in fields(record):
+        if each.name in found and each.default_factory is dict:
+            found[each.name] = dict(found[each.name])
+    return record(**found)
+
+
+def _value(declared: Operand | Option, value: Any) -> Any:
+    if isinstance(declared, Operand) or declared.read is None:
+        return value
+    if declared.is_repeated:
+        return tuple(declared.read(declared.name, each) for each in value)
+    return declared.read(declared.name, value)
