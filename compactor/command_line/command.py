@@ -43,6 +43,7 @@ class Operand(NamedTuple):
     are_several: bool
     is_required: bool
     missing: str  # what it is, where it is missing
+    unless: str  # the parameter with which it may be left out, if it has a default
     offered: Callable[[Sequence[str], str], list[str]] | None  # by a shell's completion
 
     @property
@@ -133,6 +134,7 @@ def operand(
     are_several: bool = False,
     default: Any = MISSING,
     missing: str = "",
+    unless: str = "",
     offered: Callable[[Sequence[str], str], list[str]] | None = None,
 ) -> Any:
     """Return a dataclass field that operands fill. With a default they may be left out."""
@@ -142,6 +144,7 @@ def operand(
         are_several=are_several,
         is_required=default is MISSING,
         missing=missing,
+        unless=unless,
         offered=offered,
     )
     return field(

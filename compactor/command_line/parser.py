@@ -100,6 +100,11 @@ class CommandParser(click.Command):
             values = {key: _value(own[key], value) for key, value in given}
         except UsageError as error:
             raise click.UsageError(str(error), ctx) from error
+        operands = [each for each in self.params if isinstance(each, OperandParameter)]
+        for each in operands:
+            unless = each.declared.unless
+            if unless and each.name not in values and unless not in values:
+                raise click.MissingParameter(ctx=ctx, param=each)
         return Request(self.kind, values, output_of(self.kind, values))
 
 

@@ -21,7 +21,7 @@ from compactor.command_line.shared_options import (
     SELECTION,
     fail_if,
 )
-from compactor.exit_codes import UsageError, ending_of_report
+from compactor.exit_codes import ending_of_report
 from compactor.views.report_json import ending, report_document, report_summary
 
 
@@ -38,7 +38,12 @@ class Run(Command):
     NAME: ClassVar[str] = "run"
 
     log_dirs: tuple[str, ...] = operand(
-        "LOG_DIR", LOG_DIRS, are_several=True, default=(), missing=LOG_DIR_MISSING
+        "LOG_DIR",
+        LOG_DIRS,
+        are_several=True,
+        default=(),
+        unless="options__plan",
+        missing=LOG_DIR_MISSING,
     )
     rules: api.Rules = part(api.Rules, *CONFIGURATION, *SELECTION)
     options: api.RunOptions = part(
@@ -53,8 +58,6 @@ class Run(Command):
 
     def carry_out(self) -> Result:
         """One round, dry or real; show what became of it."""
-        if not self.log_dirs and self.options.plan is None:
-            raise UsageError(f"LOG_DIR is missing: {LOG_DIR_MISSING}")
         conditions = api.conditions_of_run(self.fail_if) if self.fail_if else ()
         with shown_progress() as progress:
             report = api.run(self.log_dirs, self.rules, self.options, progress)
