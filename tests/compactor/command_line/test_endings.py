@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compactor.command_line import plan_command
+from compactor import views
 from compactor.exit_codes import Terminated
 from compactor.host.version import version
 from storage.formats import clean_shutdown
@@ -293,7 +293,7 @@ def test_what_ends_a_long_document_while_it_is_made_ends_the_command_as_ever(
     def ended(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(plan_command, "plan_document", ended)
+    monkeypatch.setattr(views, "plan_document", ended)
     report = tmp_path / "r.json"
     said = run_command("plan", log_dir, *COMPACT, "--report", report)
     assert (said.code, said.summary["reason_code"]) == (code, reason_code)
