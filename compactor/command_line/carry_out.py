@@ -53,9 +53,12 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
     reports: tuple[str, ...] = ()
     metrics = None
     try:
-        reports = report_files(request.output.report, known)
-        metrics = metrics_file(request.output.metrics)
-        result = _result_of(request, bool(reports))
+        try:
+            reports = report_files(request.output.report, known)
+            metrics = metrics_file(request.output.metrics)
+            result = _result_of(request, bool(reports))
+        finally:
+            signals.hold()
     except (Exception, KeyboardInterrupt) as error:
         cause = signals.received() or error
         if request.output.debug:
@@ -65,14 +68,18 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
         if _is_unforeseen(cause) and not request.output.debug:
             log_line("--debug shows where this comes from", Level.ERROR)
         result = Result(summary(request.command, code, line, why))
-    shown = () if result is None else result.document.get("warnings", ())
-    show_warnings([notice for notice in known.notices if notice not in shown])
+    warnings = () if result is None else result.document.get("warnings", ())
+    show_warnings([notice for notice in known.notices if notice not in warnings])
     if result is None:
         return _Ended(ExitCode.OK)
     document = with_ending(result.document, known)
-    ended = _end(request, result._replace(document=document), reports, known)
+    shown = _written(request, result._replace(document=document), reports, known)
+    ended = int(shown["exit_code"])
     if metrics is not None:
         ended = _write_metrics(metrics, ended, document, result.measured)
+    signals.let_go()
+    if request.output.format is Format.JSON or not sys.stdout.isatty():
+        print_line(to_line(shown))
     return _Ended(ended, bool(result.document.get("warnings")))
 
 
@@ -90,8 +97,10 @@ def _is_unforeseen(error: BaseException) -> bool:
     return error_line(error).startswith("internal error")
 
 
-def _end(request: Request, result: Result, reports: Sequence[str], known: Account) -> int:
-    """Write each report, then the summary as the last line; the exit code."""
+def _written(
+    request: Request, result: Result, reports: Sequence[str], known: Account
+) -> JsonObject:
+    """Write each report, and return what the last line of standard output is to say."""
     configuration = {"configuration": configuration_document(known)}
     document = result.document | configuration
     shown = document
@@ -104,9 +113,7 @@ def _end(request: Request, result: Result, reports: Sequence[str], known: Accoun
             line = error_line(error)
             complain(line, f"The report {report} was not written; the command itself has ended.")
             shown = without_report(shown, line)
-    if request.output.format is Format.JSON or not sys.stdout.isatty():
-        print_line(to_line(shown))
-    return int(shown["exit_code"])
+    return shown
 
 
 def _write_metrics(

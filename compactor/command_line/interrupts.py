@@ -36,6 +36,7 @@ class SignalNotes:
             for number in _RAISED
             if signal.getsignal(number) is not signal.SIG_IGN
         }
+        self._on_interrupt = signal.getsignal(signal.SIGINT) or signal.SIG_DFL
         return self
 
     def __exit__(
@@ -46,9 +47,21 @@ class SignalNotes:
     ) -> None:
         for number, handler in self._handlers_before.items():
             signal.signal(number, handler)
+        signal.signal(signal.SIGINT, self._on_interrupt)
         signal.set_wakeup_fd(self._descriptor_before)
         self._notes.close()
         self._pen.close()
+
+    def hold(self) -> None:
+        """Only note signals from here on: what a command writes at its end is written whole."""
+        for number in (*self._handlers_before, signal.SIGINT):
+            signal.signal(number, _note)
+
+    def let_go(self) -> None:
+        """Let the next signal end the command again."""
+        for number in self._handlers_before:
+            signal.signal(number, _raise)
+        signal.signal(signal.SIGINT, self._on_interrupt)
 
     def received(self) -> KeyboardInterrupt | None:
         """What asked the command to end since the last call, if anything has."""
@@ -64,3 +77,7 @@ class SignalNotes:
 
 def _raise(number: int, _frame: FrameType | None) -> None:
     raise _RAISED[number]
+
+
+def _note(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: the signal was noted before its handler was called."""

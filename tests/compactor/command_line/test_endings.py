@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,10 +13,12 @@ from typing import Any
 import pytest
 
 from compactor import views
+from compactor.command_line import carry_out
 from compactor.exit_codes import Terminated
 from compactor.host.version import version
 from storage.formats import clean_shutdown
 from tests.support.file_states import state_of
+from tests.support.hangups import hangups
 from tests.support.local_command import run_command, use_local_rounds
 from tests.support.lock_holding import holding
 from tests.support.strict_schema import strict_validator
@@ -302,3 +305,28 @@ def test_what_ends_a_long_document_while_it_is_made_ends_the_command_as_ever(
     as_json = run_command("plan", log_dir, *COMPACT, "--format", "json")
     assert (as_json.code, as_json.summary["exit_code"]) == (code, code)
     assert run_command("plan", log_dir, *COMPACT).code == 0  # where nobody reads it
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("moment", ["with_ending", "write_report", "_write_metrics"])
+def test_a_signal_at_the_end_of_a_run_takes_no_report_away(
+    log_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    moment: str,
+) -> None:
+    """A scheduler that ends a run in the moment in which it is done finds what it did."""
+    real = getattr(carry_out, moment)
+
+    def interrupted(*words: Any) -> Any:
+        os.kill(os.getpid(), number)
+        return real(*words)
+
+    monkeypatch.setattr(carry_out, moment, interrupted)
+    report, metrics = tmp_path / "run.json", tmp_path / "run.prom"
+    with hangups():
+        ended = run_command("run", log_dir, *RUN, "--report", report, "--metrics", metrics)
+    assert ended.code == 0
+    assert json.loads(report.read_bytes())["reason_code"] == "done"
+    assert metrics.exists()
