@@ -57,8 +57,6 @@ _OF_A_BUSY_MACHINE = re.compile(
     r"(\S*CompletionException: )?"
     r"org\.apache\.kafka\.common\.errors\.(TimeoutException|NotControllerException)\b"
 )
-# a request to the controller that timed out, as on a busy machine: it touches no log directory
-_OF_CONTROLLER = re.compile(r"\(kafka\.server\.ControllerApis\)$")
 
 
 class BrokerError(Exception):
@@ -145,10 +143,9 @@ class Broker:
             return log.read().decode(errors="replace").splitlines()
 
     def complaints(self) -> list[str]:
-        """The warnings and errors since the last start began, but those about requests to the
-        controller."""
-        found = (line for line in self.said() if _WORTH_TELLING.search(line))
-        return [line for line in found if not _OF_CONTROLLER.search(line.rstrip())]
+        """Return the first lines of the warnings and errors since the last start began, but those
+        of `entries_in`."""
+        return [entry[0] for entry in entries_in(self.said()) if _WORTH_TELLING.search(entry[0])]
 
     def errors(self) -> list[str]:
         """The errors since the last start began, each with its stack; see `errors_in`."""
@@ -183,20 +180,23 @@ class Broker:
         return "\n".join([*self.complaints()[:10], "…", *self.said()[-10:]])
 
 
-def errors_in(lines: Sequence[str]) -> list[str]:
-    """Give the errors that a broker tells of, each with the lines of its stack.
+def entries_in(lines: Sequence[str]) -> list[list[str]]:
+    """Split a broker's log into its entries, each with the lines of its stack.
 
     Not among them is a request to the controller that ran into its timeout, or came before there
-    was a controller again: that is so on a machine that is busy, and whoever asked asks again.
+    was a controller: that happens on a busy machine, touches no log directory, and is tried again.
     """
     entries: list[list[str]] = []
     for line in lines:
-        if _TIMED.match(line):
+        if _TIMED.match(line) or not entries:
             entries.append([])
-        if entries:
-            entries[-1].append(line)
-    errors = ["\n".join(entry) for entry in entries if " ERROR " in entry[0]]
-    return [error for error in errors if not _OF_A_BUSY_MACHINE.match(error)]
+        entries[-1].append(line)
+    return [entry for entry in entries if not _OF_A_BUSY_MACHINE.match("\n".join(entry))]
+
+
+def errors_in(lines: Sequence[str]) -> list[str]:
+    """Return the errors of a broker's log, each with the lines of its stack; see `entries_in`."""
+    return ["\n".join(entry) for entry in entries_in(lines) if " ERROR " in entry[0]]
 
 
 def new_cluster_id() -> str:
