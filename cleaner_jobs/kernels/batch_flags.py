@@ -1,5 +1,6 @@
 """What the transactions of a log say of batches, set as flags of their rows (compaction C-8); and
-whose records are looked at."""
+whose records are looked at.
+"""
 
 import numpy as np
 from numpy.typing import NDArray

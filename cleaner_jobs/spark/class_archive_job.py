@@ -20,7 +20,8 @@ MASTER = "local[2]"
 
 def _end_once(_number: int, _frame: FrameType | None) -> None:
     """Where all processes are interrupted this one is told twice, by whoever started it, too: the
-    second time must not end the cleaning up."""
+    second time must not end the cleaning up.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt
 

@@ -184,7 +184,8 @@ class FilteredKafkaLogReader(KafkaLogReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Read no more than what they let through, as far as they are known here; Spark goes by all
-        of them once more."""
+        of them once more.
+        """
         for each in filters:
             column = getattr(each, "attribute", ())
             if isinstance(each, EqualTo | In) and column in (("topic",), ("partition",)):

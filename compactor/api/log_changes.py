@@ -90,7 +90,8 @@ def log_delete_records(
     options: ChangeOptions = DEFAULTS,
 ) -> Outcome:
     """Delete all records below an offset, as `kafka-delete-records` does. before: None: all.
-    Raises as `change_log` does."""
+    Raises as `change_log` does.
+    """
     return change_log(log_dir, topic_partition, changes.delete_records(before), options)
 
 
@@ -109,7 +110,8 @@ def log_append(
     options: ChangeOptions = DEFAULTS,
 ) -> Outcome:
     """Append records as a leader would. codec: of the batches, none, gzip, snappy, lz4 or zstd; the
-    topic's compression.type comes first. Raises as `change_log` does."""
+    topic's compression.type comes first. Raises as `change_log` does.
+    """
     if codec.upper() not in Codec.__members__:
         raise UsageError(f"--codec {codec}: expected none, gzip, snappy, lz4 or zstd")
     change = additions.append(records, Codec[codec.upper()])

@@ -1,5 +1,6 @@
 """`log offsets`: where one log begins and ends, as a starting broker would find it. No file is
-changed, no lock taken."""
+changed, no lock taken.
+"""
 
 from collections.abc import Sequence
 

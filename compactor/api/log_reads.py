@@ -1,5 +1,6 @@
 """`log read`: the records of one log as a starting broker would find it. No file is changed, no
-lock taken."""
+lock taken.
+"""
 
 import re
 import time
@@ -111,7 +112,8 @@ def log_to_parquet(
     on_hidden: OnHidden | None = None,
 ) -> int:
     """Write records to a Parquet file, with every column of `storage.arrow`; how many. Raises as
-    `log_read` does, and then leaves no file."""
+    `log_read` does, and then leaves no file.
+    """
     output = places.in_place("--output", path)
     at = _find(log_dir, topic_partition)
     if log_dir_around(output, [at.log_dir]) is not None:

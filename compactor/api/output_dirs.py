@@ -107,7 +107,8 @@ def _way_on(path: str) -> str:
 
 def _foreign_in(path: str) -> str | None:
     """Something in an unfinished copy that a run may not have put there; it is looked at closely,
-    as a broker's user may remove it on our word."""
+    as a broker's user may remove it on our word.
+    """
     for entry in LOCAL.list_directory(path):
         own = os.path.join(path, entry.name)
         if entry.special or not (entry.is_dir or entry.name.removesuffix(".tmp") in _FILES):
@@ -133,7 +134,8 @@ def _is_in(path: str, other: str) -> bool:
 
 def require_linkable(log_dirs: Sequence[str], copies: Sequence[str], recovers: bool) -> None:
     """Raise UsageError where hard links to the files of log directories cannot be made, or would
-    be changed with their originals: what an unclean shutdown left is recovered in place."""
+    be changed with their originals: what an unclean shutdown left is recovered in place.
+    """
     if not copies:
         raise UsageError("--link: goes with --output")
     if recovers:

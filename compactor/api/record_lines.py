@@ -27,7 +27,8 @@ _MAX_LONG = 2**63 - 1
 
 def read_records(path: str) -> list[NewRecord]:
     """The records of a file, or of standard input. UsageError, with the line, at the first that is
-    none. Empty lines are passed over."""
+    none. Empty lines are passed over.
+    """
     if path == STANDARD_INPUT:
         return list(_records(sys.stdin.buffer, path))
     try:

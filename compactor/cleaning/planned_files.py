@@ -88,7 +88,8 @@ class PlannedFiles:
 
 def _names_of_groups(plan: LogPlan) -> list[set[str]]:
     """For each group the files from its base offset to that of the next, and those of which its
-    segments have none."""
+    segments have none.
+    """
     names = [
         {name for s in group.segments for name in _names_at(s.base_offset)} for group in plan.groups
     ]

@@ -39,7 +39,8 @@ class RunnerChoice(NamedTuple):
 
 def require_own_spark(session: "SparkSession | None", in_process: bool) -> None:
     """Raise ConfigError where Spark would have to start beside a session of the caller's, or the
-    one that was handed in can do no job."""
+    one that was handed in can do no job.
+    """
     problem = None if session is None else why_unusable(session)
     if problem is not None:
         raise ConfigError(f"session: {problem}. Give one that runs, or none. Nothing was changed")

@@ -142,7 +142,8 @@ def _blocks(
 
 def _dearer(parts: Sequence[Part], blocks: NDArray[np.int64], all_keys: UInt64Array) -> float:
     """How many times the room of an average record those take that go by the sample alone, each
-    as large as the average of its block; blocks: of each key its part's number, rising."""
+    as large as the average of its block; blocks: of each key its part's number, rising.
+    """
     _, from_end = np.unique(all_keys[::-1], return_index=True)
     kept = np.bincount(blocks[::-1][from_end], minlength=len(parts))
     records = np.array([part.records - part.control_records for part in parts])

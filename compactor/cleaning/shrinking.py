@@ -48,7 +48,8 @@ class Shrinking:
 
     def bytes_share(self, records_share: float) -> float | None:
         """What share of the bytes goes with so many of the records: first those whose key comes
-        again in their batch, then any. None where there is no such batch."""
+        again in their batch, then any. None where there is no such batch.
+        """
         if not self._records:
             return None
         chance = np.random.default_rng(self._records)

@@ -250,7 +250,8 @@ class Move(LogChange):
 
 def agrees(lines: Sequence[str], yes: bool) -> bool:
     """Show what will be done, and ask; where yes was said already, neither. Without a terminal to
-    ask on, nobody agrees."""
+    ask on, nobody agrees.
+    """
     if yes:
         return True
     for line in lines:

@@ -28,7 +28,8 @@ _BEGINNINGS = {  # of the reports that we write; of CSV by its first column
 
 def report_files(paths: Sequence[str], account: Account) -> tuple[str, ...]:
     """Where the reports go. UsageError for a name that cannot be had, or would replace another's
-    file, and for two of one form."""
+    file, and for two of one form.
+    """
     found: dict[str, str] = {}  # by their endings, as they were given
     for path in paths:
         extension = os.path.splitext(path)[1].lower()

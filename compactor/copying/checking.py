@@ -65,7 +65,8 @@ def check(
     log_dir: str, manifest: Manifest, advance: Callable[[int], object], files: Files
 ) -> Iterator[Finding]:
     """Whether the files are those of the manifest: none else, none gone, none other; and whether
-    the run that made the copy has finished it."""
+    the run that made the copy has finished it.
+    """
     unfinished = os.path.join(log_dir, UNFINISHED)
     if files.exists(unfinished):
         yield difference(unfinished, 0, "the run that made this copy has not finished it")

@@ -210,7 +210,8 @@ def _remove(path: str, files: Files) -> None:
 
 def _forget(logs: set[tuple[str, int]], path: str, files: Files) -> None:
     """Remove the entries of logs that are not in the copy. A damaged file stays as it is: whoever
-    reads it tells."""
+    reads it tells.
+    """
     for name in _CHECKPOINTS if logs else ():
         of_copy = os.path.join(path, name)
         try:

@@ -62,7 +62,8 @@ def write(log_dir: str, manifest: Manifest, files: Files) -> None:
 
 def read(log_dir: str, files: Files) -> Manifest:
     """Raise FileNotFoundError where there is none, CorruptFileError for one that was not written
-    here."""
+    here.
+    """
     path = os.path.join(log_dir, MANIFEST)
     fields = manifest_fields(log_dir, files)
     try:

@@ -45,7 +45,8 @@ def print_utf8(data: bytes, in_its_encoding: bool = False) -> bool:
 
 def print_bytes(data: bytes) -> bool:
     """To standard output, as they are; whether they were taken. Of none: whether anybody is there
-    to take them, as far as a pipe can tell."""
+    to take them, as far as a pipe can tell.
+    """
     with standard_output() as out:
         out.flush()
         out.buffer.write(data)

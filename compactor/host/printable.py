@@ -20,7 +20,7 @@ SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")  # each a thousand times the on
 
 
 def printable(text: str) -> str:
-    """text with every character that does not print as a backslash escape."""
+    """Text with every character that does not print as a backslash escape."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
@@ -65,7 +65,7 @@ def few(texts: Sequence[str], shown: int, between: str = ", ") -> str:
 
 
 def shell_word(text: str) -> str:
-    """text as one word for a shell, also where it does not print: bash, zsh and ksh read $'…'."""
+    """Text as one word for a shell, also where it does not print: bash, zsh and ksh read $'…'."""
     if text.isprintable():
         return quote(text)
     plain = b"".join(

@@ -48,7 +48,8 @@ class ProgressSink(Protocol):
 
     def message(self, text: str, log: str | None = None) -> None:
         """Something an operator wants to know now, in one line. log: TOPIC-PARTITION, if it is
-        about one, and then it is a warning."""
+        about one, and then it is a warning.
+        """
 
 
 def adding_up(advance: Callable[[int], object]) -> Callable[[int], None]:

@@ -136,7 +136,8 @@ def heaviest_parts(
     log: InspectedLog, found: CountedLog, part: int, shown: Presentation
 ) -> tuple[HeavyKey, ...]:
     """The groups or topics with most bytes in a log of `__consumer_offsets`. part: BY_GROUP or
-    BY_TOPIC."""
+    BY_TOPIC.
+    """
     told = []
     for versions, size, offset in counted_log.heaviest(found.keys, BYTES, shown.heavy_keys):
         try:

@@ -75,7 +75,8 @@ def clumping(blocks: NDArray[np.int64], keys: NDArray[np.uint64], drawn: int) ->
 
 def unseen_keys(found: Sequence[int], drawn: int, blocks: int, clumped: float = 1.0) -> Unseen:
     """found: how many keys were found in one of the drawn blocks, in two, … blocks: of the log.
-    clumped: as of clumping."""
+    clumped: as of clumping.
+    """
     counts = np.array(found, np.float64)
     chances = _chances(len(counts), drawn, blocks)
     if drawn >= blocks or not counts.any():
@@ -114,7 +115,8 @@ def _log_ways(of: int, taken: int) -> float:
 
 def _most_likely(counts: FloatArray, chances: FloatArray, reward: float) -> tuple[float, float]:
     """The logarithm of the likelihood, and how many keys were not found, where the one and so much
-    for each of the others are the most together."""
+    for each of the others are the most together.
+    """
     seen, unseen = chances[:, 1:], chances[:, 0]
     weights = seen.sum(axis=1) - reward * unseen
     keys = np.full(len(chances), counts.sum() / len(chances))

@@ -178,7 +178,8 @@ def recover_log_dir(
 
 def _take_mark_away(path: str, files: Files) -> int | None:
     """Logs that are being loaded are not in good order: their indexes have room for entries, which
-    would count as such. Give the broker epoch of the mark of a clean shutdown."""
+    would count as such. Give the broker epoch of the mark of a clean shutdown.
+    """
     epoch = clean_shutdown.read(path, files)
     files.remove(os.path.join(path, clean_shutdown.CLEAN_SHUTDOWN))
     files.sync_directory(path)

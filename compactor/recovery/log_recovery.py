@@ -95,7 +95,8 @@ class RecoveredLog:
 
 def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
     """Read a log that has segments. CorruptFileError where it is not to be recovered by cutting,
-    LogChangedError where another writer was at work meanwhile: nothing of it can be judged then."""
+    LogChangedError where another writer was at work meanwhile: nothing of it can be judged then.
+    """
     path = os.path.join(log.path, LEADER_EPOCH_CHECKPOINT)
     leader_epoch_checkpoint.check(leader_epoch_checkpoint.read(path, log.access), path)
     bases = [segment.base_offset for segment in log.segments]
@@ -162,7 +163,8 @@ class _Judge:
 
     def require_torn(self) -> None:
         """Raise CorruptFileError unless nothing but a crash explains what is damaged, and nothing
-        sound is behind it."""
+        sound is behind it.
+        """
         for segment in self._report.recovered:
             if segment.out_of_order_at is not None:
                 raise self._out_of_order(segment, segment.out_of_order_at)

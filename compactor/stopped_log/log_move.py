@@ -77,7 +77,8 @@ def _aside(at: LogAt) -> str:
 
 def planned(source: LogAt, target_dir: str, files: Files = LOCAL) -> Move:
     """Look what there is to do. Raise UsageError, or RefusedError where the target has another log
-    of that name."""
+    of that name.
+    """
     target = LogAt(target_dir, source.topic, source.partition)
     is_copied = files.look_up(target.path) is not None
     is_removed = files.look_up(source.path) is None

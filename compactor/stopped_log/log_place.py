@@ -92,7 +92,8 @@ def named_log(log_dir: str, topic_partition: str) -> LogAt:
 
 def known_offsets(at: LogAt, files: Files = LOCAL) -> KnownOffsets:
     """Read them. CorruptFileError where a checkpoint cannot be read, RefusedError where the log's
-    records are gone: who opens it then begins it again as an empty one."""
+    records are gone: who opens it then begins it again as an empty one.
+    """
 
     def entry(name: str) -> int | None:
         return checkpoint.read(at.checkpoint(name), files).get(at.key)

@@ -86,7 +86,8 @@ class LogAtWork:
 
     def write_checkpoints(self) -> None:
         """Write what a broker that stops writes. A file of high watermarks is not begun: without
-        an entry, every other log would have none."""
+        an entry, every other log would have none.
+        """
         self._write(checkpoint.RECOVERY_POINT, self.log.recovery_point)
         self.write_log_start()
         if self.known.high_watermark is not None:

@@ -149,7 +149,8 @@ class LogEvidence:
     @property
     def superseding_end(self) -> int:
         """Up to where records of the copy may have superseded others, exclusive: what a truncation
-        had removed before a round, the round did not see."""
+        had removed before a round, the round did not see.
+        """
         truncations = self.reported.truncations
         if not truncations:
             return MAX_LONG
@@ -168,7 +169,8 @@ class LogEvidence:
 
     def expired_below(self) -> int:
         """Below which offset a tombstone without a delete horizon may be gone: one round has set
-        it, and a later one has found it reached."""
+        it, and a later one has found it reached.
+        """
         found = [0]
         for number, later in enumerate(self.rounds):
             for earlier in self.rounds[:number]:
@@ -180,7 +182,8 @@ class LogEvidence:
 
     def allows_horizon(self, horizon_ms: int, now_ms: int) -> bool:
         """Whether a cleaning since the copy was made may have set a horizon, which no report has:
-        that of a broker, or of a run that was killed."""
+        that of a broker, or of a run that was killed.
+        """
         retention_ms = self.delete_retention_ms
         if retention_ms is None:
             return False

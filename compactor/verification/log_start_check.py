@@ -101,7 +101,8 @@ class LogStartCheck:
 
     def _left_bytes(self) -> int:
         """At most as much as there was when the last segment went: what was there before, and what
-        was appended since."""
+        was appended since.
+        """
         end = self._before.log_end_offset
         left = [s for s in self._before.listing.segments if s.base_offset >= self._start]
         new = [s for s in self._after.listing.segments if s.base_offset >= end]

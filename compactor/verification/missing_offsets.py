@@ -97,7 +97,8 @@ def gap_behind(
     path: str, segment: Segment, columns: SegmentColumns, next_base_offset: int | None
 ) -> Gap | None:
     """The gap; None if the next segment begins where this one ends, or if there is no next
-    segment or no record."""
+    segment or no record.
+    """
     if next_base_offset is None or not len(columns.last_offsets):
         return None
     end_offset = int(columns.last_offsets[-1]) + 1

@@ -65,7 +65,8 @@ class Side(NamedTuple):
 
     def aborted(self) -> list[list[AbortedTxn]]:
         """The entries of each segment's `.txnindex`; of one without `.index`, those of its
-        recovery."""
+        recovery.
+        """
         found = []
         for segment in self.listing.segments:
             rebuilt = self.producers.rebuilt_txn_indexes.get(segment.base_offset)

@@ -104,7 +104,8 @@ class DataLeft:
 
     def before_markers(self, old: Slice, new: Slice) -> Int64Array:
         """For each batch of old that begins in the slice, and is a control batch, where the last
-        such data stands; -1 where there is none. To be called with all slices, in their order."""
+        such data stands; -1 where there is none. To be called with all slices, in their order.
+        """
         is_data = new.batches["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL
         hidden = new.own_aborted[is_data].tolist()
         data = [

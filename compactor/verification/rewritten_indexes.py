@@ -120,7 +120,8 @@ class TxnIndexes:
 
     def __init__(self, before: Sequence[Sequence[AbortedTxn]], log_end_offset: int) -> None:
         """before: the entries of each segment. log_end_offset: where that log ended; what ends
-        there or later was appended since."""
+        there or later was appended since.
+        """
         self._log_end_offset = log_end_offset
         self._known = [_Known(txn) for entries in before for txn in entries]
         self._of_producer: dict[int, list[_Known]] = {}  # by rising last offset
@@ -129,7 +130,8 @@ class TxnIndexes:
 
     def note(self, batches: Batches) -> None:
         """Meet batches of the log after. An entry goes with the last data of its transaction: in
-        the cleaning that comes after the one that took it, of which there may have been several."""
+        the cleaning that comes after the one that took it, of which there may have been several.
+        """
         data = batches[batches["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL]
         producers, offsets = data["producer_id"].tolist(), data["base_offset"].tolist()
         for producer_id, offset in zip(producers, offsets, strict=True):

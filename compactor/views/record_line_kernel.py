@@ -98,7 +98,8 @@ def _put_hex(data: ByteArray, at: Any, end: Any, out: ByteArray, out_at: Any, wo
 @inlined
 def _put_data(data: ByteArray, span: Any, out: ByteArray, start: Any, forms: Any) -> Any:
     """Write a key or value as JSON; return where it ends, or NOT_PLAIN. span: its end below its
-    start stands for null."""
+    start stands for null.
+    """
     at, end = span
     words, escapes, in_json = forms
     if end < at:

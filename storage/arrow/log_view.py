@@ -123,7 +123,8 @@ def view_of_directory(path: str, selection: Selection, files: Files = LOCAL) -> 
 
 def list_closed(path: str, files: Files = LOCAL) -> PartitionListing:
     """List the directory of a partition. Raise NotALogError; also where it has no segment,
-    or where one is a link."""
+    or where one is a link.
+    """
     topic, partition = topic_partition(path)
     if not files.is_directory(path):
         raise NotALogError(f"{path}: there is no such directory")
@@ -269,7 +270,8 @@ def _stretch(
 
 def indexed_position(stretch: Stretch, base_offset: int, offset: int, files: Files) -> int:
     """A position at or before the batch that holds an offset; the start of the stretch where the
-    index is of no use."""
+    index is of no use.
+    """
     try:
         position = offset_index.search(entries_of(stretch, files), base_offset, offset).position
         if position <= stretch.start:

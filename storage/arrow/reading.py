@@ -40,7 +40,8 @@ class RecordStream:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches, each with a record at least. Raise CorruptFileError or OSError behind
-        the last that is sound."""
+        the last that is sound.
+        """
         try:
             yield from _joined(_batches(self._view, self._selection))
         except CorruptFileError as error:

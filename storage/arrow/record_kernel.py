@@ -222,7 +222,8 @@ def choose_batches(
 @inlined
 def _is_aborted(row: Int64Array, aborted: Int64Array) -> bool:
     """Whether a batch is data of an aborted transaction: the first one of its producer that does
-    not end before it has begun by its last record."""
+    not end before it has begun by its last record.
+    """
     if row[ATTRIBUTES] & TRANSACTIONAL == 0 or row[ATTRIBUTES] & CONTROL != 0:
         return False
     low = 0

@@ -168,7 +168,8 @@ def _compression(config: LogConfig, asked: Codec) -> _Compression:
 
 def _check_records(records: Records, log: Log, before: int) -> None:
     """Raise RecordValidationError where a leader would refuse records. before: how many there are
-    in earlier chunks."""
+    in earlier chunks.
+    """
     config = log.config
     if config.is_compacted and not records.keys.valid.all():
         no_key = InvalidRecordError("a record without a key, in a topic that is compacted")

@@ -167,7 +167,8 @@ def _gunzip_into(data: Bytes, out: "ByteArray", at: int) -> int | None:
 
 def inflated(data: Bytes) -> bytes | None:
     """What a gzip member with a plain header holds, whatever its trailer says; None where that
-    cannot be told."""
+    cannot be told.
+    """
     if bytes(data[: len(_GZIP_MAGIC) + 1]) != _GZIP_MAGIC + b"\0":
         return None
     inflate = zlib.decompressobj(-15)

@@ -135,7 +135,8 @@ def decompress_frame_into(data: Bytes, room: memoryview) -> int | None:
 
 def _read_header(view: memoryview) -> tuple[int, int, bool, int]:
     """Return where the first block starts, how large one can be, if each has a checksum, and how
-    many bytes there are behind the end mark at least."""
+    many bytes there are behind the end mark at least.
+    """
     if view[:4] != _MAGIC or len(view) < 7:
         raise Lz4FrameError("not a frame: the magic number is missing or the header is cut short")
     flags, block_descriptor = view[4], view[5]

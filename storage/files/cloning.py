@@ -57,7 +57,8 @@ def clone_file(source: str, target: str, advance: Callable[[int], object]) -> Cl
 
 def clone_directory(source: str, target: str) -> bool:
     """Make a directory with the owner and mode of another; whether it got the owner. Likewise on
-    disk."""
+    disk.
+    """
     with Reached(target, True) as (name, directory):
         os.mkdir(name, 0o700, dir_fd=directory)
     note_made(target)

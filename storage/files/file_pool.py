@@ -101,7 +101,8 @@ class FilePool:
 
     def open_to_change(self, path: str, create: bool = False) -> "_PooledFile":
         """See Files. A file is opened at once, so that what is wrong with it is told; but one that
-        is known to be there (`knowing`) only when it is first used, once the pool is full."""
+        is known to be there (`knowing`) only when it is first used, once the pool is full.
+        """
         with self._lock:
             file = _PooledFile(self, path)
             if self.open_count < self.most or not self._known.has(path):
@@ -147,7 +148,8 @@ class FilePool:
 
     def _make_room(self) -> None:
         """Close files that were not used since they were last passed over, until one more may be
-        open; one that was written to only where there is no other."""
+        open; one that was written to only where there is no other.
+        """
         while self._open and self.open_count >= self.most:
             self._close(self._oldest())
 
@@ -188,7 +190,8 @@ class FilePool:
 
     def forget_below(self, path: str) -> None:
         """Likewise all in a directory, and below it; also those that are not open just now, and
-        those that had their names there when they lost them."""
+        those that had their names there when they lost them.
+        """
         with self._lock:
             of_names = [files for names in self._named.values() for files in names.values()]
             for file in [*itertools.chain(*of_names), *self._nameless]:

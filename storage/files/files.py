@@ -101,7 +101,8 @@ class ChangingFile(Protocol):
 
     def wrote(self, held: HeldFile) -> None:
         """A kernel has written to what `held` gave. OSError where it was let go of meanwhile, and
-        what was written cannot be synced."""
+        what was written cannot be synced.
+        """
         ...
 
     @property
@@ -117,7 +118,8 @@ class ChangingFile(Protocol):
 
     def renamed(self, path: str) -> None:
         """Take note that its name is path now. Who renames a file that is open, or the directory
-        that it is in, says so; a pool notes it by itself."""
+        that it is in, says so; a pool notes it by itself.
+        """
         ...
 
     def close(self) -> None: ...
@@ -185,7 +187,8 @@ class Files(Protocol):
 
     def truncate_file(self, path: str, size_bytes: int) -> None:
         """Cut a file off; that is on disk when it returns. A power cut leaves the old length or
-        the new one."""
+        the new one.
+        """
         ...
 
     def rename(self, source: str, target: str) -> None:
@@ -207,7 +210,8 @@ class Files(Protocol):
 
     def remove(self, path: str) -> None:
         """Remove the name of a file. On disk only after sync_directory; FileNotFoundError if it is
-        not there."""
+        not there.
+        """
         ...
 
     def make_directory(self, path: str) -> None:
@@ -216,7 +220,8 @@ class Files(Protocol):
 
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory; OSError for one that is not. On disk only after
-        sync_directory of the one it was in."""
+        sync_directory of the one it was in.
+        """
         ...
 
     def set_modified(self, path: str, time_ms: int) -> None:
@@ -229,7 +234,8 @@ class Files(Protocol):
 
     def sync_directory(self, path: str) -> None:
         """Return once the names in the directory are on disk, with every rename and removal so
-        far. Says nothing of the files' bytes, or of the directory's own name."""
+        far. Says nothing of the files' bytes, or of the directory's own name.
+        """
         ...
 
 

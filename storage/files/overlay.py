@@ -128,7 +128,8 @@ class OverlayFiles:
     def __init__(self, below: Files, is_alone: bool = False) -> None:
         """is_alone: nobody else changes what is below. A file there is closed with the one that was
         opened here, and may be opened again; else it stays the same whatever becomes of its
-        name, or is refused (FilesBelow)."""
+        name, or is refused (FilesBelow).
+        """
         self._below, self._is_alone = below, is_alone
         self._read = FilesBelow(below)
         self._files: dict[str, dict[str, _Layered | None]] = {}  # by directory and name; None: gone
@@ -150,7 +151,8 @@ class OverlayFiles:
 
     def changes(self, path: str) -> Iterator[FileChange]:
         """What has become of files of a directory, by name; bytes may have been written anew as
-        they were."""
+        they were.
+        """
         for name, file in sorted(self._in_directory(path).items()):
             own = os.path.abspath(os.path.join(path, name))
             there = self._below.look_up(own)

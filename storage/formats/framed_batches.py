@@ -257,7 +257,8 @@ def count_error(path: str, row: Int64Array) -> CorruptFileError:
 
 def runs_by_place(rows: Int64Array) -> Iterator[tuple[int, int, int]]:
     """Runs of batches whose records are found in one and the same buffer: first, end, and whether
-    it is PLAIN, COMPRESSED or UPGRADED."""
+    it is PLAIN, COMPRESSED or UPGRADED.
+    """
     attributes = rows[:, ATTRIBUTES]
     places = np.where(attributes & CODEC_MASK != 0, COMPRESSED, PLAIN)
     places[attributes & LEGACY != 0] = UPGRADED

@@ -82,7 +82,8 @@ def decode_fields(
     data: Bytes, at: int, base_offset: int, base_timestamp: int
 ) -> tuple[Record, int]:
     """Return the record whose fields begin at that index, behind its length, and the index after
-    them. They may take all that is left of data. Raise as decode does."""
+    them. They may take all that is left of data. Raise as decode does.
+    """
     timestamp_delta, at = decode_varlong(data, at + len(_ATTRIBUTES))
     offset_delta, at = decode_varint(data, at)
     key, at = _decode_nullable(data, at)

@@ -33,7 +33,8 @@ _CAN_FOLD = "+pclmul" in features()
 
 def _make_fold() -> Any:
     """fold(buffer, at, blocks, crc): (low, high), the 16 bytes that have the checksum, begun at 0,
-    of the next so many blocks of FOLDED_BYTES, begun at crc. One block at least."""
+    of the next so many blocks of FOLDED_BYTES, begun at crc. One block at least.
+    """
     word, number = ir.IntType(64), ir.IntType(32)
     lane = ir.VectorType(word, 2)
     product = ir.FunctionType(lane, [lane, lane, ir.IntType(8)])

@@ -255,7 +255,8 @@ def _put_entries(
 ) -> Any:
     """An entry for the batch at a position, and one of the largest time, in memory. Returns how
     many were made: 1 of the offset index alone, 2 of both. 0: something is not as it is nearly
-    always."""
+    always.
+    """
     offset_at, time_at = offsets * OFFSET_ENTRY_BYTES, times * TIME_ENTRY_BYTES
     if (
         offset_at + OFFSET_ENTRY_BYTES > offset_index.shape[0]
@@ -327,7 +328,8 @@ def _producer_of(
     buffer: ByteArray, at: Any, count: Any, attributes: Any, known: Any, producers: Int64Array
 ) -> Any:
     """The number of the producer that a batch is the next one of; -1 for none, -2 where there is
-    more to be looked at."""
+    more to be looked at.
+    """
     producer_id = load_be_int64(buffer, at + PRODUCER_ID_AT)
     in_transaction = np.int64(attributes & TRANSACTIONAL != 0)
     if producer_id == NO_PRODUCER_ID:

@@ -195,7 +195,8 @@ class Batch:
     def records(self) -> Iterator[Record | LazyMessage]:
         """Give the records, with their offsets and times. Raise InvalidRecordError at the first
         that cannot be one, and where there are fewer or more bytes than records. Keys and values of
-        old formats are looked at when they are asked for."""
+        old formats are looked at when they are asked for.
+        """
         if self.is_legacy:
             return self._legacy_records()
         if self.codec is Codec.NONE:
@@ -286,7 +287,8 @@ class _Memory:
 
 def in_memory(data: Bytes) -> Iterator[Batch]:
     """Yield the entries of a buffer up to one that is cut short. CorruptRecordError at the first
-    that cannot be framed (F-3.4)."""
+    that cannot be framed (F-3.4).
+    """
     source = _Memory(data)
     position, end = 0, len(data)
     while end - position >= LOG_OVERHEAD_BYTES:

@@ -133,7 +133,8 @@ def why_not_to_change(path: str, files: Files) -> CopyMarkedError | None:
 
 def manifest_fields(path: str, files: Files) -> dict[str, Any]:
     """Read what the manifest of a copy says. FileNotFoundError where there is none,
-    CorruptFileError and UnsupportedFormatError for one that was not written here."""
+    CorruptFileError and UnsupportedFormatError for one that was not written here.
+    """
     manifest = os.path.join(path, MANIFEST)
     try:
         fields = json.loads(files.read_bytes(manifest))
@@ -149,7 +150,8 @@ def manifest_fields(path: str, files: Files) -> dict[str, Any]:
 
 def _why_not(path: str, files: Files) -> str | None:
     """Why no broker may start on a copy, by its manifest; that counts as well without the mark,
-    which may have been lost on the way. One that says nothing may have said it."""
+    which may have been lost on the way. One that says nothing may have said it.
+    """
     manifest = os.path.join(path, MANIFEST)
     if not files.exists(manifest):
         return None

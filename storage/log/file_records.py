@@ -68,7 +68,8 @@ class FileRecords:
 
     def append(self, data: Bytes) -> int:
         """Put data at the end, and give its length. After an OSError the file is as it was, as
-        far as the disk still lets it be cut off."""
+        far as the disk still lets it be cut off.
+        """
         if len(data) > MAX_BYTES - self.size_bytes:
             raise IllegalArgumentError(
                 f"{len(data)} bytes do not fit behind the {self.size_bytes} of a segment"
@@ -145,7 +146,8 @@ class FileRecords:
         self, target_ms: int, start: int, from_offset: int
     ) -> TimestampAndOffset | None:
         """Find the first record from a position on that is not older than target, and not below
-        from_offset."""
+        from_offset.
+        """
         kernels = COMPILED.kernels or COMPILED.kernels_for(WINDOW_BYTES)
         if kernels is not None:
             in_use = InUse(self.file, start, self.size_bytes)
@@ -204,7 +206,8 @@ class FileRecords:
 
 def next_offset(data: bytes) -> int | None:
     """The offset behind the last whole batch of bytes that were read: where the next read begins.
-    None if no batch is whole. CorruptRecordError where they are no batches."""
+    None if no batch is whole. CorruptRecordError where they are no batches.
+    """
     kernels = COMPILED.kernels or COMPILED.kernels_for(len(data))
     if kernels is not None:
         found = quick_search.next_offset(kernels, data)

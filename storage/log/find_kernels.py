@@ -74,7 +74,8 @@ def lower_bound(
     target: int,
 ) -> int:
     """The number of the last entry not above target, -1 for none. warm: how many entries before the
-    last are searched by themselves."""
+    last are searched by themselves.
+    """
     if entries == 0:
         return -1
     first_warm = max(0, entries - 1 - warm)
@@ -182,7 +183,8 @@ def find_time(
     window: ByteArray, size: int, start: int, end: int, target_ms: int
 ) -> tuple[int, int, int]:
     """As find_offset, for the first batch that has a time not below target. Returns how it ended,
-    and position and size of the batch that it ended at."""
+    and position and size of the batch that it ended at.
+    """
     at: Any = np.int64(0)
     while at + PRODUCER_ID_AT <= size:
         length = load_be_int32(window, at + LENGTH_AT)
@@ -226,7 +228,8 @@ def find_record(
 @kernel
 def last_batch(data: ByteArray, size: int) -> tuple[int, int]:
     """Go through the batches of data[:size] up to one that is cut short. Returns how it ended,
-    ENDED or UNKNOWN, and the last offset of the last whole one; -1 if there is none."""
+    ENDED or UNKNOWN, and the last offset of the last whole one; -1 if there is none.
+    """
     at: Any = np.int64(0)
     last_offset: Any = np.int64(-1)
     while size - at >= LOG_OVERHEAD_BYTES:

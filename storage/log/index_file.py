@@ -90,7 +90,8 @@ class IndexFile:
 
     def _hold(self, data: bytearray) -> None:
         """Take a buffer for the entries, and for more. It keeps its length, and who reads goes on
-        with the one that it has."""
+        with the one that it has.
+        """
         self.data, self.array = data, np.frombuffer(data, np.uint8)
 
     def add(self, packed: Bytes) -> None:
@@ -126,7 +127,8 @@ class IndexFile:
 
     def grew_to(self, entries: int) -> bool:
         """A kernel has put entries behind the others, in memory. Whether so many are there alone
-        that `write_rest` is due."""
+        that `write_rest` is due.
+        """
         self.entries = entries
         return entries - self._written >= _WRITTEN_AT_ONCE
 
@@ -145,7 +147,8 @@ class IndexFile:
 
     def settle(self) -> None:
         """Write the rest before the file gets another name. What is wrong with the disk is told by
-        the next flush, which tries it again; on a full one a log can still be deleted."""
+        the next flush, which tries it again; on a full one a log can still be deleted.
+        """
         with suppress(OSError):
             self.write_rest()
 
@@ -219,7 +222,8 @@ class IndexFile:
 
     def close_handle(self) -> None:
         """Close it as it is. What is closed without a flush is promised to nobody: the rest is
-        written where the file is open by now, and the disk takes it."""
+        written where the file is open by now, and the disk takes it.
+        """
         with self._lock:
             if self.is_open:
                 if self._file.is_open:
@@ -284,7 +288,8 @@ class SlotSearch(NamedTuple):
 
     def upper_bound(self, target: int) -> int:
         """The number of some entry at or above target, by Kafka's search: never of the first entry
-        of a range that it equals; -1 for none."""
+        of a range that it equals; -1 for none.
+        """
         found = self._range(target)
         if isinstance(found, int):
             return 0 if self.file.entries else -1

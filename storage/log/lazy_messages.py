@@ -36,7 +36,8 @@ _LENGTH, _TIMESTAMP = Struct(">i"), Struct(">q")
 
 class LazyMessage(NamedTuple):
     """A whole message. Key and value raise IndexOutOfBoundsError where their length would stand
-    behind its end, and IllegalArgumentError where they would end there."""
+    behind its end, and IllegalArgumentError where they would end there.
+    """
 
     offset: int
     data: Bytes  # from its own offset on

@@ -1,5 +1,6 @@
 """The leader epochs of a log, and where each began. Source: Kafka, LeaderEpochFileCache; spec
-L-16."""
+L-16.
+"""
 
 import os
 
@@ -24,7 +25,8 @@ class LeaderEpochFileCache:
 
     def __init__(self, files: Files, directory: str, scheduler: Scheduler) -> None:
         """Read the file, which is made if it is not there. OSError where it cannot be read, and
-        NumberFormatError for a field of an entry that is no number (F-13.2)."""
+        NumberFormatError for a field of an entry that is no number (F-13.2).
+        """
         self._files, self._directory, self._scheduler = files, directory, scheduler
         self._path = os.path.join(directory, LEADER_EPOCH_CHECKPOINT)
         if not files.exists(self._path):

@@ -142,7 +142,8 @@ class LogLoader:
 
     def _settle(self) -> None:
         """Kafka removes first what is to be deleted. But what takes its place may be in memory
-        only: so it goes last, once the names that are left are on disk."""
+        only: so it goes last, once the names that are left are on disk.
+        """
         names = self._names()
         all_names = "\0".join(names)
         if not any(suffix in all_names for suffix in UNFINISHED_SUFFIXES):  # as nearly always

@@ -49,7 +49,8 @@ class LogDirState:
 
     def failed(self, what: str, error: OSError) -> KafkaStorageError:
         """The directory is offline from now on; what to raise. A file that another thread closed
-        says nothing of the disk."""
+        says nothing of the disk.
+        """
         self.is_offline |= error.errno != errno.EBADF
         return KafkaStorageError(f"{what}: {error}")
 
@@ -176,7 +177,8 @@ class LocalLog:
 
     def aborted_transactions(self, log_start: int, base: int, upper: int) -> list[AbortedTxn]:
         """The aborted transactions from the log start on, as the indexes from the segment of base
-        on have them, up to those that have to do with an offset."""
+        on have them, up to those that have to do with an offset.
+        """
         segment = self.segments.floor(base)
         return [] if segment is None else self._collect(log_start, upper, segment)
 
@@ -246,7 +248,8 @@ class LocalLog:
 
     def mark_flushed(self, offset: int, cuts: int) -> None:
         """Note that what lay below an offset is on disk, unless the log was cut since it had so
-        many cuts: what lies there now may be something else."""
+        many cuts: what lies there now may be something else.
+        """
         with self._flushed:
             if cuts == self.cuts and offset > self.recovery_point:
                 self.recovery_point, self.flushed_ms = offset, self.place.clock()
@@ -263,7 +266,8 @@ class LocalLog:
 
     def write_indexes(self) -> None:
         """Write the index entries that are in memory alone: only the active segment has some, but
-        where writing them has failed."""
+        where writing them has failed.
+        """
         for segment in self.segments:
             segment.write_indexes()
 
@@ -294,7 +298,8 @@ class LocalLog:
 
     def _mark_deleted(self, segments: Sequence[LogSegment]) -> None:
         """Rename the files of segments. A power cut brings none of them back, and none without its
-        index of aborted transactions, as it might in Kafka, which does not sync."""
+        index of aborted transactions, as it might in Kafka, which does not sync.
+        """
         for segment in segments:
             segment.rename_log("", DELETED)
         if segments:

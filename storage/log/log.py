@@ -139,7 +139,8 @@ class Log:
 
     def append_as_leader(self, data: bytes, request: AppendRequest = BY_CLIENT) -> LogAppendInfo:
         """Give batches offsets, and append them. Raise a LogError where they are refused; what the
-        append had done by then stays done (`appending`)."""
+        append had done by then stays done (`appending`).
+        """
         with self._lock:
             done = self._plain_appends.append(data, request)
         return self._append(data, request) if done is None else done
@@ -178,7 +179,8 @@ class Log:
         self, producer_id: int, sequence: int, epoch: int, supports_epoch_bump: bool
     ) -> VerificationGuard:
         """Give what the append that begins a transaction has to hand in; SENTINEL if it needs
-        nothing, as the transaction is going on."""
+        nothing, as the transaction is going on.
+        """
         new = VerificationStateEntry(
             created_ms=self.now_ms,
             lowest_sequence=sequence,

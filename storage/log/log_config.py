@@ -108,7 +108,8 @@ class LogConfig:
 
     def drawn_jitter_ms(self) -> int:
         """How much earlier than others one segment is rolled by its age; another number each
-        time, so that the segments of many logs are not rolled at once."""
+        time, so that the segments of many logs are not rolled at once.
+        """
         if not self.segment_jitter_ms:
             return 0
         return random.randrange(min(self.segment_jitter_ms, self.segment_ms))

@@ -1,5 +1,6 @@
 """Offsets for times, the special ones too. Source: Kafka, UnifiedLog.fetchOffsetByTimestamp; spec
-L-20."""
+L-20.
+"""
 
 from enum import Enum, auto
 

@@ -24,7 +24,8 @@ def remove_if_there(files: Files, path: str) -> None:
 
 def moved_meanwhile(files: Files, path: str) -> str:
     """Where a file that was to be deleted is now: the directory of a log that was on its way to
-    another log directory may have got its final name since (L-11.8)."""
+    another log directory may have got its final name since (L-11.8).
+    """
     directory, name = os.path.split(path)
     partition = parse_future_dir(os.path.basename(directory))
     if partition is None or not name.endswith(DELETED) or files.exists(path):

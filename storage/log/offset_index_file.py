@@ -80,7 +80,8 @@ class OffsetIndexFile:
 
     def upper_bound(self, start: OffsetPosition, size_bytes: int) -> OffsetPosition | None:
         """Some entry at or behind the end of a range of the log, by Kafka's search: never the
-        first one of a range that it equals; None if there is none."""
+        first one of a range that it equals; None if there is none.
+        """
         target = (start.position + size_bytes + 2**31) % 2**32 - 2**31
         number = SlotSearch(self.opened(), _POSITION).upper_bound(target)
         return None if number < 0 else self._at(number)

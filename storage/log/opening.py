@@ -68,7 +68,8 @@ def opened_parts(path: str, options: LogOptions) -> LogParts:
 
 def rehearsed(path: str, options: LogOptions) -> Rehearsal:
     """Load a log, and close it again, on an overlay, while nobody else changes it. OSError where
-    files fail, and a LogError where no log would come of it."""
+    files fail, and a LogError where no log would come of it.
+    """
     overlay = OverlayFiles(options.files, is_alone=True)
     try:
         above = replace(options, files=overlay)

@@ -170,7 +170,8 @@ class PlainAppends:
 
     def run(self, kernels: ModuleType, run: Run) -> tuple[int, int]:
         """Let a kernel append batches, as far as they are plain. Returns how far it got with how
-        many of them: `follow` has to be called next if they are DONE, else `go_on` for each."""
+        many of them: `follow` has to be called next if they are DONE, else `go_on` for each.
+        """
         segment = self._local.segments.active
         log = self._held_log(segment, run.how.leader_epoch, is_told=False)
         if log is not NOT_HELD:
@@ -182,7 +183,8 @@ class PlainAppends:
 
     def follow(self, room: Scratch, count: int) -> None:
         """The log ends behind so many batches in the room. A flush may be due to the last one, and
-        what it raises is what an append of that one raises."""
+        what it raises is what an append of that one raises.
+        """
         end = row_of(room, count - 1)[_LAST_OFFSET] + 1
         self._follow(self._local.segments.active, end)
 
@@ -200,7 +202,8 @@ class PlainAppends:
 
     def _held_log(self, segment: LogSegment, epoch: int, is_told: bool) -> HeldFile:
         """The `.log` that the kernel writes to, if an append has nothing else to do but to index
-        it."""
+        it.
+        """
         if not is_told and not self._is_written_to(segment, epoch):
             return NOT_HELD
         try:
@@ -221,7 +224,8 @@ class PlainAppends:
 
     def _tell(self, kernels: ModuleType, how: AppendRequest, log: HeldFile, is_alone: bool) -> None:
         """Put the fields of `append_kernel.PlainAppend` where the kernel takes them from, but for
-        those of each append. log: not held, where the kernel is to write nothing."""
+        those of each append. log: not held, where the kernel is to write nothing.
+        """
         local = self._local
         segment = local.segments.active
         offsets, times = segment.offset_index.file, segment.time_index.file
@@ -294,7 +298,8 @@ class PlainAppends:
 
     def go_on(self, room: Scratch, number: int, leader_epoch: int) -> None:
         """Append the batch in the room that has a number, of which a kernel has written nothing: as
-        `appending.append` does it, in the same order."""
+        `appending.append` does it, in the same order.
+        """
         parts = self._parts
         start, end, last, max_timestamp, records, *_ = row_of(room, number)
         incoming = IncomingBytes(end - start, max_timestamp, last)

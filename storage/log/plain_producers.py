@@ -33,14 +33,16 @@ class PlainProducers:
 
     def put_all(self, room: Scratch) -> bool:
         """Tell the kernel of the producer of the one batch in the room, if it has one, and of no
-        other; False where there is more to look at."""
+        other; False where there is more to look at.
+        """
         self.known.clear()
         (producer_id,) = _ID.unpack_from(room.view, PRODUCER_ID_AT)
         return producer_id == NO_PRODUCER_ID or self.put(room, producer_id)
 
     def put(self, room: Scratch, producer_id: int) -> bool:
         """Tell the kernel of a producer; False, and nothing is told, where there is more to look
-        at than whether its next sequence follows, or no room."""
+        at than whether its next sequence follows, or no room.
+        """
         manager, number = self._manager, len(self.known)
         known = manager.producers.get(producer_id)
         if (
@@ -65,7 +67,8 @@ class PlainProducers:
 
     def put_of(self, room: Scratch, start: int, end: int) -> bool:
         """Likewise of the producer of the batch at a byte of the room, which is in use up to end;
-        False for one that the kernel knows."""
+        False for one that the kernel knows.
+        """
         if end - start < BATCH_HEADER_BYTES:
             return False
         (producer_id,) = _ID.unpack_from(room.view, start + PRODUCER_ID_AT)

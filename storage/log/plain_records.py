@@ -16,7 +16,8 @@ NO_RECORD = 1 << 60
 def read_record(buffer: ByteArray, at: Any, size: int) -> tuple[Any, Any, Any, Any]:
     """The record of a batch of v2 that begins there: where it ends, its time and its offset less
     those of the batch, whether it has a key. It ends at NO_RECORD if it is none, or goes beyond
-    size."""
+    size.
+    """
     none = np.int64(NO_RECORD)
     length, at = read_varint(buffer, at)
     if at > size or length < 0 or length > size - at:

@@ -98,7 +98,8 @@ class ProducerStateManager:
 
     def remove_stray_snapshots(self, bases: list[int]) -> None:
         """Remove the snapshots at no segment's base offset, but for the newest of them where it is
-        not below the last segment."""
+        not below the last segment.
+        """
         self._snapshots.look()
         offsets = self._snapshots.offsets
         kept = frozenset(producer_snapshot.kept_on_loading(offsets, bases))

@@ -42,7 +42,8 @@ def find_place(
     kernels: ModuleType, index: IndexFile, log: InUse, target: int
 ) -> tuple[int, int, int] | NotKnown | None:
     """Base offset, position and size of the first batch of a segment whose last offset is not below
-    target. index: its offset index. log: all of it."""
+    target. index: its offset index. log: all of it.
+    """
     file, _, end = log
     held = file.held()
     if held.descriptor < 0 or not _MIN_LONG <= target <= _MAX_LONG:  # an end past the last offset

@@ -17,7 +17,8 @@ class Scratch:
     """`buffer` has room for so many bytes, and those that kernels need behind them; `view` is the
     same as bytes. `numbers` are for what a kernel is told, or keeps in mind; so is their view.
     `window` is for a kernel that reads a file, and may do so while the buffer holds an append;
-    `batches` and `producers` are for what that consists of, and for who sent it."""
+    `batches` and `producers` are for what that consists of, and for who sent it.
+    """
 
     __slots__ = (
         "batches",

@@ -185,7 +185,8 @@ class LogSegment:
         self, size_bytes: int, since_entry: int, largest: tuple[int, int], offsets: int, times: int
     ) -> None:
         """A kernel has put batches into the log, and entries into the indexes in memory, up to so
-        many. All that is noted, also where writing them fails. largest: as LargestTimestamp."""
+        many. All that is noted, also where writing them fails. largest: as LargestTimestamp.
+        """
         self.log.size_bytes, self.bytes_since_entry = size_bytes, since_entry
         self._largest = largest
         is_due = self.offset_index.file.grew_to(offsets)
@@ -280,7 +281,8 @@ class LogSegment:
 
     def next_offset(self) -> int:
         """The offset after the last batch; by way of the last index entry, which few are behind:
-        so it needs no kernels, which take longer to load than a thousand logs."""
+        so it needs no kernels, which take longer to load than a thousand logs.
+        """
         last = self.offset_index.last_offset
         end = self.log.end_offset(last, self.offset_index.lookup(last).position)
         return self.base_offset if end is None else end
@@ -303,7 +305,8 @@ class LogSegment:
 
     def check(self, time_index_is_missing: bool) -> None:
         """What a loading log looks at. Raise FileNotFoundError if there is no offset index, and
-        CorruptIndexError for a wrong entry of an aborted transaction."""
+        CorruptIndexError for a wrong entry of an aborted transaction.
+        """
         if not self._files.exists(self.path(INDEX)):
             raise FileNotFoundError(self.path(INDEX))
         if time_index_is_missing:

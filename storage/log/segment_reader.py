@@ -52,7 +52,8 @@ def _walk(
     log: OpenFile, path: str, span: tuple[int, int], window_bytes: int, is_whole: bool = False
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """Yield position, header and bytes of each batch between two positions; its first bytes, unless
-    is_whole."""
+    is_whole.
+    """
     position, stop = span
     window, window_start = memoryview(b""), position
     while position < stop:

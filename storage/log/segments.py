@@ -36,7 +36,8 @@ class LogSegments:
 
     def exchange(self, gone: Collection[int], made: Sequence[LogSegment]) -> None:
         """Take segments out by base offset, and put others in, over those of the same base offset;
-        no reader sees anything between."""
+        no reader sees anything between.
+        """
         before = self._segments
         if (
             not gone

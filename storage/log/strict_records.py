@@ -26,7 +26,8 @@ _Decode = Callable[[Bytes, int], tuple[int, int]]
 
 def read_record(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
     """Give the record at that index, and the index behind it. Raise InvalidRecordError, or
-    IllegalArgumentError where its length is no number."""
+    IllegalArgumentError where its length is no number.
+    """
     try:
         length, start = _decoded(decode_varint, data, at)
     except BufferUnderflowError as error:
@@ -50,7 +51,8 @@ def read_record(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple
 
 def read_unpacked(data: bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
     """As read_record, of bytes that were compressed: a record ends where its length says so, and
-    whatever is no number is an InvalidRecordError, too."""
+    whatever is no number is an InvalidRecordError, too.
+    """
     try:
         length, start = _decoded(decode_varint, data, at)
     except (BufferUnderflowError, IllegalArgumentError) as error:
@@ -66,7 +68,8 @@ def read_unpacked(data: bytes, at: int, base_offset: int, base_time: int) -> tup
 
 def read_head(data: bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
     """As read_record, in a fifth of the time, for who asks for offset, time and whether there is a
-    key: b"" stands for any key, and no value and no headers are given."""
+    key: b"" stands for any key, and no value and no headers are given.
+    """
     try:
         length, after = _short(data, at)
         end = after + length

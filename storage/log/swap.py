@@ -88,7 +88,8 @@ class Step(NamedTuple):
 
 class SwapPlan(NamedTuple):
     """The steps of a swap. Until the last of `complete` the old log counts, from then on the new
-    one."""
+    one.
+    """
 
     stage: Sequence[Step]  # 1
     complete: Sequence[Step]  # 2

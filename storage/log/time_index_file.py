@@ -59,7 +59,8 @@ class TimeIndexFile:
 
     def maybe_append(self, timestamp_ms: int, offset: int, skip_full_check: bool = False) -> None:
         """Add an entry if its time is above the last one's. A full index refuses even what it
-        would not write; skip_full_check: the entry at the end of a segment may take its slot."""
+        would not write; skip_full_check: the entry at the end of a segment may take its slot.
+        """
         file = self.opened()
         if not skip_full_check and file.entries >= file.max_entries - 1:
             raise IllegalArgumentError(f"{file.path} is full, its entries are {file.entries}")

@@ -64,7 +64,8 @@ class TxnIndexFile:
 
     def check(self) -> None:
         """Raise CorruptIndexError for an entry of an earlier segment, KafkaError for one of a
-        later version."""
+        later version.
+        """
         for txn in self.entries():
             if txn.last_offset < self._base_offset:
                 raise CorruptIndexError(

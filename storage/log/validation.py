@@ -132,7 +132,8 @@ def _give_offset(data: bytearray, batch: Batch, last_offset: int, leader_epoch: 
 
 def require_next_offset(last_offset: int) -> None:
     """Raise IllegalArgumentError where no offset can follow. Kafka writes a batch that ends at
-    2^63 - 1, and then raises what is raised here: its log ends below 0 from then on."""
+    2^63 - 1, and then raises what is raised here: its log ends below 0 from then on.
+    """
     if last_offset > MAX_LAST_OFFSET:
         raise IllegalArgumentError(f"last offset {last_offset}: no offset can follow it")
 

@@ -18,7 +18,8 @@ from storage.log.manager.managed_logs import ManagedLogs, is_in
 
 def prefer_directory(managed: ManagedLogs, partition: TopicPartition, path: str) -> None:
     """Note where a log, or the copy of a log that is there, is created next; nothing where the
-    log or its copy is there already."""
+    log or its copy is there already.
+    """
     wanted = os.path.abspath(path)
     there = [managed.of(is_future).get(partition) for is_future in (False, True)]
     if not any(is_in(log, wanted) for log in there):

@@ -148,7 +148,8 @@ class LogDirectory:
         it deletes would come back. Its recovery point is not above its end: else what is written
         behind would not be looked at after a crash.
 
-        Kafka lowers both afterwards. Here no crash leaves one above the log's end."""
+        Kafka lowers both afterwards. Here no crash leaves one above the log's end.
+        """
         with nullcontext() if base is None else self._pauses.paused(partition), self.lock:
             # of a log that was moved, its copy's active segment may begin below what was cleaned
             self._lower(checkpoint.CLEANER_OFFSET, partition, end if base is None else base)
@@ -163,7 +164,8 @@ class LogDirectory:
 
     def cleaned_to(self) -> dict[TopicPartition, int]:
         """What the cleaner's checkpoint says; nothing where it cannot be read, which takes the
-        directory offline no sooner than somebody cleans."""
+        directory offline no sooner than somebody cleans.
+        """
         try:
             return checkpoint.read(self.place(checkpoint.CLEANER_OFFSET), self._files)
         except (OSError, CorruptFileError):
@@ -174,7 +176,8 @@ class LogDirectory:
         its end was cut off, or another log was cleaned.
 
         So does Kafka's cleaner (C-4.1), but at its next look, when records that it has never seen
-        may lie below the checkpoint."""
+        may lie below the checkpoint.
+        """
         if cleaned_to is not None and cleaned_to > log.log_end_offset:
             with self.lock:
                 self._lower(checkpoint.CLEANER_OFFSET, partition, log.log_start_offset)

@@ -263,7 +263,8 @@ class LogManager:
 
     def replace_with_future(self, partition: TopicPartition) -> None:
         """End a move: the copy takes the place of the log, whose files are deleted later. Whoever
-        has the log may go on reading it until then."""
+        has the log may go on reading it until then.
+        """
         copy = self.get(partition, is_future=True)
         if copy is not None:
             copy.sync()  # most of it before anybody waits for the lock
@@ -275,13 +276,15 @@ class LogManager:
         self, partition: TopicPartition, is_future: bool = False, is_stray: bool = False
     ) -> None:
         """Take a log out of use. Its files go after file.delete.delay.ms; those of a stray one
-        stay. One that is not there is no error, while all directories are live."""
+        stay. One that is not there is no error, while all directories are live.
+        """
         with self._lock:
             removal.delete(self._running(), partition, is_future, is_stray)
 
     def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
         """End logs at offsets, and note it in the recovery points of their directories. A log that
-        is not there is passed over."""
+        is not there is passed over.
+        """
         upkeep.truncate_to(self._running(), offsets)
 
     def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
@@ -294,7 +297,8 @@ class LogManager:
 
     def configure_topic(self, topic: str, settings: Mapping[str, str]) -> None:
         """Give a topic settings in place of those that it had. ConfigError, and nothing else,
-        where one is wrong."""
+        where one is wrong.
+        """
         with self._lock:
             self._managed.configure_topic(topic, settings)
 

@@ -92,7 +92,8 @@ class ManagedLogs:
 
     def configure_topic(self, topic: str, settings: Mapping[str, str]) -> None:
         """Give a topic settings in place of those that it had. ConfigError, and nothing else,
-        where one is wrong."""
+        where one is wrong.
+        """
         config = self.options.config.changed(settings)
         self.settings[topic] = dict(settings)
         for (name, _), log in [*self.found.current.items(), *self.found.future.items()]:
@@ -108,7 +109,8 @@ class ManagedLogs:
 
     def close_files(self) -> None:
         """Close all that are in the directories without a flush, also those of segments and logs
-        that were to be deleted later."""
+        that were to be deleted later.
+        """
         for log in self.found.every_log():
             log.close_handlers()
         for directory in self.directories:

@@ -37,7 +37,8 @@ class LoadingProgress:
     @property
     def remaining_segments(self) -> Mapping[tuple[str, int], int]:
         """How many segments of the log at which a thread works are still to be recovered, by log
-        directory and number of the thread; 0 where it recovers none."""
+        directory and number of the thread; 0 where it recovers none.
+        """
         with self._lock:
             return dict(self._segments)
 

@@ -26,7 +26,8 @@ def apply_retention(managed: ManagedLogs) -> int:
 
 def flush_dirty_logs(managed: ManagedLogs) -> None:
     """Sync the logs that were last synced flush.ms ago. One that fails is passed over: its
-    directory is offline then."""
+    directory is offline then.
+    """
     now_ms = managed.options.clock()
     for log in managed.used():
         if now_ms - log.flushed_ms >= log.config.flush_ms:
@@ -38,7 +39,8 @@ def flush_dirty_logs(managed: ManagedLogs) -> None:
 
 def truncate_to(managed: ManagedLogs, offsets: Mapping[TopicPartition, int]) -> None:
     """End logs at offsets, and write the recovery points of the directories of those that were
-    cut. A log that is not there is passed over."""
+    cut. A log that is not there is passed over.
+    """
     touched: dict[str, LogDirectory] = {}
     for partition, offset in offsets.items():
         log = managed.of(False).get(partition)
