@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from compactor.errors import RefusedError
 from compactor.reason_codes import ReasonCode
 from storage.files import backends
-from storage.files.mount_table import LOCAL_TYPES, Mount
+from storage.files.backends import LOCAL_TYPES, Mount
 
 UNKNOWN_TYPE = "unknown"  # where the system does not say
 _HOST_ONLY = frozenset(("nolock", "local_lock=all", "local_lock=posix", "nobrl", "localflocks"))

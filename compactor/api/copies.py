@@ -36,8 +36,8 @@ from compactor.reason_codes import ReasonCode
 from compactor.round_report import CleaningReport, CopyReport, LogReport, LogStatus, PhaseReport
 from storage.file_names import parse_partition_dir
 from storage.files.cloning import can_share, clone_directory, sync_file_system
+from storage.files.disk_hints import wait_until_freed
 from storage.files.filesystem import exists
-from storage.files.freed_behind import wait_until_freed
 from storage.log.copy_marks import set_mark, take_mark
 
 OUTPUT = "--output"

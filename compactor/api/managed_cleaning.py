@@ -30,7 +30,7 @@ from storage.file_names import (
     file_name,
     offset_of,
 )
-from storage.files.discarding import discard_directory
+from storage.files.filesystem import discard_directory
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT

@@ -35,11 +35,9 @@ from compactor.finalizer import StagedGroup, StagedSegment
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, INDEX_SUFFIXES, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem, io_limit
-from storage.files.early_writes import begin_to_write
+from storage.files.disk_hints import punch_hole, retry_with_freed_space, start_writeback
 from storage.files.file_attributes import FileAttributes, attributes_of
 from storage.files.filesystem import naming, private, sync_file
-from storage.files.freed_behind import with_freed_room
-from storage.files.released import release
 from storage.formats import segment_indexes, txn_index_columns
 from storage.formats.txn_index_columns import Entries
 
@@ -216,7 +214,7 @@ class LogInJoining:
         out = self._opened(stands)
         with naming(self.path):
             for count in _copied(span, None if stands else out):
-                write = self._behind.submit(begin_to_write, out.fileno(), self.log_bytes, count)
+                write = self._behind.submit(start_writeback, out.fileno(), self.log_bytes, count)
                 self._begun.append(write)
                 self.log_bytes += count
         self._spans.append(span)
@@ -307,7 +305,7 @@ def _copied(span: Span, out: FileIO | None) -> Iterator[int]:
                 io_limit.take(2 * count)
                 if not _append(source.fileno(), out.fileno(), count):
                     raise WorkFileError(span.piece.log_file, span.piece.log_bytes, "cut short")
-                release(source.fileno(), span.start + done, count)
+                punch_hole(source.fileno(), span.start + done, count)
             yield count
             done += count
 
@@ -319,7 +317,7 @@ def _append(source: int, target: int, log_bytes: int) -> bool:
     """
     left = log_bytes
     while left:
-        copied = with_freed_room(partial(_append_some, source, target, left))
+        copied = retry_with_freed_space(partial(_append_some, source, target, left))
         if not copied:
             return False
         left -= copied

@@ -17,8 +17,8 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
+from storage.files.disk_hints import retry_with_freed_space
 from storage.files.files import Files
-from storage.files.freed_behind import with_freed_room
 from storage.files.held_directories import require_unchanged
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
@@ -89,7 +89,7 @@ def _why_not_written(
         if added:
             hosted = filter(lambda key: _is_hosted(files, log_dir, key), entries)
             entries = {key: entries[key] for key in hosted}
-        with_freed_room(lambda: checkpoint.write(path, {**entries, **added}, files))
+        retry_with_freed_space(lambda: checkpoint.write(path, {**entries, **added}, files))
     except CorruptFileError as error:
         return str(error)
     except OSError as error:

@@ -57,9 +57,9 @@ from compactor.retention.log_retention import CleanedGroup
 from compactor.retention.retention_round import LogName, apply_retention, estimate_retention
 from compactor.round_report import OTHER, CleaningReport, LogReport, PhaseReport
 from storage.errors import CorruptFileError
-from storage.files.discarding import discard_directory
+from storage.files.disk_hints import background_closes_deferred
 from storage.files.files import Files
-from storage.files.freed_behind import closing_held_back
+from storage.files.filesystem import discard_directory
 from storage.files.held_directories import DirectoryExchangedError
 from storage.files.io_limit import lifted_by_errors, limited
 from storage.files.local import LOCAL
@@ -346,7 +346,7 @@ def _rewrite_and_swap(
         for plan, group in held:
             if not stages.is_stopped(plan.log_id):
                 swapper.give(plan, group)
-        to_its_end.enter_context(closing_held_back())
+        to_its_end.enter_context(background_closes_deferred())
         with stopwatch.phase(SWAP_STAGE, stages.log_bytes()):
             progress.stage(SWAP_STAGE, sum(len(plan.groups) for plan in stages.sound()))
             swapped = swapper.finish()

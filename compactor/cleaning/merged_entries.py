@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from cleaner_jobs.task_values import ENTRY_BYTES, Part
-from storage.files.released import release
+from storage.files.disk_hints import punch_hole
 
 
 def release_entries(parts: Iterable[Part]) -> None:
@@ -21,4 +21,4 @@ def release_entries(parts: Iterable[Part]) -> None:
     for path, own in of_file.items():
         with suppress(OSError), open(path, "r+b", buffering=0) as file:
             for part in own:
-                release(file.fileno(), part.block_at, part.entries * ENTRY_BYTES)
+                punch_hole(file.fileno(), part.block_at, part.entries * ENTRY_BYTES)

@@ -8,8 +8,8 @@ from contextlib import suppress
 from functools import partial
 
 from storage.errors import CorruptFileError
+from storage.files.disk_hints import Close, can_remove_while_open, close_in_background
 from storage.files.files import Files
-from storage.files.freed_behind import Close, close_behind, frees_behind
 from storage.files.held_directories import kept_open
 
 LARGE_BYTES = 8 << 20  # of a file, on average: from there on its room takes longer than its name
@@ -85,7 +85,7 @@ class Removals:
 
     def _may_free_behind(self, directory: str) -> bool:
         if directory not in self._frees_behind:
-            self._frees_behind[directory] = frees_behind(directory)
+            self._frees_behind[directory] = can_remove_while_open(directory)
         return self._frees_behind[directory]
 
 
@@ -133,4 +133,4 @@ def _remove_open(files: Files, paths: Sequence[str]) -> None:
                 held.append(files.open(path).__exit__)
         _remove_each(files, paths)
     finally:
-        close_behind(held)
+        close_in_background(held)

@@ -19,8 +19,8 @@ from functools import partial
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.errors import CleaningFailedError
 from compactor.host.temporary import temporary_directory
-from storage.files.discarding import discard_directory
-from storage.files.freed_behind import Close, close_behind, frees_behind
+from storage.files.disk_hints import Close, can_remove_while_open, close_in_background
+from storage.files.filesystem import discard_directory
 
 SUBDIRECTORIES = (
     "tasks",
@@ -106,9 +106,9 @@ def _is_left(path: str) -> bool:
 
 def _remove(path: str) -> None:
     with undisturbed():
-        closes = _held(path) if frees_behind(path) else []
+        closes = _held(path) if can_remove_while_open(path) else []
         discard_directory(path)
-        close_behind(closes)
+        close_in_background(closes)
 
 
 def _held(path: str) -> list[Close]:

@@ -35,8 +35,8 @@ from compactor.originals.kept_run_lock import hold
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import OriginalsReport
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name
-from storage.files.discarding import discard_directory
 from storage.files.files import Files, entry_of
+from storage.files.filesystem import discard_directory
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition

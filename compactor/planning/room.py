@@ -16,7 +16,7 @@ from compactor.planning.space import Places, Room, SpacePlan, plan_space
 from compactor.planning.uncleaned import untouched_report
 from compactor.reason_codes import ReasonCode
 from compactor.round_report import LogStatus
-from storage.files.freed_behind import wait_until_freed
+from storage.files.disk_hints import wait_until_freed
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", re.ASCII)
 

@@ -1,20 +1,28 @@
-"""What logs may stand on: the backends that are taken for in-place work, the mount of a directory.
+"""What logs may stand on: local paths (also as URLs), and the mount that a directory is on.
 
 The one module that imports fsspec. What a backend has to promise is said in `filesystem`.
+
+Linux shows the table of mounts in /proc/self/mountinfo, a line each, with these fields by spaces:
+
+    36 35 98:0 /root /mount/point rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue
+
+identifier, parent's, device, root within the file system, mount point, options, any number of
+optional fields, a hyphen, type, source, options of the file system. Blanks and backslashes in a
+path are octal escapes. Source: proc(5).
 """
 
 import os
+import re
+from typing import NamedTuple
 
 from storage.errors import UnsupportedBackendError
-from storage.files import mount_table
 from storage.files.filesystem import read_bytes
-from storage.files.mount_table import Mount
 
 _LOCAL_PROTOCOLS = ("file", "local")
 
 
 def require_in_place(url: str) -> str:
-    """Give the absolute local path of a plain path or a file:// URL.
+    """Return the absolute local path of a plain path or a file:// URL.
 
     Raise UnsupportedBackendError for everything else, also for a protocol nobody knows.
     """
@@ -34,12 +42,28 @@ def require_in_place(url: str) -> str:
 
 
 def _absolute(path: str) -> str:
-    """Without links only where the system would follow one before it goes up."""
+    """Resolve links only where the system would follow one before it goes up."""
     return os.path.realpath(path) if ".." in path.split(os.sep) else os.path.abspath(path)
 
 
+_ON_DISKS = "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2"
+_OTHERS = "reiserfs", "tmpfs", "ramfs", "rootfs", "overlay"
+LOCAL_TYPES = frozenset((*_ON_DISKS, *_OTHERS))  # this kernel alone knows what is done there
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+_MOUNT_ID = re.compile(r"^mnt_id:\s*(\d+)\s*$", re.MULTILINE | re.ASCII)
+
+
+class Mount(NamedTuple):
+    """A file system, and where it is mounted."""
+
+    mount_point: str
+    type: str  # like ext4, nfs4, fuse.sshfs
+    options: frozenset[str]  # of the mount and of the file system
+
+
 def mount_of(path: str) -> Mount | None:
-    """The mount that a directory is on; None where the system has no table of mounts."""
+    """Return the mount that a directory is on; None where the system has no table of mounts."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fdinfo = read_bytes(f"/proc/self/fdinfo/{descriptor}").decode()
@@ -48,5 +72,32 @@ def mount_of(path: str) -> Mount | None:
         return None
     finally:
         os.close(descriptor)
-    mount_id = mount_table.mount_id_of(fdinfo)
-    return None if mount_id is None else mount_table.find_mount(mountinfo, mount_id)
+    mount_id = mount_id_of(fdinfo)
+    return None if mount_id is None else find_mount(mountinfo, mount_id)
+
+
+def find_mount(mountinfo: str, mount_id: int) -> Mount | None:
+    """Return the mount with that identifier; None where the table does not have it or is cut short.
+
+    By identifier and not by the longest mount point before a path: one mount may hide another.
+    """
+    for line in mountinfo.splitlines():
+        fields = line.split(" ")
+        if fields[0] != str(mount_id) or "-" not in fields[6:]:
+            continue
+        after = fields.index("-", 6) + 1
+        if len(fields) < after + 3:
+            return None
+        options = frozenset(f"{fields[5]},{fields[after + 2]}".split(","))
+        return Mount(_unescaped(fields[4]), fields[after], options)
+    return None
+
+
+def mount_id_of(fdinfo: str) -> int | None:
+    """Return the identifier of an open file's mount, from its /proc/self/fdinfo entry."""
+    found = _MOUNT_ID.search(fdinfo)
+    return int(found[1]) if found else None
+
+
+def _unescaped(path: str) -> str:
+    return _ESCAPE.sub(lambda escape: chr(int(escape[1], 8)), path)

@@ -18,8 +18,7 @@ from storage.files import io_limit
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Entry
 from storage.files.filesystem import naming, open_known, private, read_from
-from storage.files.held_directories import note_made, open_directory
-from storage.files.reached import Reached
+from storage.files.held_directories import RelativePath, note_made, open_directory
 
 FICLONE = 0x40049409
 CHUNK_BYTES = 32 << 20  # after each of them `advance` is called
@@ -59,7 +58,7 @@ def clone_directory(source: str, target: str) -> bool:
     """Make a directory with the owner and mode of another; whether it got the owner. Likewise on
     disk.
     """
-    with Reached(target, True) as (name, directory):
+    with RelativePath(target, True) as (name, directory):
         os.mkdir(name, 0o700, dir_fd=directory)
     note_made(target)
     descriptor = open_directory(target)

@@ -8,12 +8,20 @@ import contextlib
 import errno
 import itertools
 import os
+import resource
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
 from storage.files.files import ChangingFile, Entry, Files, HeldFile, OpenFile
-from storage.files.open_limit import most_by_default
+
+_MAX_OPEN = 500
+
+
+def default_open_limit() -> int:
+    """Return 500, or half of what the process may have open where that is less."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MAX_OPEN if allowed == resource.RLIM_INFINITY else max(1, min(_MAX_OPEN, allowed // 2))
 
 
 class KnownNames:
@@ -66,7 +74,7 @@ def pooled(files: Files, most: int | None = None) -> "FilePool":
     """Files with a pool: those that are given, if they have one. most: None for the default."""
     if isinstance(files, FilePool):
         return files
-    return FilePool(files, most_by_default() if most is None else most)
+    return FilePool(files, default_open_limit() if most is None else most)
 
 
 class FilePool:

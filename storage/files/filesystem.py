@@ -16,6 +16,7 @@ something stands in the place of a file, and for what the owner of a held direct
 import contextlib
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 
@@ -23,12 +24,14 @@ from storage.errors import CorruptFileError
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Entry
 from storage.files.held_directories import (
+    RelativePath,
+    call_with_both_paths,
     note_made,
     note_removed,
     note_renamed,
     open_directory,
+    split,
 )
-from storage.files.reached import Reached, split, with_both
 
 _READ_BYTES = 16 * 1024
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -102,7 +105,7 @@ def list_directory(path: str) -> list[Entry]:
 def look_up(path: str) -> Entry | None:
     """Give what a listing of its directory would say of a name; None if there is no such name."""
     try:
-        with Reached(path, False) as (reached, directory):
+        with RelativePath(path, False) as (reached, directory):
             found = os.stat(reached, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
@@ -189,7 +192,7 @@ def open_known(path: str) -> tuple[int, Entry]:
     waits for the other end of a pipe.
     """
     try:
-        with Reached(path, False) as (name, directory):
+        with RelativePath(path, False) as (name, directory):
             descriptor = os.open(name, _READING, dir_fd=directory)
     except OSError as error:
         special = {errno.ELOOP: "a symbolic link", errno.ENXIO: "a socket"}.get(error.errno or 0)
@@ -216,7 +219,7 @@ def _public(path: str, flags: int) -> int:
 
 
 def _open_to_change(path: str, flags: int, mode: int) -> int:
-    with Reached(path, True) as (name, directory):
+    with RelativePath(path, True) as (name, directory):
         return os.open(name, flags, mode, dir_fd=directory)
 
 
@@ -319,7 +322,7 @@ def _adopt_owner_of_directory(descriptor: int, path: str) -> None:
 
 def sync_file(path: str) -> None:
     """Return once the bytes of the file are on disk. Says nothing of its name."""
-    with Reached(path, False) as (name, directory):
+    with RelativePath(path, False) as (name, directory):
         descriptor = os.open(name, _READING, dir_fd=directory)
     _sync(path, descriptor)
 
@@ -345,7 +348,7 @@ def rename(source: str, target: str) -> None:
 
     Both must be on one file system: across two the call fails and changes nothing.
     """
-    with_both(os.replace, source, target)
+    call_with_both_paths(os.replace, source, target)
     note_renamed(source, target)
 
 
@@ -354,12 +357,12 @@ def link(source: str, target: str) -> None:
 
     OSError where the file system has no hard links, or the names are on two.
     """
-    with_both(os.link, source, target, follow_symlinks=False)
+    call_with_both_paths(os.link, source, target, follow_symlinks=False)
 
 
 def make_directory(path: str) -> None:
     """Make a directory that this user alone may enter. It is on disk, and so is its name."""
-    with Reached(path, True) as (name, directory):
+    with RelativePath(path, True) as (name, directory):
         os.mkdir(name, 0o700, dir_fd=directory)
     note_made(path)
     sync_directory(os.path.dirname(path))
@@ -367,12 +370,18 @@ def make_directory(path: str) -> None:
 
 def remove_directory(path: str) -> None:
     """Remove an empty directory. On disk only after sync_directory of the one it was in."""
-    with Reached(path, True) as (name, directory):
+    with RelativePath(path, True) as (name, directory):
         os.rmdir(name, dir_fd=directory)
     note_removed(path)
 
 
 def remove(path: str) -> None:
     """Remove a file. On disk only after sync_directory; FileNotFoundError if it is not there."""
-    with Reached(path, True) as (name, directory):
+    with RelativePath(path, True) as (name, directory):
         os.remove(name, dir_fd=directory)
+
+
+def discard_directory(path: str) -> None:
+    """Remove a directory with all that is in it. Nothing is raised, and part of it may stay."""
+    with contextlib.suppress(OSError):  # rmtree raises what goes wrong at its own open directories
+        shutil.rmtree(path, ignore_errors=True)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, NoReturn, Self
 
+from storage.files.file_pool import default_open_limit
 from storage.files.files import NOT_HELD, ChangingFile, Entry, Files, HeldFile, OpenFile
-from storage.files.open_limit import most_by_default
 
 
 class FilesBelow:
@@ -53,7 +53,7 @@ class FilesBelow:
         self._first.clear()
 
     def _opened(self, path: str) -> OpenFile:
-        most = max(1, most_by_default() // 2)  # a pool above has as many
+        most = max(1, default_open_limit() // 2)  # a pool above has as many
         while len(self._open) >= most:
             _, oldest = self._open.popitem(last=False)
             oldest.__exit__()

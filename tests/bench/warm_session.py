@@ -22,7 +22,7 @@ from compactor import api
 from compactor.host.java import use_java
 from compactor.host.progress import START_STAGE
 from compactor.views.report_json import report_document
-from storage.files.freed_behind import wait_until_freed
+from storage.files.disk_hints import wait_until_freed
 from tests.bench.process_tree import cpu_seconds
 from tests.bench.scratch import Scratch, fresh_copy
 from tests.bench.workloads import NOW_MS, TOPIC_CONFIG

@@ -10,7 +10,7 @@ from compactor.errors import RefusedError
 from compactor.lock_support import require_working_locks, why_locks_may_fail
 from compactor.log_dir_lock import lock_log_dirs
 from storage.files import backends
-from storage.files.mount_table import LOCAL_TYPES, Mount
+from storage.files.backends import LOCAL_TYPES, Mount
 from storage.formats import clean_shutdown
 from tests.support.private_mounts import python_with_mounts
 

@@ -13,7 +13,7 @@ import pytest
 from compactor.command_line import cli
 from compactor.host import descriptor_limit
 from compactor.log_dir_lock import lock_log_dirs, require_free
-from storage.files import backends, mount_table
+from storage.files import backends
 from storage.formats import clean_shutdown
 from tests.compactor.test_log_dir_lock import other_process
 from tests.support.file_states import state_of
@@ -50,7 +50,7 @@ def not_shut_down_cleanly(log_dir: Path, _: pytest.MonkeyPatch) -> Iterator[None
 
 @contextmanager
 def on_a_network(_: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    mount = mount_table.Mount("/", "nfs4", frozenset())
+    mount = backends.Mount("/", "nfs4", frozenset())
     monkeypatch.setattr(backends, "mount_of", lambda _: mount)
     yield
 

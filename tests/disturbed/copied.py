@@ -11,7 +11,7 @@ from pathlib import Path
 
 from compactor import api
 from compactor.directory_state import MANIFEST, UNFINISHED
-from storage.files.freed_behind import wait_until_freed
+from storage.files.disk_hints import wait_until_freed
 from storage.log.log_dir import list_log_dir
 from tests.disturbed.scenes import Place, Scene
 from tests.disturbed.stage import Files, Outcome, files_in, open_descriptors

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from storage.file_names import SEGMENT_SUFFIXES, SNAPSHOT, file_name
-from storage.files.freed_behind import wait_until_freed
+from storage.files.disk_hints import wait_until_freed
 from tests.crash import checks
 from tests.crash.checks import Ends, Log
 from tests.crash.states import LOCK_FILE

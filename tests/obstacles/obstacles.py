@@ -13,7 +13,7 @@ from unittest import mock
 
 from compactor.directory_state import NO_BROKER, UNFINISHED
 from compactor.host import descriptor_limit
-from storage.files import backends, mount_table
+from storage.files import backends
 from storage.formats import checkpoint
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -169,7 +169,7 @@ def no_locks(place: Place) -> None:
 
 
 def network_mount(place: Place) -> None:
-    mount = mount_table.Mount("/", "nfs4", frozenset())
+    mount = backends.Mount("/", "nfs4", frozenset())
     patch = mock.patch.object(backends, "mount_of", lambda _: mount)
     place.patches.append(lambda stack: stack.enter_context(patch))
 

@@ -23,8 +23,8 @@ from compactor.finalizer import StagedSegment
 from compactor.planning.layout import sources_of
 from storage.errors import CorruptFileError
 from storage.files import filesystem
+from storage.files.disk_hints import background_closes_deferred, close_in_background
 from storage.files.file_attributes import attributes_of
-from storage.files.freed_behind import close_behind, closing_held_back
 from storage.formats import segment_indexes
 from tests.support.made_log import (
     INTERVAL_BYTES,
@@ -315,8 +315,8 @@ def test_a_disk_that_is_full_of_removed_files_is_not(
         return copy(source, target, log_bytes)
 
     monkeypatch.setattr(os, "copy_file_range", full_till_then)
-    with closing_held_back():
-        close_behind([lambda: freed.append(True)])
+    with background_closes_deferred():
+        close_in_background([lambda: freed.append(True)])
         assert_joined(group)
 
 

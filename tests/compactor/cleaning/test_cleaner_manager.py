@@ -16,7 +16,7 @@ from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan
 from compactor.round_report import LogReport, LogStatus
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.files.freed_behind import wait_until_freed
+from storage.files.disk_hints import wait_until_freed
 from storage.formats import checkpoint, framed_batches
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in, only
 from tests.support import worked_example

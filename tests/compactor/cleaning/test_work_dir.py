@@ -12,7 +12,7 @@ import pytest
 from compactor.cleaning import work_dir
 from compactor.cleaning.work_dir import OWNER, SUBDIRECTORIES, open_work_dir
 from compactor.errors import CleaningFailedError
-from storage.files.freed_behind import closing_held_back, wait_until_freed
+from storage.files.disk_hints import background_closes_deferred, wait_until_freed
 
 
 def test_it_is_made_private_and_removed_with_all_that_is_in_it(tmp_path: Path) -> None:
@@ -31,10 +31,10 @@ def test_nobody_waits_for_the_room_of_what_is_in_it(
 ) -> None:
     """It is all removed, and then closed; of what cannot be held open the room is waited for."""
     monkeypatch.setattr(work_dir, "MOST_HELD", most_held)
-    monkeypatch.setattr(work_dir, "frees_behind", lambda _: True)
+    monkeypatch.setattr(work_dir, "can_remove_while_open", lambda _: True)
     wait_until_freed()
     before = set(os.listdir("/proc/self/fd"))
-    with closing_held_back(), open_work_dir(str(tmp_path), "cafe") as path:
+    with background_closes_deferred(), open_work_dir(str(tmp_path), "cafe") as path:
         for name in "abc":
             Path(path, "parts", name).write_bytes(b"x")
     assert os.listdir(tmp_path) == []

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.files.file_pool import FilePool, pooled
+from storage.files.file_pool import FilePool, default_open_limit, pooled
 from storage.files.files import ChangingFile
 from storage.files.local import LOCAL
-from storage.files.open_limit import most_by_default
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.open_files import open_below
@@ -190,7 +189,7 @@ def test_how_many_is_asked_for_once() -> None:
     pool = pooled(MemoryFiles(), 7)
     assert pool.most == 7
     assert pooled(pool, 3) is pool
-    assert 1 <= most_by_default() <= 500
+    assert 1 <= default_open_limit() <= 500
     with pytest.raises(ValueError, match="one is needed"):
         FilePool(MemoryFiles(), 0)
 

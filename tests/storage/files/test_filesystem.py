@@ -11,6 +11,7 @@ import pytest
 
 from storage.errors import CorruptFileError
 from storage.files import filesystem
+from storage.files.filesystem import discard_directory
 from storage.files.held_directories import hold_directory
 from tests.support.failing_stat import fail_to_look_up
 
@@ -227,3 +228,20 @@ def test_only_what_is_there_can_be_synced(tmp_path: Path) -> None:
         filesystem.sync_file(str(tmp_path / "none"))
     with pytest.raises(NotADirectoryError):
         filesystem.sync_directory(str(tmp_path / "file"))
+
+
+def _failing(_: int) -> os.stat_result:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_all_goes_and_nothing_is_raised_where_it_cannot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`shutil.rmtree` lets an error of its own descriptors pass, whatever it is told to ignore."""
+    (tmp_path / "made" / "inner").mkdir(parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", _failing)
+        discard_directory(str(tmp_path / "made"))
+    discard_directory(str(tmp_path / "made"))
+    assert not (tmp_path / "made").exists()
+    discard_directory(str(tmp_path / "made"))

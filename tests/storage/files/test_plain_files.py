@@ -19,19 +19,16 @@ CALLS_OF_PATH = {"getmtime", "getsize", "realpath", "samefile"}
 MACHINE = {
     "backends",
     "cloning",
-    "discarding",
     "file_attributes",
     "filesystem",
     "held_directories",
-    "mount_table",
-    "reached",
 }
 
 # by reason, by the package that the modules stand in
 PLAIN: dict[str, dict[str, str]] = {
     "what keeps the promises of `Files` on this machine": {
-        "storage.files": "backends cloning discarding file_attributes filesystem "
-        "freed_behind held_directories io_limit local reached",
+        "storage.files": "backends cloning disk_hints file_attributes filesystem "
+        "held_directories io_limit local",
     },
     "the reading and writing of tasks, by descriptors: the hot path, on an executor": {
         "cleaner_jobs.tasks": "batch_window cleaned_segment early_rows entry_spill heartbeat "
