@@ -40,7 +40,7 @@ from storage.formats.batch_header import (
     CRC_AT,
     LOG_APPEND_TIME,
 )
-from storage.kernels.crc32c_kernel import crc32c_between
+from storage.kernels.crc_kernels import crc32c_between
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import store_be_int16, store_be_int32
 

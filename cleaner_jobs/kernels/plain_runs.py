@@ -35,7 +35,7 @@ from storage.formats.batch_columns import (
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
 from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.kernels.kernel import allocating_kernel, kernel
-from storage.kernels.positional_read import read_at
+from storage.kernels.native_calls import read_at
 
 # why a run ended: there is no more, or no room for more; a part is full; the next batch is not
 # plain; the batches read last are to be gone through step by step, from the same memory

@@ -35,7 +35,7 @@ from cleaner_jobs.tasks.record_columns import RecordColumns
 from cleaner_jobs.tasks.rewrite import BatchRewriter, CleaningRules, OutputCounts
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.work_file import read_checked
-from storage.codecs.installed import builds_here
+from storage.codecs.compression import builds_here
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
 from storage.files.file_attributes import FileAttributes, attributes_of

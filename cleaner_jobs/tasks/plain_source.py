@@ -18,7 +18,7 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.framed_batches import Place, Window
-from storage.kernels.positional_read import pread_address
+from storage.kernels.native_calls import pread_address
 
 CHUNK_BYTES = 512 << 10  # read at once: it stays in the cache of one core
 RUN_BATCHES = 1 << 14

@@ -32,7 +32,7 @@ from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.tasks.written_batches import heads_of
 from cleaner_jobs.txn_batch import TXN_BATCH, TxnBatches, words_of
 from cleaner_jobs.unchanged import LogChangedError
-from storage.codecs.installed import builds_here
+from storage.codecs.compression import builds_here
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
 from storage.files.filesystem import naming

@@ -6,7 +6,7 @@ from compactor.cleaning.stage_values import LogResult
 from compactor.errors import RefusedError
 from compactor.host.printable import counted
 from compactor.reason_codes import ReasonCode
-from storage.codecs.installed import build_notes
+from storage.codecs.compression import build_notes
 from storage.kafka_versions import CodecBuilds
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from itertools import islice
 
-from storage.codecs.installed import build_notes, builds_here, differing_builds
+from storage.codecs.compression import build_notes, builds_here, differing_builds
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import LOG, file_name
 from storage.formats.segment import Segment

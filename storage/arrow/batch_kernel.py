@@ -15,7 +15,7 @@ from storage.codecs.payload_kernels import NOT_TAKEN, compress_payload, max_payl
 from storage.formats.batch_columns import ByteArray, Int64Array
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CHECKED_AT, CRC_AT, NO_TIMESTAMP
 from storage.formats.header_kernel import write_new_header
-from storage.kernels.crc32c_kernel import crc32c_between
+from storage.kernels.crc_kernels import crc32c_between
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import copy_bytes, store_be_int32
 from storage.kernels.varint_kernel import varint_bytes, write_varint

@@ -5,7 +5,8 @@ snappy  xerial stream: 16-byte header, then blocks of 32 KiB, each behind its in
 lz4     frame of independent blocks of 64 KiB, no checksums, no content size
 zstd    one frame of level 3 without content size, which ends in an empty last block
 
-`compress` gives the bytes of Kafka's own libraries, relative to their releases (F-8.6).
+`compress` gives the bytes of Kafka's own libraries, relative to their releases (F-8.6);
+`differing_builds` says which installed libraries give other bytes (V-5).
 Reading takes what Kafka's readers take. Source: Kafka, compress.*Compression, Lz4BlockInputStream.
 """
 
@@ -40,6 +41,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     ByteArray = npt.NDArray[np.uint8]
+from collections.abc import Iterator
+
+import cramjam
+
+from storage.kafka_versions import CodecBuilds, KafkaVersion
 
 Bytes = bytes | bytearray | memoryview
 
@@ -290,3 +296,38 @@ _DECOMPRESS_INTO: tuple[Callable[[Bytes, "ByteArray", int], int | None], ...] = 
     _unlz4_into,
     _unzstd_into,
 )
+
+
+def builds_here() -> CodecBuilds:
+    """Return the builds of the codecs in this process."""
+    return CodecBuilds(".".join(map(str, zstandard.ZSTD_VERSION)), cramjam.__version__)
+
+
+def differing_builds(kafka: KafkaVersion, builds: CodecBuilds) -> dict[Codec, str]:
+    """Return the codecs that compress to other bytes than a Kafka's own, and why, for people.
+
+    builds: of the process that compresses. A codec that is not in the result gives that Kafka's
+    bytes. gzip is the same in all builds.
+    """
+    found = {}
+    if builds.zstd != kafka.codecs.zstd:
+        found[Codec.ZSTD] = _text("libzstd", builds.zstd, kafka.codecs.zstd, kafka)
+    if builds.cramjam != kafka.codecs.cramjam:
+        text = _text("cramjam", builds.cramjam, kafka.codecs.cramjam, kafka)
+        found |= {Codec.LZ4: text, Codec.SNAPPY: text}
+    return found
+
+
+def build_notes(kafka: KafkaVersion, codecs: int, builds: CodecBuilds) -> Iterator[str]:
+    """Yield a text for each of these codecs that has another build than that of a Kafka.
+
+    codecs: a bit for each, 1 << its id.
+    """
+    where = "" if builds == builds_here() else ", on an executor"
+    for codec, why in differing_builds(kafka, builds).items():
+        if codecs & 1 << codec:
+            yield f"{codec.name.lower()} of another build: {why}{where}"
+
+
+def _text(library: str, installed: str, wanted: str, kafka: KafkaVersion) -> str:
+    return f"{library} {installed} is installed, and Kafka {kafka.release}'s bytes are of {wanted}"

@@ -13,9 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from storage.kernels.copies import OVERSHOOT, copy_match
 from storage.kernels.kernel import inlined, kernel
-from storage.kernels.memory_access import copy_bytes, load_byte, load_le_uint64
+from storage.kernels.memory_access import (
+    OVERSHOOT,
+    copy_bytes,
+    copy_match,
+    load_byte,
+    load_le_uint64,
+)
 
 ByteArray = npt.NDArray[np.uint8]
 UInt32Array = npt.NDArray[np.uint32]

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from storage.kernels.copies import OVERSHOOT, copy_match, copy_some
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import (
+    OVERSHOOT,
     copy_bytes,
+    copy_match,
+    copy_some,
     load_byte,
     load_le_uint64,
     trailing_zeros,

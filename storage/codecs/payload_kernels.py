@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from storage.codecs import inflate_kernel, lz4_block, zlib_library, zstd_library
+from storage.codecs import inflate_kernel, lz4_block, native_libraries
 from storage.codecs.compression import GZIP_HEADER, Codec
 from storage.codecs.lz4_frame import KAFKA_HEADER as LZ4_HEADER
 from storage.codecs.zstd_frame import KAFKA_HEADER as ZSTD_HEADER
-from storage.kernels.crc32_kernel import crc32_between
+from storage.kernels.crc_kernels import crc32_between
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import copy_bytes, same_bytes
 
@@ -50,9 +50,9 @@ class _ToolsOfThread(threading.local):
     def __init__(self) -> None:
         self.tools = Tools(
             np.empty(lz4_block.TABLE_SLOTS, np.uint16),
-            zstd_library.functions_and_contexts(),
-            zlib_library.functions(),
-            zlib_library.stream(),
+            native_libraries.zstd_functions_and_contexts(),
+            native_libraries.zlib_functions(),
+            native_libraries.zlib_stream(),
             np.empty(inflate_kernel.TABLE_SLOTS, np.uint32),
         )
 
@@ -86,12 +86,14 @@ def decompress_payload(
         return NOT_TAKEN
     if codec == _LZ4:
         return int(_decompress_lz4(source, np.int64(start), end, out, room))
-    if codec == _ZSTD and addresses[zstd_library.DECOMPRESS] != 0:
+    if codec == _ZSTD and addresses[native_libraries.DECOMPRESS] != 0:
         if not _is_single_block(source, start, end):
             return NOT_TAKEN
         at, limit = room
-        limit = min(limit, at + zstd_library.MAX_FRAME_CONTENT_BYTES)
-        return zstd_library.decompress_frame(addresses, source, start, end, out, (at, limit))
+        limit = min(limit, at + native_libraries.MAX_FRAME_CONTENT_BYTES)
+        return native_libraries.zstd_decompress_frame(
+            addresses, source, start, end, out, (at, limit)
+        )
     if codec == _GZIP:
         tables = tools.inflate_tables
         return int(_decompress_gzip(source, np.int64(start), end, out, room, tables))
@@ -110,10 +112,10 @@ def compress_payload(
     addresses = tools.addresses
     if codec == _LZ4:
         return int(_compress_lz4(source, np.int64(start), end, tools.slots, out, np.int64(at)))
-    if codec == _ZSTD and addresses[zstd_library.COMPRESS] != 0:
+    if codec == _ZSTD and addresses[native_libraries.COMPRESS] != 0:
         room = (at, at + max_payload_bytes(end - start))
-        return zstd_library.compress_frame(addresses, source, start, end, out, room)
-    if codec == _GZIP and tools.zlib_functions[zlib_library.DEFLATE] != 0:
+        return native_libraries.zstd_compress_frame(addresses, source, start, end, out, room)
+    if codec == _GZIP and tools.zlib_functions[native_libraries.DEFLATE] != 0:
         return int(_compress_gzip(source, np.int64(start), end, tools, out, np.int64(at)))
     return NOT_TAKEN
 
@@ -238,7 +240,9 @@ def _compress_gzip(
     body_at = at + _GZIP_HEADER.shape[0]
     limit = at + max_payload_bytes(end - start) - _GZIP_TRAILER_BYTES
     of_zlib = (tools.zlib_functions, tools.zlib_stream)
-    behind = np.int64(zlib_library.deflate(of_zlib, source, start, end, out, (body_at, limit)))
+    behind = np.int64(
+        native_libraries.zlib_deflate(of_zlib, source, start, end, out, (body_at, limit))
+    )
     if behind < 0:
         return np.int64(NOT_TAKEN)
     _put_uint32(out, behind, np.int64(crc32_between(source, start, end)))

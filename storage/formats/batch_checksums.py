@@ -18,8 +18,7 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.batch_header import CHECKED_AT, CRC_AT, MAGIC_AT
-from storage.kernels.crc32_kernel import crc32_between
-from storage.kernels.crc32c_kernel import crc32c_between
+from storage.kernels.crc_kernels import crc32_between, crc32c_between
 from storage.kernels.kernel import kernel
 from storage.kernels.memory_access import store_be_int32
 

@@ -40,11 +40,11 @@ from storage.formats.batch_header import (
     RECORDS_COUNT_AT,
 )
 from storage.kernels.kernel import allocating_kernel, inlined, kernel
-from storage.kernels.key_hash import hash_key
-from storage.kernels.key_hash_lanes import (
+from storage.kernels.key_hash import (
     MAX_LENGTH,
     MAX_WORDS,
     empty_queues,
+    hash_key,
     hash_waiting,
     put_key,
 )

@@ -12,6 +12,9 @@ directory that NUMBA_CACHE_DIR names is the only one that is read.
 
 What is wrong with a cache costs time, and is never an error of what a kernel works on: a kernel
 that cannot be read there is compiled, and one that cannot be kept is so again by the next process.
+
+Kernels are compiled for the processor of this machine, unless NUMBA_CPU_FEATURES says for which: a
+packed environment brings kernels that are to serve every machine of a cluster.
 """
 
 import os
@@ -26,7 +29,9 @@ from threading import Event
 from typing import Any, TypeVar, cast
 
 import numba
+from llvmlite.binding import get_host_cpu_features
 from numba import njit
+from numba.core import config
 from numba.core.caching import (
     CompileResultCacheImpl,
     FunctionCache,
@@ -34,9 +39,30 @@ from numba.core.caching import (
     InTreeCacheLocator,
     UserWideCacheLocator,
 )
+from numba.core.registry import cpu_target
 
-from storage.kernels.processor import require_processor
+from storage.errors import UnfitProcessorError
 from storage.user_home import home_of
+
+
+def features() -> frozenset[str]:
+    """Return what kernels may use of the processor: LLVM's words, each after a plus or a minus."""
+    *_, known = cpu_target.target_context.codegen().magic_tuple()
+    return frozenset(str(known).split(","))
+
+
+def require_processor() -> None:
+    """Raise UnfitProcessorError where kernels are compiled for what this processor cannot do."""
+    wanted = getattr(config, "CPU_FEATURES", None)
+    if not wanted:
+        return
+    has = get_host_cpu_features()
+    asked = (word.strip() for word in wanted.split(","))
+    missing = [word[1:] for word in asked if word.startswith("+") and not has.get(word[1:])]
+    if missing:
+        name, words = getattr(config, "CPU_NAME", None), ", ".join(missing)
+        raise UnfitProcessorError(f"kernels are compiled for {name}, this processor lacks {words}")
+
 
 require_processor()  # before a kernel is called: an instruction that is missing ends the process
 

@@ -1,4 +1,4 @@
-"""Unaligned loads and stores of integers in byte buffers, for numba kernels.
+"""Unaligned loads, stores and copies in byte buffers, for kernels.
 
 A kernel that puts a big-endian integer together from eight array reads pays for eight of them;
 here it is one load of the machine and a byte swap. Nothing is checked: a kernel calls these only
@@ -8,10 +8,14 @@ where it knows that the bytes exist.
 import sys
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from storage.kernels.kernel import inlined
 
 copy_memory: Any = cgutils.raw_memcpy  # untyped, like the next one
 find_function: Any = cgutils.get_or_insert_function
@@ -205,3 +209,47 @@ def _make_prefetch() -> Any:
 # prefetch(array, index): have element `index` of a contiguous array, as it stands in memory, in the
 # processor's cache soon; only a hint, of whatever index
 prefetch = _make_prefetch()
+
+
+ByteArray = NDArray[np.uint8]
+
+OVERSHOOT = 32  # bytes that a copy may touch beyond its end
+
+
+@inlined
+def copy_some(source: ByteArray, ip: Any, out: ByteArray, op: Any, length: Any) -> None:
+    """Copy `length` bytes by whole blocks, and up to OVERSHOOT more."""
+    if length <= 16:
+        copy_16(out, op, source, ip)
+    else:
+        done = np.int64(0)
+        while done < length:
+            copy_32(out, op + done, source, ip + done)
+            done += 32
+
+
+@inlined
+def copy_match(out: ByteArray, op: Any, offset: Any, length: Any) -> None:
+    """Repeat at op the bytes that begin `offset` before it, as decompression does.
+
+    They repeat as often as `length` takes. Writes up to OVERSHOOT bytes more.
+    """
+    if offset >= OVERSHOOT:
+        copy_some(out, op - offset, out, op, length)
+    else:
+        _repeat(out, op, offset, length)
+
+
+@inlined
+def _repeat(out: ByteArray, op: Any, offset: Any, length: Any) -> None:
+    stop = op + length
+    distance = offset
+    if offset < 8:  # the bytes repeat: from farther back they are the same
+        for _ in range(8):
+            out[op] = out[op - offset]
+            op += 1
+        while distance < 8:
+            distance += offset
+    while op < stop:
+        copy_8(out, op, out, op - distance)
+        op += 8

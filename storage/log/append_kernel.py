@@ -36,7 +36,7 @@ from storage.formats.batch_header import (
     TRANSACTIONAL,
 )
 from storage.formats.segment import MAX_RELATIVE_OFFSET
-from storage.kernels.crc32c_kernel import crc32c_between
+from storage.kernels.crc_kernels import crc32c_between
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import (
     load_be_int16,
@@ -45,7 +45,7 @@ from storage.kernels.memory_access import (
     store_be_int32,
     store_be_int64,
 )
-from storage.kernels.positional_write import write_at
+from storage.kernels.native_calls import write_at
 from storage.log.find_kernels import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from storage.log.plain_records import read_record
 

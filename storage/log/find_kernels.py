@@ -29,7 +29,7 @@ from storage.formats.batch_header import (
 )
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import load_be_int16, load_be_int32, load_be_int64
-from storage.kernels.positional_read import read_at
+from storage.kernels.native_calls import read_at
 from storage.log.plain_records import read_record
 
 

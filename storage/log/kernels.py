@@ -5,8 +5,7 @@ whatever may be wrong, they only tell that they do not know it: then the modules
 batch decide. They stand here together so that one import loads them.
 """
 
-from storage.kernels.positional_read import pread_address
-from storage.kernels.positional_write import pwrite_address
+from storage.kernels.native_calls import pread_address, pwrite_address
 from storage.log.append_kernel import DONE, NOT_PLAIN, READY, append_plain
 from storage.log.find_kernels import (
     ENDED,

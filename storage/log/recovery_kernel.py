@@ -22,7 +22,7 @@ from storage.formats.batch_header import (
     PRODUCER_ID_AT,
 )
 from storage.formats.segment import MAX_RELATIVE_OFFSET
-from storage.kernels.crc32c_kernel import crc32c_between
+from storage.kernels.crc_kernels import crc32c_between
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import (
     load_be_int32,
@@ -30,7 +30,7 @@ from storage.kernels.memory_access import (
     store_be_int32,
     store_be_int64,
 )
-from storage.kernels.positional_read import read_at
+from storage.kernels.native_calls import read_at
 from storage.log.find_kernels import (
     ENDED,
     MORE,

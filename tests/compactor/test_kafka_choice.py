@@ -11,8 +11,7 @@ from compactor import api
 from compactor.command_line.cli import main
 from compactor.config import load_config
 from compactor.errors import ConfigError, RefusedError
-from storage.codecs.compression import Codec
-from storage.codecs.installed import builds_here
+from storage.codecs.compression import Codec, builds_here
 from storage.formats import checkpoint
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import zstandard
 
-from storage.codecs import inflate_kernel, payload_kernels, zlib_library, zstd_library
+from storage.codecs import inflate_kernel, native_libraries, payload_kernels
 from storage.codecs.compression import Codec, DecompressionError, compress, decompress_into
 from storage.codecs.payload_kernels import (
     NOT_TAKEN,
@@ -103,38 +103,38 @@ def test_a_frame_begun_without_room_leaves_nothing_to_the_next() -> None:
     data = random_data(Random(2), (40_000,))
     source, out = np.frombuffer(data, np.uint8).copy(), np.empty(100_000, np.uint8)
     room = len(compress(Codec.ZSTD, data)) - 1
-    found = zstd_library.compress_frame(addresses, source, 0, len(data), out, (0, room))
-    assert found == zstd_library.FAILED
+    found = native_libraries.zstd_compress_frame(addresses, source, 0, len(data), out, (0, room))
+    assert found == native_libraries.FAILED
     assert by_kernel(Codec.ZSTD, data, tools_of_thread()) == compress(Codec.ZSTD, data)
 
 
 def test_a_library_of_another_version_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zstandard, "ZSTD_VERSION", (1, 4, 0))
-    zstd_library._library.cache_clear()
+    native_libraries._zstd_library.cache_clear()
     try:
-        assert not zstd_library.functions_and_contexts().any()
+        assert not native_libraries.zstd_functions_and_contexts().any()
     finally:
-        zstd_library._library.cache_clear()
+        native_libraries._zstd_library.cache_clear()
 
 
 def test_a_package_without_the_library_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zstd_library, "MODULE", "zstandard.none_such")
-    zstd_library._library.cache_clear()
+    monkeypatch.setattr(native_libraries, "ZSTD_MODULE", "zstandard.none_such")
+    native_libraries._zstd_library.cache_clear()
     try:
-        assert not zstd_library.functions_and_contexts().any()
+        assert not native_libraries.zstd_functions_and_contexts().any()
     finally:
-        zstd_library._library.cache_clear()
+        native_libraries._zstd_library.cache_clear()
 
 
 def test_without_zlibs_library_there_are_no_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where it is part of the interpreter."""
     monkeypatch.delattr(zlib, "__file__", raising=False)
-    zlib_library._library.cache_clear()
+    native_libraries._zlib_library.cache_clear()
     try:
-        assert not zlib_library.functions().any()
-        assert not zlib_library.stream().any()
+        assert not native_libraries.zlib_functions().any()
+        assert not native_libraries.zlib_stream().any()
     finally:
-        zlib_library._library.cache_clear()
+        native_libraries._zlib_library.cache_clear()
 
 
 def test_a_gzip_member_of_another_form_is_left_to_python() -> None:

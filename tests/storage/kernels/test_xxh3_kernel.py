@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 from xxhash import xxh3_64_intdigest, xxh64_intdigest
 
-from storage.kernels.xxh3_kernel import SHORT_BYTES, digest_between, digests_between
+from storage.kernels.xxh3_kernel import SHORT_BYTES, digest_between, digests_between, xxh64_between
 from tests.storage.kernels.another_processor import WITHOUT_WIDE_VECTORS, shown_by, vectors_in
 
 LENGTHS = (*range(1500), 2047, 2048, 2049, 4096, 4999)  # a block has 1024 bytes
@@ -49,3 +49,16 @@ def test_every_bit_counts() -> None:
         assert digest_between(buffer, 3, 1290) != digest
         buffer[bit // 8] ^= 1 << bit % 8
     assert digest_between(buffer, 3, 1290) == digest
+
+
+def test_xxh64_is_that_of_the_package() -> None:
+    """Of every length up to a few times what is taken at once, and of some longer ones."""
+    data = Random(1).randbytes(5000)
+    buffer = np.frombuffer(data, np.uint8).copy()
+    spans = [(7, 7 + length) for length in range(140)] + [(0, 5000), (1, 4096), (4999, 5000)]
+    for start, end in spans:
+        assert int(xxh64_between(buffer, start, end)) == xxh64_intdigest(data[start:end])
+
+
+def test_the_published_value_of_nothing() -> None:
+    assert int(xxh64_between(np.zeros(1, np.uint8), 0, 0)) == 0xEF46DB3751D8E999

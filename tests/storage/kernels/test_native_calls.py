@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from storage.kernels.kernel import kernel
-from storage.kernels.positional_read import pread_address, read_at
+from storage.kernels.native_calls import pread_address, read_at
 
 DATA = bytes(range(256))
 

@@ -1,0 +1,113 @@
+"""Calls of C functions from kernels, by address: any function, and `pread` and `pwrite`.
+
+The address is an argument of the kernel, so that a compiled kernel serves other processes too.
+Every argument and result takes 64 bits, as pointers and sizes do on the machines that numba knows.
+The caller makes sure that the function at the address takes these arguments.
+
+With `pread` a kernel reads and works on as much as the processor's cache holds, and Python runs
+once for many of those. A kernel that reads or writes less than it asked for leaves the file to
+Python, which repeats the call and raises the error.
+"""
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from storage.kernels.kernel import inlined
+
+
+def _make_call() -> Any:
+    @intrinsic
+    def call(_context: Any, _address: Any, arguments: Any) -> Any:
+        count = len(arguments)
+
+        def generate(_: Any, builder: Any, _signature: Any, given: Any) -> Any:
+            address, values = given
+            word = ir.IntType(64)
+            kind = ir.FunctionType(word, [word] * count)
+            unpacked = [builder.extract_value(values, i) for i in range(count)]
+            return builder.call(builder.inttoptr(address, kind.as_pointer()), unpacked)
+
+        return types.int64(types.int64, arguments), generate
+
+    return call
+
+
+def _make_address() -> Any:
+    @intrinsic
+    def address(_context: Any, buffer: Any, _at: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            array, at = given
+            data = context.make_array(signature.args[0])(context, builder, array).data
+            return builder.ptrtoint(builder.gep(data, [at]), ir.IntType(64))
+
+        return types.int64(buffer, types.int64), generate
+
+    return address
+
+
+# call_address(address, arguments): what the function there returns, given a tuple of int64
+call_address = _make_call()
+
+# address_of(array, at): where that element of an array stands in memory
+address_of = _make_address()
+
+
+ByteArray = npt.NDArray[np.uint8]
+
+_WORD_BYTES = 8  # that a position in a file has in the calls here
+
+
+@cache
+def pread_address() -> int:
+    """Return the address of `pread` with positions of 64 bits; 0 (kernels read nothing): none."""
+    return _address_in_c("pread")
+
+
+@cache
+def pwrite_address() -> int:
+    """Return the address of `pwrite` with positions of 64 bits; 0 (kernels write nothing): none."""
+    return _address_in_c("pwrite")
+
+
+def _address_in_c(name: str) -> int:
+    """Return the address of a C function that takes 64-bit positions; 0 if there is none."""
+    if ctypes.sizeof(ctypes.c_long) != _WORD_BYTES:
+        return 0
+    try:
+        function = getattr(ctypes.CDLL(None), name)
+    except (OSError, AttributeError, TypeError):  # the last on Windows, which has no such library
+        return 0
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+@inlined
+def read_at(address: Any, descriptor: Any, position: Any, buffer: ByteArray, length: Any) -> Any:
+    """Read up to `length` bytes at a position of a file to the start of buffer.
+
+    address: of pread, or 0. Returns how many bytes were read; 0 or a negative number on failure.
+    """
+    if address == 0 or length <= 0:
+        return np.int64(0)
+    arguments = (descriptor, address_of(buffer, np.int64(0)), length, position)
+    return call_address(address, arguments)
+
+
+@inlined
+def write_at(
+    address: Any, descriptor: Any, position: Any, buffer: ByteArray, start: Any, length: Any
+) -> Any:
+    """Write buffer[start : start + length] at a position of a file; return whether all of it was.
+
+    address: of pwrite, or 0.
+    """
+    if address == 0:
+        return False
+    arguments = (descriptor, address_of(buffer, np.int64(start)), length, position)
+    return call_address(address, arguments) == length
