@@ -6,7 +6,7 @@ reports shows it. Codes may be added at any time; one that is here keeps its mea
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Protocol, Self, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from storage import errors
 from storage.errors import LogCompactionError
@@ -148,6 +148,13 @@ class ReasonCode(StrEnum):
     FAILED = "failed", "It failed, for the reason that the error says."
     INTERNAL_ERROR = "internal-error", "A mistake in this program: --debug shows where."
     REPORT_NOT_WRITTEN = "report-not-written", "The command is done; its report was not written."
+
+
+class Reason(NamedTuple):
+    """Why a log is not cleaned, for programs and for people."""
+
+    code: ReasonCode  # `compactor.planning.remedies` has what helps
+    text: str  # one line, without a full stop
 
 
 class HasReason(Protocol):

@@ -6,9 +6,9 @@ Tombstones and markers would be dated by it, and go at once, or before their tim
 import re
 from datetime import UTC, datetime
 
-from compactor.config import CLOCKS_DIFFER_MS
-from compactor.exit_codes import UsageError
 from compactor.host.printable import iso_time, span_text
+from compactor.outcome.exit_codes import UsageError
+from compactor.settings.config import CLOCKS_DIFFER_MS
 
 MAX_TIME_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 _END_OF_1970_MS = 31_536_000_000

@@ -18,11 +18,11 @@ from compactor.diagnosis.log_dirs import (
 )
 from compactor.diagnosis.machine import machine_checks
 from compactor.diagnosis.spark_parts import spark_checks
-from compactor.directory_state import require_may_change
-from compactor.exit_codes import error_line
 from compactor.host.clock import now_ms
 from compactor.host.shell_commands import compactor
-from compactor.preconditions import RunEnding
+from compactor.log_dirs.directory_state import require_may_change
+from compactor.log_dirs.preconditions import RunEnding
+from compactor.outcome.exit_codes import error_line
 from storage.errors import LogCompactionError
 
 

@@ -1,16 +1,16 @@
 """`configs`: the effective configuration of topics, and where each value comes from."""
 
-from compactor import account
+from compactor import command_context
 from compactor.api import places
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
-from compactor.config import Config
-from compactor.exit_codes import UsageError
 from compactor.host.suggestions import did_you_mean
 from compactor.inspection.topic_settings import TopicConfiguration, entries_of
+from compactor.log_dirs.survey import topics_in
+from compactor.outcome.exit_codes import UsageError
 from compactor.planning.planner import CLUSTER_METADATA
-from compactor.survey import topics_in
+from compactor.settings.config import Config
 
 
 def configs(
@@ -30,7 +30,7 @@ def configs(
         for each in premises.of_brokers
     ]
     here = {name for _, names in of_brokers for name in names}
-    account.current().topics |= here if topic is None else {topic}
+    command_context.current().topics |= here if topic is None else {topic}
     known = here.union(*(_known(each.config) for each, _ in of_brokers))
     if topic is not None and topic not in known:
         hint = did_you_mean(topic, known)

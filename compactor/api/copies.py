@@ -21,19 +21,25 @@ from compactor.copying.checking import files_in, marks_of
 from compactor.copying.contents import Contents, contents_of
 from compactor.copying.copier import CopiedLogDir, ToCopy, copy_log_dir
 from compactor.copying.manifest import Manifest, write
-from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED, lacking_in
 from compactor.errors import RefusedError
-from compactor.high_watermarks import require_high_watermarks
 from compactor.host import descriptor_limit
 from compactor.host.clock import now_ms
 from compactor.host.printable import counted, iso_time, size_text
 from compactor.host.progress import COPY_STAGE, MANIFEST_STAGE, ChangeWatch, adding_up
-from compactor.lock_support import require_working_locks
-from compactor.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER, UNFINISHED, lacking_in
+from compactor.log_dirs.high_watermarks import require_high_watermarks
+from compactor.log_dirs.lock_support import require_working_locks
+from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.preconditions import Obstacle, obstacles_to
 from compactor.originals.kept_manifest import FileMark
-from compactor.preconditions import Obstacle, obstacles_to
+from compactor.outcome.round_report import (
+    CleaningReport,
+    CopyReport,
+    LogReport,
+    LogStatus,
+    PhaseReport,
+)
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import CleaningReport, CopyReport, LogReport, LogStatus, PhaseReport
 from storage.file_names import parse_partition_dir
 from storage.files.cloning import can_share, clone_directory, sync_file_system
 from storage.files.disk_hints import wait_until_freed

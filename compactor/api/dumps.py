@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from compactor.api.bounds import Natural
 from compactor.api.places import in_place
-from compactor.exit_codes import UsageError
 from compactor.host.suggestions import near_path
 from compactor.inspection.dump import parts_of, rows_of
 from compactor.inspection.dumped_log import EVERY_OFFSET, RecordBlock, Row, WantedOffsets
+from compactor.outcome.exit_codes import UsageError
 from storage.arguments import PathArg
 from storage.files import filesystem
 

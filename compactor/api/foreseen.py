@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from compactor.api.premises import Premises, judging_of
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.judging import judge_one
 from compactor.planning.outcomes import Problems, Refusal
-from compactor.round_report import LogStatus, Reason
+from compactor.reason_codes import Reason
 from storage.files.files import Files
 
 

@@ -14,17 +14,17 @@ from compactor.api.changes import OnProgress, watched
 from compactor.api.premises import Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.cleaning.runners import RunnerChoice, require_own_spark
-from compactor.config import Config
-from compactor.exit_codes import UsageError
 from compactor.host.suggestions import did_you_mean
 from compactor.inspection.inspect_logs import EVERY_BYTE, InspectSettings, inspect_logs
 from compactor.inspection.inspected_log import InspectedLog
 from compactor.inspection.inspection import Inspection
+from compactor.log_dirs.remembered_logs import RememberedLogs
+from compactor.log_dirs.survey import LogDirSurvey, offsets_of, survey_log_dir
+from compactor.outcome.exit_codes import UsageError
 from compactor.planning.candidate import Judgement
 from compactor.planning.planner import CLUSTER_METADATA
 from compactor.planning.round_plan import RoundPlan
-from compactor.remembered_logs import RememberedLogs
-from compactor.survey import LogDirSurvey, offsets_of, survey_log_dir
+from compactor.settings.config import Config
 from storage.file_names import parse_partition_dir
 from storage.log.log_dir import PartitionListing
 

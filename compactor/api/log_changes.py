@@ -8,20 +8,19 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
-from compactor import account
+from compactor import command_context
 from compactor.api import places
 from compactor.api.bounds import Natural
 from compactor.api.changes import note_changes
 from compactor.api.premises import Premises, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
-from compactor.directory_state import require_may_change
 from compactor.errors import RefusedError
-from compactor.exit_codes import UsageError
 from compactor.host.shell_commands import compactor
-from compactor.log_dir_lock import lock_log_dirs
-from compactor.reason_codes import ReasonCode
+from compactor.log_dirs.directory_state import require_may_change
+from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.outcome.exit_codes import UsageError
+from compactor.reason_codes import Reason, ReasonCode
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
-from compactor.round_report import Reason
 from compactor.stopped_log import additions, changes
 from compactor.stopped_log.changes import Change, Outcome, carried_out
 from compactor.stopped_log.log_place import (
@@ -182,7 +181,7 @@ def _recovered(at: LogAt, premises: Premises, options: ChangeOptions) -> Iterato
         raise RefusedError(problem, ReasonCode.NOT_CONFIRMED)
     rules = LoadRules(premises.config, premises.as_of_ms)
     recovered = recover_log_dir(at.log_dir, rules, None, LOCAL)
-    account.current().is_changed |= bool(recovered.logs or recovered.removed)
+    command_context.current().is_changed |= bool(recovered.logs or recovered.removed)
     try:
         for log in recovered.logs:
             if log.name == at.name and log.problem is not None:
@@ -219,7 +218,7 @@ def _change(at: LogAt, settings: LogSettings, change: Change, options: ChangeOpt
     except BaseException as error:
         note_changes(error, PARTLY)
         raise
-    account.current().is_changed = True
+    command_context.current().is_changed = True
     return outcome
 
 

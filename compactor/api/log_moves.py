@@ -1,6 +1,6 @@
 """`log move`: a log from one log directory of a broker to another, under the locks of both."""
 
-from compactor import account
+from compactor import command_context
 from compactor.api import places
 from compactor.api.changes import note_changes
 from compactor.api.log_changes import DEFAULTS, ChangeOptions
@@ -8,9 +8,9 @@ from compactor.api.premises import premises_of
 from compactor.api.starts import start_problems
 from compactor.broker_start.values import forbid_start
 from compactor.errors import RefusedError
-from compactor.exit_codes import UsageError
 from compactor.host.shell_commands import compactor
-from compactor.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 from compactor.stopped_log import log_move as moving
 from compactor.stopped_log.changes import Outcome
@@ -65,7 +65,7 @@ def log_move(
         except BaseException as error:
             note_changes(error, PARTLY)
             raise
-        account.current().is_changed = True
+        command_context.current().is_changed = True
         return outcome
 
 

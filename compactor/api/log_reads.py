@@ -15,7 +15,7 @@ from compactor.api.bounds import Natural
 from compactor.api.places import log_dir_around
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from compactor.stopped_log.following import LogTail
 from compactor.stopped_log.log_place import LogAt, find_log, known_offsets
 from compactor.stopped_log.opened_log import ViewedLog, settings_of, viewed

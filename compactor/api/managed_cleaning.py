@@ -18,7 +18,7 @@ from compactor.api.arguments import checked
 from compactor.api.rules import ONE_ROUND, Rules, RunOptions
 from compactor.api.runs import run
 from compactor.errors import ConfigError
-from compactor.round_report import CleaningReport, LogReport, LogStatus
+from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
 from storage.arguments import PathArg
 from storage.file_names import (
     INDEX,

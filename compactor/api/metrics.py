@@ -4,11 +4,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from compactor.exit_codes import UsageError
 from compactor.host.clock import now_ms
 from compactor.host.printable import printable
+from compactor.outcome.exit_codes import UsageError
+from compactor.outcome.round_report import CleaningReport
 from compactor.planning.round_plan import RoundPlan
-from compactor.round_report import CleaningReport
 from compactor.watching.measures import measures_of_plan
 from compactor.watching.metrics import Ending, metrics_text
 

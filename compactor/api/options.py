@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, field, fields
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 
 LOGS, CONFIGURATION, OUTPUT, SPARK = "Logs", "Configuration", "Output", "Spark"
 LEAST_RATE = 1_000_000  # bytes a second

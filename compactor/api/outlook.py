@@ -1,7 +1,7 @@
 """How a run would end, asked by those that only look: `plan`, `doctor`, `run --dry-run`.
 
-A run meets what is in its way in this order: its arguments, `compactor.preconditions`, its files of
-settings, directories that were not given, room. Where nothing is, its logs decide, as they are
+A run meets obstacles in this order: its arguments, `compactor.log_dirs.preconditions`, its files of
+settings, directories that were not given, room. Where there is none, its logs decide, as they are
 planned: what stands in records is known when they are read, and not before.
 """
 
@@ -17,17 +17,23 @@ from compactor.api.places import require_blocks_elsewhere, require_temporary_els
 from compactor.api.premises import Premises, plan_of, require_known_log_dirs
 from compactor.api.rules import Rules
 from compactor.api.turns import turns_of
-from compactor.exit_codes import ending_of_logs
 from compactor.host.java import find_java
+from compactor.log_dirs.preconditions import (
+    Obstacle,
+    RunEnding,
+    obstacle_of,
+    obstacles,
+    obstacles_to,
+)
+from compactor.outcome.exit_codes import ending_of_logs
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.outcomes import Problems
 from compactor.planning.room import cores_of, places_of, require_room, with_room
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, plan_space
-from compactor.preconditions import Obstacle, RunEnding, obstacle_of, obstacles, obstacles_to
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.recovery.recovery_account import problems_of
-from compactor.round_report import LogStatus
 from storage.errors import LogCompactionError
 from storage.files.overlay import OverlayFiles
 

@@ -4,14 +4,20 @@ import os
 from collections.abc import Sequence
 
 from compactor.api.places import in_place, is_log_dir
-from compactor.directory_state import MANIFEST, NO_BROKER, TEXT_FILE, UNFINISHED, require_whole
 from compactor.errors import RefusedError
-from compactor.exit_codes import UsageError
 from compactor.host.printable import counted
 from compactor.host.shell_commands import tool
-from compactor.log_dir_lock import require_free
+from compactor.log_dirs.directory_state import (
+    MANIFEST,
+    NO_BROKER,
+    TEXT_FILE,
+    UNFINISHED,
+    require_whole,
+)
+from compactor.log_dirs.log_dir_lock import require_free
+from compactor.log_dirs.set_aside_memory import SET_ASIDE
+from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
-from compactor.set_aside_memory import SET_ASIDE
 from storage.file_names import is_special_dir, parse_partition_dir
 from storage.files.filesystem import exists, is_directory
 from storage.files.local import LOCAL

@@ -18,12 +18,12 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 
 from cleaner_jobs.spark.local_dirs import LOCAL_DIR
-from compactor import account
+from compactor import command_context
 from compactor.api.arguments import Paths, path_texts
-from compactor.directory_state import require_may_change
-from compactor.exit_codes import UsageError
 from compactor.host.suggestions import above, below, near_path
+from compactor.log_dirs.directory_state import require_may_change
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE
+from compactor.outcome.exit_codes import UsageError
 from storage.arguments import PathArg
 from storage.file_names import LOG, offset_of, parse_partition_dir
 from storage.files.backends import require_in_place
@@ -53,9 +53,9 @@ def log_dirs(paths: Paths, to_write: bool) -> tuple[str, ...]:
     try:
         found = other_log_dirs(given, to_write)
     except BaseException:
-        account.current().note_log_dirs(given)  # as they were given
+        command_context.current().note_log_dirs(given)  # as they were given
         raise
-    account.current().note_log_dirs(found)
+    command_context.current().note_log_dirs(found)
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cleaner_jobs.spark.class_archive import cache_dir
-from compactor import account
+from compactor import command_context
 from compactor.api import outlook, places, saved_plans
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.bounds import Positive
@@ -18,13 +18,13 @@ from compactor.broker_start.reading import Depth
 from compactor.broker_start.values import StartProblem
 from compactor.host.printable import counted
 from compactor.host.run_history import machine_pace
+from compactor.log_dirs.preconditions import RunEnding
+from compactor.log_dirs.remembered_logs import RememberedLogs
+from compactor.outcome.row_tables import arrow_table, html_table, pandas_frame, row_of
 from compactor.planning.expected import Estimates, Expected, expected_of
 from compactor.planning.room import memory_notices
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts
-from compactor.preconditions import RunEnding
-from compactor.remembered_logs import RememberedLogs
-from compactor.row_tables import arrow_table, html_table, pandas_frame, row_of
 from storage.errors import LogCompactionError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def plan(
         return _planned(given, rules, save, sample_bytes)
     except (LogCompactionError, OSError) as error:
         if save is None:  # else the error may be that of the file
-            account.current().run_ending = outlook.of_error(given, rules, error)
+            command_context.current().run_ending = outlook.of_error(given, rules, error)
         raise
 
 

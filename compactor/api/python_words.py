@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from compactor.errors import ConfigError
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 
 _OPTION = re.compile(r"(?<![\w/.-])--([a-z][a-z-]*[a-z])(?: (?:DIR|FILE|REGEX|TOPIC|BYTES)\b)?")
 _PLACEHOLDER = re.compile(r"(?<![\w/.-])(LOG_DIR|RUN_DIR|TO_DIR)\b")

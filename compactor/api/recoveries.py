@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from compactor import account
+from compactor import command_context
 from compactor.api import places
 from compactor.api.arguments import Paths
 from compactor.api.changes import OnProgress, watched
@@ -10,8 +10,9 @@ from compactor.api.premises import Premises, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import ConfigError
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
-from compactor.log_dir_lock import lock_log_dirs
-from compactor.missing_directories import entries_in, gone_from, logs_of_replaced
+from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.missing_directories import entries_in, gone_from, logs_of_replaced
+from compactor.log_dirs.survey import topics_in
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import (
     LoadRules,
@@ -19,7 +20,6 @@ from compactor.recovery.log_dir_recovery import (
     WhySetAside,
     recover_log_dir,
 )
-from compactor.survey import topics_in
 from storage.errors import CorruptFileError
 from storage.formats import clean_shutdown
 
@@ -47,10 +47,10 @@ def recover(
     locks = lock_log_dirs(paths, allowed_file_systems, after_unclean_shutdown=True)
     with watched(on_progress) as progress, locks:
         premises = premises_of(rules, paths)
-        account.current().topics |= topics_in(paths, premises.files)[0]
+        command_context.current().topics |= topics_in(paths, premises.files)[0]
         recovered = recover_log_dirs(paths, premises, progress, as_kafka=as_kafka)
         recovered = [_with_gone(log_dir, paths, premises, rules) for log_dir in recovered]
-        account.current().is_changed |= progress.has_changed
+        command_context.current().is_changed |= progress.has_changed
         return recovered
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from compactor.watching import merged_reports
 from compactor.watching.merged_reports import MergedReports
 from storage.files.local import LOCAL

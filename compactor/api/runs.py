@@ -13,7 +13,7 @@ from cleaner_jobs.spark.local_dirs import given_local_dirs
 from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.task_values import SCAN
 from cleaner_jobs.tasks.tasks_here import TasksHere
-from compactor import account
+from compactor import command_context
 from compactor.api import places, saved_plans
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.changes import OnProgress, watched
@@ -40,16 +40,19 @@ from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.cleaning.runners import require_own_spark
 from compactor.errors import RefusedError
-from compactor.exit_codes import UsageError
 from compactor.finalizer import may_have_staged
 from compactor.host import descriptor_limit
 from compactor.host.clock import now_ms
 from compactor.host.compiling import UNSET_IT, why_not_compiled
 from compactor.host.progress import START_STAGE, ChangeWatch
 from compactor.host.run_history import PastRun, remember
-from compactor.log_dir_lock import Patience, lock_log_dirs
+from compactor.log_dirs.log_dir_lock import Patience, lock_log_dirs
+from compactor.log_dirs.preconditions import obstacles_to
+from compactor.log_dirs.remembered_logs import RememberedLogs
 from compactor.originals.kept_run import discard_expired
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
+from compactor.outcome.exit_codes import UsageError
+from compactor.outcome.round_report import CleaningReport
 from compactor.planning.expected import how_true
 from compactor.planning.inventory import with_sections
 from compactor.planning.outcomes import Problems
@@ -59,12 +62,9 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.saved_plan import SavedPlan
 from compactor.planning.space import SpacePlan, leaving_out
 from compactor.planning.uncleaned import stop_if_corrupt
-from compactor.preconditions import obstacles_to
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import LogDirRecovery
 from compactor.recovery.recovery_account import problems_of, with_recovery_noted
-from compactor.remembered_logs import RememberedLogs
-from compactor.round_report import CleaningReport
 from storage.files.io_limit import limited
 from storage.formats import clean_shutdown
 
@@ -119,7 +119,7 @@ def run(
         if slow is not None:
             progress.message(f"{slow}. {UNSET_IT}")
         if options.wait_seconds:  # the clock of horizons is not that of when it began to wait
-            account.current().started_at_ms = now_ms()
+            command_context.current().started_at_ms = now_ms()
         # before anything is changed
         premises = premises_of_round(rules, own.log_dirs, to_write=not options.dry_run)
         if saved is not None:
@@ -225,7 +225,9 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
     if not options.dry_run:
         _remember_speed(report)
         if not progress.copies:  # what is in a copy is no change of what was given
-            account.current().is_changed |= progress.has_changed or _has_changed(report, plan)
+            command_context.current().is_changed |= progress.has_changed or _has_changed(
+                report, plan
+            )
     else:
         report = replace(report, notices=(*report.notices, *_refusals(asked, plan, copies)))
     if saved is not None:
@@ -284,7 +286,7 @@ def _has_changed(report: CleaningReport, plan: RoundPlan) -> bool:
 def _clean(
     asked: _Asked, plan: RoundPlan, plan_anew: Callable[[], RoundPlan], progress: ChangeWatch
 ) -> CleaningReport:
-    options, run_id = asked.options, account.current().take_run_id()
+    options, run_id = asked.options, command_context.current().take_run_id()
     with _keeper(asked, run_id, plan) as originals:
         splitting = Splitting(options.dry_run, originals, progress.split, asked.premises.files)
         progress.kept_in = originals.path if originals else None

@@ -11,9 +11,9 @@ from compactor.api.places import PROBLEM, log_dir_around, require_writable
 from compactor.api.premises import Premises
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import ConfigError, RefusedError
-from compactor.exit_codes import UsageError
 from compactor.host.version import version
 from compactor.json_types import is_of_type
+from compactor.outcome.exit_codes import UsageError
 from compactor.planning import saved_plan
 from compactor.planning.expected import Expected, expected_document
 from compactor.planning.order import Order

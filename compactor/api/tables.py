@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from compactor.exit_codes import UsageError
-from compactor.row_tables import Row, arrow_table, pandas_frame, row_of
+from compactor.outcome.exit_codes import UsageError
+from compactor.outcome.row_tables import Row, arrow_table, pandas_frame, row_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,16 +15,12 @@ from cleaner_jobs.spark.class_archive import cache_dir
 from compactor.api.premises import Premises
 from compactor.api.rules import Rules
 from compactor.errors import RefusedError
-from compactor.exit_codes import UsageError
 from compactor.host.run_history import Pace, machine_pace
+from compactor.outcome.exit_codes import UsageError
+from compactor.outcome.round_report import CleaningReport, LogReport, PhaseReport
 from compactor.planning.budget import Budget, leave_out, over_budget, without
 from compactor.planning.round_plan import RoundPlan
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import (
-    CleaningReport,
-    LogReport,
-    PhaseReport,
-)
 
 SAFETY = 0.7  # of the time that is left: logs differ, and a turn cannot be cut short
 

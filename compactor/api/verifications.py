@@ -10,13 +10,13 @@ from typing import Any
 from compactor.api import places
 from compactor.api.arguments import Paths
 from compactor.api.changes import Listener, OnProgress
-from compactor.config import load_configs
 from compactor.copying.checking import check
 from compactor.copying.manifest import read as read_manifest
-from compactor.directory_state import require_whole
-from compactor.exit_codes import UsageError
 from compactor.host.clock import now_ms
 from compactor.host.progress import MANIFEST_STAGE, adding_up
+from compactor.log_dirs.directory_state import require_whole
+from compactor.outcome.exit_codes import UsageError
+from compactor.settings.config import load_configs
 from compactor.verification import verify as verifier
 from compactor.verification import verify_against as comparer
 from compactor.verification.cleaning_clock import CleaningClock

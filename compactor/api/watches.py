@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from compactor.outcome.round_report import CleaningReport
 from compactor.planning.round_plan import RoundPlan
-from compactor.round_report import CleaningReport
 from compactor.watching.conditions import Condition, Met
 from compactor.watching.measures import (
     LOG_MEASURES_OF_PLAN,

@@ -23,7 +23,6 @@ from compactor.broker_start.values import (
     StartProblem,
     partition_in,
 )
-from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.host.printable import printable
 from compactor.host.shell_commands import named, tool
 from compactor.reason_codes import ReasonCode, reason_code_of
@@ -33,6 +32,7 @@ from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.cluster_metadata import METADATA_DIR
+from storage.log.copy_marks import MANIFEST, NO_BROKER, UNFINISHED
 from storage.log.log_dir import is_unloadable
 
 QUORUM_STATE = "quorum-state"  # of the metadata log: JSON

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from compactor.broker_start.values import StartOutcome, StartProblem
 from compactor.host.shell_commands import tool
 from compactor.reason_codes import ReasonCode
-from compactor.settings_sources import Finding, State
+from compactor.settings.sources import Finding, State
 
 _LOSING = (State.EMPTY, State.NEVER_USED, State.DAMAGED)
 _CUT_OFF = (State.TORN_AFTER_STOP, State.DAMAGED_END, State.SNAPSHOT)  # what is before, stays

@@ -24,10 +24,10 @@ from compactor.broker_start.values import (
     identity_of,
     partition_in,
 )
-from compactor.cluster_settings import MetadataSource, read_cluster_settings
-from compactor.directories_beside import beside
 from compactor.errors import ConfigError
-from compactor.settings_sources import Finding, State
+from compactor.settings.cluster_settings import MetadataSource, read_cluster_settings
+from compactor.settings.directories_beside import beside
+from compactor.settings.sources import Finding, State
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown, meta_properties

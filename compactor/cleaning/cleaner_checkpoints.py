@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.round_plan import RoundPlan
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
 from storage.files.disk_hints import retry_with_freed_space
 from storage.files.files import Files

@@ -48,6 +48,7 @@ from compactor.finalizer import sweep_staged
 from compactor.host.clock import now_ms
 from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.host.version import version
+from compactor.outcome.round_report import OTHER, CleaningReport, LogReport, PhaseReport
 from compactor.planning.layout import sources_of_group
 from compactor.planning.notices import notices_of
 from compactor.planning.round_plan import RoundPlan
@@ -55,7 +56,6 @@ from compactor.planning.uncleaned import problem_report, stop_if_corrupt
 from compactor.reason_codes import ReasonCode
 from compactor.retention.log_retention import CleanedGroup
 from compactor.retention.retention_round import LogName, apply_retention, estimate_retention
-from compactor.round_report import OTHER, CleaningReport, LogReport, PhaseReport
 from storage.errors import CorruptFileError
 from storage.files.disk_hints import background_closes_deferred
 from storage.files.files import Files

@@ -9,10 +9,10 @@ from compactor.cleaning.stage_values import LogResult
 from compactor.cleaning.swapper import Swapped
 from compactor.host.printable import counted
 from compactor.host.shell_commands import named
+from compactor.outcome.round_report import Counts, LogReport, LogStatus
 from compactor.planning.codec_notes import OTHER_BYTES_NOTE
 from compactor.planning.uncleaned import problem_report, untouched_report
 from compactor.retention.log_retention import CleanedGroup
-from compactor.round_report import Counts, LogReport, LogStatus
 
 LEGACY_EMPTIED_NOTE = (
     "the last batch of the range is of message format v0 or v1 and loses all its records: an empty "

@@ -15,10 +15,10 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.unchanged import LogChangedError
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.layout import sources_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.uncleaned import problem_report, untouched_report
-from compactor.round_report import LogReport, LogStatus
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.files.local import LOCAL

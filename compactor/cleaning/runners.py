@@ -19,7 +19,7 @@ from compactor.errors import ConfigError
 from compactor.host.java import use_java
 from compactor.host.progress import ProgressSink
 from compactor.host.temporary import temporary_files
-from compactor.round_report import FIRST_USE, SESSION, SESSION_END
+from compactor.outcome.round_report import FIRST_USE, SESSION, SESSION_END
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

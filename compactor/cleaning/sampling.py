@@ -19,12 +19,12 @@ from compactor.cleaning.shrinking import shrinking_of
 from compactor.cleaning.stages import index_positions
 from compactor.cleaning.transaction_files import read_indexes, save_expected
 from compactor.cleaning.work_dir import open_work_dir
+from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout
 from compactor.planning.block_estimate import Blocks, estimate_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.sample_estimate import Estimate, cannot_tell
 from compactor.planning.unseen_keys import clumping, unevenness
-from compactor.round_report import LogStatus
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 

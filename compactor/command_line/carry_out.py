@@ -10,22 +10,18 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import NamedTuple
 
-from compactor import account, api
-from compactor.account import Account
+from compactor import api, command_context
+from compactor.command_context import Account
 from compactor.command_line.command import Format, Request, Result
 from compactor.command_line.console import show_warnings
 from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.report_file import report_files, write_report
 from compactor.command_line.whole_file import replacing
 from compactor.command_line.words import metrics_file
-from compactor.exit_codes import (
-    ExitCode,
-    ending_of_error,
-    error_line,
-)
 from compactor.host.held_back import held_back
 from compactor.host.log_lines import Level, log_line, note_run_id
 from compactor.host.output import print_line, silence_libraries
+from compactor.outcome.exit_codes import ExitCode, ending_of_error, error_line
 from compactor.views.ending import configuration_document, with_ending, without_report
 from compactor.views.report_json import JsonObject, summary, to_line
 
@@ -36,7 +32,10 @@ def carry_out(request: Request, signals: SignalNotes) -> int:
     """The exit code of what was asked for."""
     if not request.output.debug:
         silence_libraries()
-    with account.opened() as known, held_back() if request.output.quiet else nullcontext() as held:
+    with (
+        command_context.opened() as known,
+        held_back() if request.output.quiet else nullcontext() as held,
+    ):
         note_run_id(known.run_id)
         ended = _carried_out(request, signals, known)
         if held is not None:

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 
 import click
 
-from compactor import account
+from compactor import command_context
 from compactor.command_line.carry_out import NOTHING_CHANGED, carry_out, complain
 from compactor.command_line.command import Request
 from compactor.command_line.commands import app
 from compactor.command_line.completion import VARIABLE
 from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.parser import parse, usage_message
-from compactor.exit_codes import ExitCode, ending_of_error, error_line
 from compactor.host import descriptor_limit
 from compactor.host.log_lines import log_format_of, written_as
 from compactor.host.output import (
@@ -31,6 +30,7 @@ from compactor.host.output import (
 )
 from compactor.host.printable import one_line
 from compactor.host.shell_commands import given_by_nobody
+from compactor.outcome.exit_codes import ExitCode, ending_of_error, error_line
 from compactor.reason_codes import ReasonCode
 from compactor.views.ending import with_ending
 from compactor.views.report_json import summary, to_line
@@ -80,7 +80,7 @@ def _end_of_usage_error(words: list[str], error: click.UsageError) -> int:
     complain(message, f"{NOTHING_CHANGED} See: {_asked(error)} --help")
     if known and not sys.stdout.isatty():
         told = summary(command, ExitCode.USAGE, message, ReasonCode.WRONG_USAGE)
-        with account.opened() as ended:
+        with command_context.opened() as ended:
             print_line(to_line(with_ending(told, ended)))
     return ExitCode.USAGE
 

@@ -16,8 +16,8 @@ from compactor.command_line.command import (
 from compactor.command_line.completion import directories_or_topics
 from compactor.command_line.shared_options import CONFIGURATION, LOG_DIR_MISSING
 from compactor.command_line.words import log_dirs_and_topic
-from compactor.exit_codes import ExitCode
 from compactor.host.output import print_line
+from compactor.outcome.exit_codes import ExitCode
 from compactor.views.report_json import summary
 from storage.collector import collector_paused
 

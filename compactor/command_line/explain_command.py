@@ -21,7 +21,7 @@ from compactor.command_line.shared_options import (
     LOG_DIRS,
     LOG_MISSING,
 )
-from compactor.exit_codes import ExitCode
+from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import summary
 

@@ -23,7 +23,7 @@ from compactor.command_line.shared_options import (
     PARTITIONS_HELP,
 )
 from compactor.command_line.words import log_dirs_and_partitions
-from compactor.exit_codes import ExitCode
+from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import summary
 

@@ -9,7 +9,7 @@ import socket
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from compactor.exit_codes import HungUp, Terminated
+from compactor.outcome.exit_codes import HungUp, Terminated
 
 _RAISED: dict[int, type[KeyboardInterrupt]] = {
     signal.SIGTERM: Terminated,

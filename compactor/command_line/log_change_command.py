@@ -6,14 +6,14 @@ from dataclasses import MISSING, dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from compactor import account, api, views
+from compactor import api, command_context, views
 from compactor.api.options import Number, option
 from compactor.command_line.command import Format, Output, Result, operand, output_part, part
 from compactor.command_line.console import show_lines
 from compactor.command_line.shared_options import OF_ONE_LOG, LogCommand
-from compactor.exit_codes import ExitCode
 from compactor.host.log_lines import log_line
 from compactor.host.printable import printable
+from compactor.outcome.exit_codes import ExitCode
 from compactor.views.report_json import summary
 
 CHANGE = "Change"
@@ -92,8 +92,12 @@ class LogChange(LogCommand):
         if self.output.format is Format.TABLE:
             would = "would be done" if agreed.dry_run else "done"
             what = would if outcome.is_changed else "nothing was changed"
-            problems = api.start_problems(account.current().log_dirs) if name == "move" else ()
-            after = views.after_change(name, account.current().log_dirs, agreed.dry_run, problems)
+            problems = (
+                api.start_problems(command_context.current().log_dirs) if name == "move" else ()
+            )
+            after = views.after_change(
+                name, command_context.current().log_dirs, agreed.dry_run, problems
+            )
             after = after if outcome.is_changed else []
             new = [line for line in views.change_lines(outcome) if line not in told]
             show_lines([f"{log}: {what}", *new, *after])

@@ -11,7 +11,7 @@ from compactor.command_line.shared_options import (
     OF_ONE_LOG,
     LogCommand,
 )
-from compactor.exit_codes import ExitCode
+from compactor.outcome.exit_codes import ExitCode
 from compactor.views.report_json import summary
 
 

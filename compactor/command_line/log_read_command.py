@@ -13,11 +13,11 @@ from compactor.command_line.shared_options import (
     OF_ONE_LOG,
     LogCommand,
 )
-from compactor.exit_codes import UsageError
 from compactor.host.log_lines import log_line
 from compactor.host.output import print_bytes, print_line, print_utf8
 from compactor.host.printable import counted
 from compactor.host.shell_commands import about_file, named
+from compactor.outcome.exit_codes import UsageError
 from compactor.views.record_lines import (
     CSV_HEADER,
     Form,

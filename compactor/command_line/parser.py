@@ -13,8 +13,8 @@ import click
 from compactor.api.options import Option
 from compactor.command_line.command import Command, Operand, Request, output_of, parameters_of
 from compactor.command_line.shared_options import LOG_MISSING
-from compactor.exit_codes import UsageError
 from compactor.host.shell_commands import Given, note_given
+from compactor.outcome.exit_codes import UsageError
 
 _EXPRESSION = "; one expression can match several topics, like 'a|b'"
 _HINTS = {"--include": _EXPRESSION, "--exclude": _EXPRESSION}

@@ -23,8 +23,8 @@ from compactor.command_line.shared_options import (
     SELECTION,
     fail_if,
 )
-from compactor.exit_codes import ending_of_logs
-from compactor.round_report import LogStatus
+from compactor.outcome.exit_codes import ending_of_logs
+from compactor.outcome.round_report import LogStatus
 from compactor.views.report_json import JsonObject, summary
 from storage.collector import collector_paused, spare_what_stays
 

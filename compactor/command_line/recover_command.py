@@ -17,7 +17,7 @@ from compactor.command_line.command import (
 from compactor.command_line.completion import directories_or_logs
 from compactor.command_line.console import show, show_lines, shown_progress
 from compactor.command_line.shared_options import CONFIGURATION, LOG_DIR_MISSING, LOG_DIRS
-from compactor.exit_codes import ExitCode
+from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import summary
 

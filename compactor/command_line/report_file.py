@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain, count
 
-from compactor.account import Account
+from compactor.command_context import Account
 from compactor.command_line.whole_file import replacing, require_writable
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from compactor.views.report_json import JsonObject, to_text
 from storage.files.filesystem import look_up
 
@@ -85,7 +85,7 @@ def _require_replaceable(path: str, extension: str) -> None:
 
 
 def _write_rows(path: str, extension: str, document: JsonObject) -> None:
-    from compactor.row_tables import write_rows
+    from compactor.outcome.row_tables import write_rows
     from compactor.views.report_rows import columns_of, rows_of
 
     write_rows(rows_of(document), path, extension, columns_of(document["command"]))

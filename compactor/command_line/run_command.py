@@ -21,7 +21,7 @@ from compactor.command_line.shared_options import (
     SELECTION,
     fail_if,
 )
-from compactor.exit_codes import ending_of_report
+from compactor.outcome.exit_codes import ending_of_report
 from compactor.views.report_json import ending, report_document, report_summary
 
 

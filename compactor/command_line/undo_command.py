@@ -16,7 +16,7 @@ from compactor.command_line.command import (
     part,
 )
 from compactor.command_line.console import show_lines
-from compactor.exit_codes import ExitCode, UsageError
+from compactor.outcome.exit_codes import ExitCode, UsageError
 from compactor.views.report_json import summary
 
 

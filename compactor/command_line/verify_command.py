@@ -20,7 +20,7 @@ from compactor.command_line.completion import directories_or_logs
 from compactor.command_line.console import show, show_lines, shown_progress
 from compactor.command_line.shared_options import LOG_DIR_MISSING, PARTITIONS, PARTITIONS_HELP
 from compactor.command_line.words import log_dirs_and_partitions
-from compactor.exit_codes import ExitCode, UsageError
+from compactor.outcome.exit_codes import ExitCode, UsageError
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import JsonObject, summary
 

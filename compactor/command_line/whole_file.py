@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from storage.files.filesystem import is_directory
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 
 from compactor.command_line.whole_file import require_writable
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from storage.file_names import parse_partition_dir
 from storage.files.filesystem import is_directory
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from compactor.copying.manifest import Manifest
-from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
+from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from compactor.originals.kept_files import mark_of
 from compactor.originals.kept_manifest import FileMark
 from compactor.verification.verify_batches import Finding, difference, finding_of

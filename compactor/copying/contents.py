@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from cleaner_jobs.staging import STAGED_MARKER
-from compactor.directory_state import MANIFEST, NO_BROKER
-from compactor.set_aside_memory import SET_ASIDE
+from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER
+from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from storage.file_names import (
     DELETE_DIR,
     DELETED,

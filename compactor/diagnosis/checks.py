@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from compactor.preconditions import RunEnding
+from compactor.log_dirs.preconditions import RunEnding
 
 
 class Grade(StrEnum):

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from compactor.diagnosis.checks import Check, fail, ok, warn, with_command
 from compactor.diagnosis.settings import settings_check
-from compactor.foreign_files import foreign_files
 from compactor.host.printable import (
     counted,
     few,
@@ -22,14 +21,15 @@ from compactor.host.printable import (
 )
 from compactor.host.shell_commands import compactor
 from compactor.host.users import user_name
-from compactor.log_dir_lock import LOCK_FILE
-from compactor.missing_directories import entries_in, gone_from
-from compactor.missing_logs import START_NO_BROKER, recorded_ends
+from compactor.log_dirs.foreign_files import foreign_files
+from compactor.log_dirs.log_dir_lock import LOCK_FILE
+from compactor.log_dirs.missing_directories import entries_in, gone_from
+from compactor.log_dirs.missing_logs import START_NO_BROKER, recorded_ends
+from compactor.log_dirs.preconditions import Obstacle
+from compactor.outcome.round_report import LogReport
 from compactor.planning.remedy_commands import typed_by
-from compactor.preconditions import Obstacle
 from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.recovery.whole_logs import why_not_whole
-from compactor.round_report import LogReport
 from storage.errors import CorruptFileError
 from storage.files import backends
 from storage.files.local import LOCAL

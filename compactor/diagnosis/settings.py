@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from compactor.brokers import by_broker
-from compactor.cluster_settings import ClusterSettings, MetadataSource, read_cluster_settings
 from compactor.diagnosis.checks import Check, fail, ok, warn, with_command
 from compactor.errors import ConfigError
 from compactor.host.printable import counted, printable
+from compactor.log_dirs.brokers import by_broker
 from compactor.planning.remedies import REMEDIES
 from compactor.planning.remedy_commands import all_described
-from compactor.reason_codes import ReasonCode
-from compactor.round_report import Reason
+from compactor.reason_codes import Reason, ReasonCode
+from compactor.settings.cluster_settings import (
+    ClusterSettings,
+    MetadataSource,
+    read_cluster_settings,
+)
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from storage.log.cluster_metadata import METADATA_DIR

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from compactor.broker_start.values import StartProblem, forbid_start
-from compactor.config import Config, with_filters
 from compactor.errors import ConfigError
 from compactor.host.printable import duration_text, size_text
 from compactor.host.suggestions import did_you_mean
 from compactor.inspection.log_sections import Bounds, Mark, Section, position_of, sections_of
 from compactor.inspection.open_transactions import open_transactions
+from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport
 from compactor.planning.candidate import Judgement, RoundClock, prepare
 from compactor.planning.notices import notices_of
 from compactor.planning.reasons import CODE_OF_BOUND, tightest_bound, waiting
@@ -26,8 +26,8 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.selection import Bound, BoundName
 from compactor.reason_codes import ReasonCode
 from compactor.retention.retention_round import retention_report
-from compactor.round_report import LogReport, LogStatus, RetentionReport
-from compactor.topic_config import TopicConfig
+from compactor.settings.config import Config, with_filters
+from compactor.settings.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import is_special_dir, parse_partition_dir
 from storage.formats.topic_config import MAX_LONG

@@ -34,7 +34,7 @@ from compactor.inspection.counted_log import Cleaning
 from compactor.inspection.inspection import BlockingTransaction, HeavyKey, LogInspection
 from compactor.inspection.open_transactions import open_transactions
 from compactor.inspection.record_at import record_at
-from compactor.topic_config import TopicConfig
+from compactor.settings.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.formats.coordinator_records import CONSUMER_OFFSETS, TRANSACTION_STATE, decode_key
 from storage.log.log_dir import PartitionListing

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from compactor.cluster_settings import KAFKAS_DEFAULT, TOPICS_OWN
-from compactor.config import Config
+from compactor.settings.cluster_settings import KAFKAS_DEFAULT, TOPICS_OWN
+from compactor.settings.config import Config
 from storage.formats.topic_config import KNOWN_ELSEWHERE, SETTINGS, Value
 from storage.kafka_versions import has_setting
 

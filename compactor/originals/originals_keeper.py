@@ -32,8 +32,8 @@ from compactor.originals.kept_manifest import (
     step_name,
 )
 from compactor.originals.kept_run_lock import hold
+from compactor.outcome.round_report import OriginalsReport
 from compactor.planning.round_plan import RoundPlan
-from compactor.round_report import OriginalsReport
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name
 from storage.files.files import Files, entry_of
 from storage.files.filesystem import discard_directory

@@ -34,7 +34,7 @@ from cleaner_jobs.staging import STAGED_MARKER, staged_suffix
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.finalizer import StagedGroup, StagedSegment, mark_deleted, swap_group, sweep_staged
-from compactor.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.log_dir_lock import lock_log_dirs
 from compactor.originals import kept_files
 from compactor.originals.kept_manifest import FileMark, KeptStep
 from compactor.originals.kept_run import KeptLog, read_logs, read_run

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 from cleaner_jobs.plan import LogPlan
 from compactor.host.printable import size_text
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.inventory import LogSize, sort_key
 from compactor.planning.order import Order
 from compactor.planning.outcomes import Standing
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.uncleaned import untouched_report
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import LogStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,22 +13,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cleaner_jobs.plan import ActiveProducer
-from compactor.config import Config
 from compactor.host.printable import duration_text, iso_time
 from compactor.host.shell_commands import named
-from compactor.planning import selection
-from compactor.planning.clock_check import YOUNGER_RECORDS, has_younger_records
-from compactor.planning.codec_notes import codec_notes
-from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
-from compactor.reason_codes import ReasonCode
-from compactor.round_report import Reason
-from compactor.survey import (
+from compactor.log_dirs.survey import (
     CheckpointOffsets,
     first_batch_timestamp_ms,
     has_batch_from,
     largest_timestamp_ms,
 )
-from compactor.topic_config import TopicConfig
+from compactor.planning import selection
+from compactor.planning.clock_check import YOUNGER_RECORDS, has_younger_records
+from compactor.planning.codec_notes import codec_notes
+from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
+from compactor.reason_codes import Reason, ReasonCode
+from compactor.settings.config import Config
+from compactor.settings.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, DELETED, LOG, file_name
 from storage.formats.segment import MAX_LOG_BYTES, Segment

@@ -10,8 +10,7 @@ import os
 from collections.abc import Iterable
 
 from compactor.host.users import user_name
-from compactor.reason_codes import ReasonCode
-from compactor.round_report import Reason
+from compactor.reason_codes import Reason, ReasonCode
 from storage.file_names import SEGMENT_SUFFIXES, SWAP, file_name
 from storage.files.file_attributes import may_give, require_replaceable
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT

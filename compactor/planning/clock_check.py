@@ -7,9 +7,9 @@ records are whatever producers gave, so they only cause a notice.
 
 from collections.abc import Iterable
 
-from compactor.config import CLOCKS_DIFFER_MS
 from compactor.host.printable import iso_time, span_text
-from compactor.survey import last_time_entry_ms
+from compactor.log_dirs.survey import last_time_entry_ms
+from compactor.settings.config import CLOCKS_DIFFER_MS
 from storage.file_names import LOG, file_name
 from storage.formats.segment import Segment
 from storage.log.log_dir import PartitionListing

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from cleaner_jobs.plan import LogPlan
 from compactor.host.printable import counted, duration_text, size_text
 from compactor.host.run_history import Pace
+from compactor.outcome.round_report import CleaningReport, LogStatus
 from compactor.planning.sample_estimate import Estimate
-from compactor.round_report import CleaningReport, LogStatus
 
 Estimates = Mapping[str, Estimate]  # by partition directory
 

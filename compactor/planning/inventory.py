@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from compactor.outcome.round_report import CleaningReport, LogReport, LogSections, LogStatus
 from compactor.planning.order import Order
 from compactor.planning.outcomes import PartitionOutcome, Standing
 from compactor.planning.reasons import tightest_bound
 from compactor.planning.selection import BoundName, inactive_from
-from compactor.round_report import CleaningReport, LogReport, LogSections, LogStatus
 
 
 class LogSize(NamedTuple):

@@ -16,13 +16,13 @@ from functools import partial
 from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
-from compactor.config import Config
 from compactor.errors import ConfigError
+from compactor.log_dirs.survey import LogDirSurvey, survey_log_dir, survey_log_dirs
 from compactor.planning.candidate import RoundClock
 from compactor.planning.outcomes import PartitionOutcome, Problems
 from compactor.planning.planner import Planner
 from compactor.planning.second_process import side_by_side
-from compactor.survey import LogDirSurvey, survey_log_dir, survey_log_dirs
+from compactor.settings.config import Config
 from storage.collector import collector_paused
 from storage.files.files import Files
 from storage.files.local import LOCAL

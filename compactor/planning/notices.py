@@ -1,6 +1,6 @@
 """What a plan or a run says once, whichever logs there are. Pure."""
 
-from compactor.foreign_files import foreign_notice
+from compactor.log_dirs.foreign_files import foreign_notice
 from compactor.planning.round_plan import RoundPlan
 from storage.formats.checkpoint import REPLICATION
 

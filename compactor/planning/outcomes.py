@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.candidate import Judgement, Prepared
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import Reason, ReasonCode
 from compactor.retention.log_retention import LogRetention
-from compactor.round_report import LogStatus, Reason
 from storage.log.log_dir import PartitionListing
 
 

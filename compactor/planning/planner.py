@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from compactor import survey as log_dir_survey
-from compactor.config import Config
+from compactor.log_dirs import survey as log_dir_survey
+from compactor.log_dirs.survey import LogDirSurvey, offsets_of
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.candidate import (
     Judgement,
     Prepared,
@@ -18,12 +19,11 @@ from compactor.planning.clock_check import why_clock_is_behind
 from compactor.planning.outcomes import PartitionOutcome, Problems, Refusal, StrayEntries
 from compactor.planning.reasons import why_not_compacted, why_not_eligible
 from compactor.planning.selection import Bound, BoundName
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import Reason, ReasonCode
 from compactor.retention.log_deletion import check_leader_epochs
 from compactor.retention.log_retention import LogRetention, deletion_of, limits_of
-from compactor.round_report import LogStatus, Reason
-from compactor.survey import LogDirSurvey, offsets_of
-from compactor.topic_config import TopicConfig
+from compactor.settings.config import Config
+from compactor.settings.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.formats.checkpoint import CLEANER_OFFSET, TopicPartition
 from storage.log.log_dir import PartitionListing

@@ -7,9 +7,8 @@ else can be reported as one.
 from compactor.host.printable import duration_text, size_text
 from compactor.planning.candidate import Judgement
 from compactor.planning.selection import Bound, BoundName, DirtyFrom
-from compactor.reason_codes import ReasonCode
-from compactor.round_report import Reason
-from compactor.topic_config import TopicConfig
+from compactor.reason_codes import Reason, ReasonCode
+from compactor.settings.topic_config import TopicConfig
 from storage.formats.topic_config import MAX_LONG
 
 CODE_OF_BOUND = {

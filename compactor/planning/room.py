@@ -11,11 +11,11 @@ from cleaner_jobs.spark.local_size import local_size
 from compactor.errors import RefusedError
 from compactor.host.printable import counted, size_text
 from compactor.host.temporary import temporary_directory
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import Places, Room, SpacePlan, plan_space
 from compactor.planning.uncleaned import untouched_report
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import LogStatus
 from storage.files.disk_hints import wait_until_freed
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", re.ASCII)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cleaner_jobs.plan import LogPlan
-from compactor.cluster_settings import registered_log_dirs
-from compactor.config import Config
-from compactor.foreign_files import foreign_files
-from compactor.missing_directories import Gone, entries_of, gone_from
+from compactor.log_dirs.foreign_files import foreign_files
+from compactor.log_dirs.missing_directories import Gone, entries_of, gone_from
+from compactor.log_dirs.survey import LogDirSurvey
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.candidate import Judgement, Prepared, RoundClock
 from compactor.planning.inventory import LogSize, size_of, unlisted_size
 from compactor.planning.judging import Judging, judged
@@ -22,8 +22,8 @@ from compactor.planning.segment_groups import SegmentLimits, group_segments
 from compactor.planning.selection import dirtiest_first, legacy_horizon_ms
 from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.retention.log_retention import LogRetention
-from compactor.round_report import LogReport, LogStatus
-from compactor.survey import LogDirSurvey
+from compactor.settings.cluster_settings import registered_log_dirs
+from compactor.settings.config import Config
 from storage.collector import collector_paused
 from storage.file_names import parse_partition_dir
 from storage.files.files import Files

@@ -7,8 +7,8 @@ from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import TaskProblem
 from compactor.errors import CorruptLogError
 from compactor.host.printable import counted
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.reason_codes import ReasonCode, listed
-from compactor.round_report import LogReport, LogStatus
 
 # What the log's own data says sets it aside; anything else is a failure to be looked into.
 _SET_ASIDE = (

@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 
-from compactor.config import Config
 from compactor.errors import ConfigError
 from compactor.host.printable import counted
+from compactor.settings.config import Config
 
 SHOWN_TOPICS = 3
 PAIRS = 20_000  # of names, to be checked against each other: a tenth of a second

@@ -19,15 +19,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.unchanged import LogChangedError
-from compactor.config import Config
-from compactor.missing_directories import Gone
-from compactor.missing_logs import RecordedEnds, recorded_ends
-from compactor.reason_codes import ReasonCode, missing_first, reason_code_of
+from compactor.log_dirs.missing_directories import Gone
+from compactor.log_dirs.missing_logs import RecordedEnds, recorded_ends
+from compactor.log_dirs.set_aside_memory import SET_ASIDE
+from compactor.reason_codes import Reason, ReasonCode, missing_first, reason_code_of
 from compactor.recovery.settlement_checks import decided_settlement, require_no_use
 from compactor.recovery.settling import TEMPORARY, Settlement
 from compactor.recovery.whole_logs import why_not_whole
-from compactor.round_report import Reason
-from compactor.set_aside_memory import SET_ASIDE
+from compactor.settings.config import Config
 from storage.errors import CorruptFileError, LogCompactionError
 from storage.files.files import Files
 from storage.files.local import LOCAL

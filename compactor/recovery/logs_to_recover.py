@@ -10,10 +10,10 @@ import threading
 from collections.abc import Collection
 from dataclasses import replace
 
-from compactor.config import Config
 from compactor.recovery.as_kafka import LoadedAsKafka, load_as_kafka
 from compactor.recovery.log_recovery import OPEN_FILES, RecoveredLog, RecoveryFacts, recovered_log
 from compactor.recovery.recovered_files import PutInPlace, put_in_place
+from compactor.settings.config import Config
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.formats import checkpoint

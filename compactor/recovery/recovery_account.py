@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from compactor.host.printable import counted
-from compactor.log_dir_lock import UNTIL_A_CLEAN_SHUTDOWN
+from compactor.log_dirs.log_dir_lock import UNTIL_A_CLEAN_SHUTDOWN
+from compactor.outcome.round_report import CleaningReport
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
-from compactor.round_report import CleaningReport
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 
 

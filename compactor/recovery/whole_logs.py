@@ -7,9 +7,8 @@ on without a segment that is missing, and its retention believes a time index of
 import os
 from contextlib import suppress
 
-from compactor.reason_codes import ReasonCode
-from compactor.round_report import Reason
-from compactor.survey import has_batch_from, last_time_entry_ms
+from compactor.log_dirs.survey import has_batch_from, last_time_entry_ms
+from compactor.reason_codes import Reason, ReasonCode
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SWAP, file_name
 from storage.files.files import Files

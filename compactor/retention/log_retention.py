@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compactor.survey import CheckpointOffsets, has_batch_from, largest_timestamp_ms
-from compactor.topic_config import TopicConfig
+from compactor.log_dirs.survey import CheckpointOffsets, has_batch_from, largest_timestamp_ms
+from compactor.settings.topic_config import TopicConfig
 from storage.file_names import TIME_INDEX, file_name
 from storage.formats.segment import Segment
 from storage.log.log_dir import PartitionListing, log_end_offset

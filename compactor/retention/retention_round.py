@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.unchanged import LogChangedError, check_same
+from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from compactor.reason_codes import ReasonCode
 from compactor.retention.log_deletion import (
     ROLLED,
@@ -25,7 +26,6 @@ from compactor.retention.log_retention import (
     deletion_after,
     deletion_of,
 )
-from compactor.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from storage.errors import CorruptFileError
 from storage.file_names import file_name
 from storage.files.files import Entry, Files

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from compactor.stopped_log.changes import AppendedRecord, Change
 from compactor.stopped_log.new_record import NewRecord
 from compactor.stopped_log.opened_log import LogAtWork

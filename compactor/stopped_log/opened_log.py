@@ -19,9 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
-from compactor import account, own_writes
-from compactor.config import Config
-from compactor.own_writes import LastWrite, OwnWrite, last_write, others_ms
+from compactor import command_context
+from compactor.settings import own_writes
+from compactor.settings.config import Config
+from compactor.settings.own_writes import LastWrite, OwnWrite, last_write, others_ms
 from compactor.stopped_log.log_place import KnownOffsets, LogAt
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import LOG
@@ -54,7 +55,7 @@ class LogSettings(NamedTuple):
 
 def settings_of(topic: str, config: Config, now_ms: int) -> LogSettings:
     """Give what the settings of a topic say to the storage engine."""
-    account.current().topics.add(topic)
+    command_context.current().topics.add(topic)
     found = LogConfig().with_values(config.values(topic))
     return LogSettings(found, now_ms, config.producer_id_expiration_ms, config.kafka.version)
 

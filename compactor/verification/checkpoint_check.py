@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from compactor.missing_logs import may_be_log
+from compactor.log_dirs.missing_logs import may_be_log
 from compactor.verification.verify_batches import Finding, finding_of
 from storage.errors import CorruptFileError, shown
 from storage.files.files import Files

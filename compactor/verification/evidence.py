@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from compactor.config import Config
-from compactor.topic_config import TopicConfig
+from compactor.settings.config import Config
+from compactor.settings.topic_config import TopicConfig
 
 LogKey = tuple[str, int]  # topic and partition
 MAX_LONG = 2**63 - 1

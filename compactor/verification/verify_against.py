@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from compactor.exit_codes import UsageError
 from compactor.host.progress import AGAINST_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
+from compactor.outcome.exit_codes import UsageError
 from compactor.verification.cleaning_clock import CleaningClock, LogClock
 from compactor.verification.evidence import accounts_for
 from compactor.verification.log_start_check import LogStartCheck

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from compactor.diagnosis.checks import Check, Checkup, Grade, count
 from compactor.diagnosis.log_dirs import RECORDS
-from compactor.exit_codes import ExitCode
 from compactor.host.printable import counted, one_line, printable
+from compactor.outcome.exit_codes import ExitCode
 from compactor.views.json_values import to_json
 from compactor.views.report_json import JsonObject
 from compactor.views.run_ending import run_ending_document

@@ -2,10 +2,10 @@
 
 import os
 
-from compactor.account import Account
-from compactor.exit_codes import ExitCode
+from compactor.command_context import Account
 from compactor.host.printable import iso_time
 from compactor.host.version import version
+from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import JsonObject, summary
 from compactor.views.run_ending import run_ending_document

@@ -13,7 +13,7 @@ from compactor.inspection.inspection import (
     SizeClass,
     Tombstones,
 )
-from compactor.round_report import LogStatus
+from compactor.outcome.round_report import LogStatus
 from compactor.views.fitting_table import Column, name_lines, table_lines
 from compactor.views.json_values import to_json
 from compactor.views.report_json import JsonObject

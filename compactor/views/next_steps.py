@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from compactor.broker_start.values import StartProblem, forbid_start
 from compactor.host.printable import counted, first_few, one_line, printable
 from compactor.host.shell_commands import compactor, named, tool, with_all_given
-from compactor.missing_logs import START_NO_BROKER
+from compactor.log_dirs.missing_logs import START_NO_BROKER
+from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
 from compactor.planning.remedies import REMEDIES, remedy_of
 from compactor.planning.remedy_commands import LogPlace, all_described
 from compactor.reason_codes import ReasonCode, is_log_missing
-from compactor.round_report import CleaningReport, LogReport, LogStatus
 from compactor.views.reason_lines import SHOWN_NAMES
 from storage.file_names import DELETED, parse_partition_dir
 from storage.formats.checkpoint import RECOVERY_POINT

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from cleaner_jobs.plan import LogPlan
 from compactor.host.printable import iso_time
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.expected import Estimates, Expected, expected_document
 from compactor.planning.inventory import Extent, LogSize, by_standing, by_topic, sort_key
 from compactor.planning.notices import notices_of
@@ -12,7 +13,6 @@ from compactor.planning.order import Order
 from compactor.planning.round_plan import LogDirFacts, LogFacts, RoundPlan
 from compactor.planning.space import SpaceFacts
 from compactor.retention.retention_round import retention_report
-from compactor.round_report import LogStatus
 from compactor.views.report_json import JsonObject, retention_document
 from storage.formats.topic_config import MAX_LONG
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, one_line, printable, size_text
 from compactor.host.shell_commands import compactor, with_plan
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.expected import Estimates, Expected, expected_lines
 from compactor.planning.inventory import Extent, by_standing, extent_of
 from compactor.planning.notices import notices_of
@@ -19,7 +20,6 @@ from compactor.planning.remedies import brief_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, leaving_out
 from compactor.retention.retention_round import retention_report
-from compactor.round_report import LogReport, LogStatus
 from compactor.views.fitting_table import Column, table_lines, whole_words
 from compactor.views.plan_json import plan_totals
 from compactor.views.plan_rows import HELD_BY, estimated_gain, held, logs_lines, topics_lines

@@ -3,10 +3,10 @@
 from typing import NotRequired, TypedDict
 
 from compactor.broker_start.values import StartProblem
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.expected import Expected
 from compactor.planning.outcomes import Standing
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import LogStatus
 from compactor.views.log_types import LogRetentionDocument, MetConditionDocument
 
 

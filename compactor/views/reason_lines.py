@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from rich.text import Text
 
 from compactor.host.printable import first_few, one_line
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import LogReport, LogStatus
 from compactor.views.fitting_table import whole_words
 from compactor.views.report_totals import ReasonGroup, group_reasons
 

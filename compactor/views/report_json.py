@@ -9,11 +9,10 @@ any time.
 import json
 from typing import Any
 
-from compactor.exit_codes import ExitCode, ending_of_report
 from compactor.host.printable import iso_time, printable
 from compactor.host.progress import START_STAGE
-from compactor.reason_codes import ReasonCode, missing_first
-from compactor.round_report import (
+from compactor.outcome.exit_codes import ExitCode, ending_of_report
+from compactor.outcome.round_report import (
     FIRST_USE,
     REPORT_SCHEMA_VERSION,
     SESSION,
@@ -27,6 +26,7 @@ from compactor.round_report import (
     PhaseReport,
     RetentionReport,
 )
+from compactor.reason_codes import ReasonCode, missing_first
 from compactor.views.json_values import to_json
 from compactor.views.report_totals import dropped_by_reason, totals_of
 

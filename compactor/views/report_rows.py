@@ -12,7 +12,7 @@ from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_t
 from compactor.diagnosis.checks import Check
 from compactor.inspection.inspection import LogInspection
 from compactor.originals.undo import UndoReport
-from compactor.row_tables import column_name
+from compactor.outcome.row_tables import column_name
 from compactor.views.log_types import FindingDocument, OneReportDocument
 from compactor.views.plan_types import LogNotTakenDocument
 from compactor.views.report_json import JsonObject

@@ -5,7 +5,7 @@
 
 import os
 
-from compactor.round_report import REPORT_SCHEMA_VERSION
+from compactor.outcome.round_report import REPORT_SCHEMA_VERSION
 from compactor.views.json_values import Schema
 from compactor.views.report_json import JsonObject, to_text
 from compactor.views.report_types import NAMES, OF_COMMANDS, PARTIAL, EndingDocument

@@ -10,8 +10,7 @@ from rich.text import Text
 from compactor.broker_start.values import forbid_start
 from compactor.host.printable import counted, first_few, iso_time, one_line, printable, size_text
 from compactor.host.shell_commands import compactor
-from compactor.planning.remedies import brief_of
-from compactor.round_report import (
+from compactor.outcome.round_report import (
     WHY_LOGS_GROW,
     CleaningReport,
     CopyReport,
@@ -20,6 +19,7 @@ from compactor.round_report import (
     LogStatus,
     OriginalsReport,
 )
+from compactor.planning.remedies import brief_of
 from compactor.views.fitting_table import Column, table_lines, whole_words
 from compactor.views.next_steps import next_steps
 from compactor.views.reason_lines import SHOWN_NAMES, reason_lines

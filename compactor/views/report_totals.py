@@ -6,8 +6,14 @@ from dataclasses import dataclass, field, fields
 from itertools import groupby
 
 from compactor.host.printable import SIZE_UNITS
+from compactor.outcome.round_report import (
+    CleaningReport,
+    Counts,
+    LogReport,
+    LogStatus,
+    RetentionReport,
+)
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus, RetentionReport
 
 # a size is a number, too, with its unit
 NUMBER = re.compile(rf"\d+(?:\.\d+)?(?: (?:{'|'.join(SIZE_UNITS)})\b)?")

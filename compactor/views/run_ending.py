@@ -1,6 +1,6 @@
 """How a run would end, as JSON: the same of `plan` and of `doctor`."""
 
-from compactor.preconditions import RunEnding
+from compactor.log_dirs.preconditions import RunEnding
 from compactor.views.report_json import JsonObject, ending
 
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
 from compactor.planning.candidate import Judgement
 from compactor.planning.inventory import LogSize
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.selection import inactive_from
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import CleaningReport, LogReport, LogStatus
 
 ELIGIBLE = "eligible"  # what a plan takes on; the other words are those of LogStatus
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compactor.errors import ConfigError
-from compactor.exit_codes import ExitCode
 from compactor.json_types import is_of_type
+from compactor.outcome.exit_codes import ExitCode
+from compactor.outcome.round_report import REPORT_SCHEMA_VERSION, LogStatus
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import REPORT_SCHEMA_VERSION, LogStatus
 from storage.files.files import Files
 
 MAX_BYTES = 1 << 30

@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from compactor.host.printable import printable
-from compactor.round_report import CleaningReport, LogReport, LogStatus
+from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
 from compactor.watching.measures import ELIGIBLE, LogMeasures, Measures, word_of
 
 # 4: some logs were left, which has metrics of its own; 5: a condition that holds is an answer

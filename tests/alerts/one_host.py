@@ -12,8 +12,8 @@ from typing import Any
 from urllib.request import urlopen
 
 from compactor.host.output import print_line
+from compactor.outcome.round_report import LogStatus
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import LogStatus
 from compactor.watching.metrics import Ending, metrics_text
 from tests.alerts.programs import program_of
 from tests.compactor.watching.test_metrics import PLAN, PLANNED, RAN, RUN

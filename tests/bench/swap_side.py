@@ -15,8 +15,8 @@ import xxhash
 from cleaner_jobs.plan import LogPlan
 from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper
-from compactor.config import load_config
 from compactor.planning.round_plan import plan_round
+from compactor.settings.config import load_config
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.formats import clean_shutdown
 from tests.bench.errors import BenchError

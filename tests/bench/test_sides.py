@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from compactor.config import load_config
 from compactor.planning.round_plan import plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
+from compactor.settings.config import load_config
 from tests.bench import (
     built_logs,
     cold_side,

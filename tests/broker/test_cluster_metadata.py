@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 
 from compactor import api
 from compactor.api import Rules
-from compactor.config import parse_topic_configs
+from compactor.settings.config import parse_topic_configs
 from storage.formats import meta_properties, partition_metadata
 from storage.formats.topic_config import SETTINGS
 from storage.log.cluster_metadata import METADATA_DIR, read_cluster_metadata

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
+from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from tests.broker import clients, views, workload
 from tests.broker.broker import Broker, BrokerError, errors_in
 from tests.broker.views import ISOLATIONS, Views

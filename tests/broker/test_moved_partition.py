@@ -19,7 +19,7 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from compactor import api
-from compactor.exit_codes import ending_of_report
+from compactor.outcome.exit_codes import ending_of_report
 from compactor.views.report_json import report_document
 from storage.log.log_dir import list_partition, log_end_offset
 from tests.broker import clients, log_dir_moves, views

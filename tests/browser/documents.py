@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from compactor.exit_codes import ExitCode
+from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import summary
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from compactor.config import Config, load_config
 from compactor.inspection.explain import Explanation, explain, only_topic_of
 from compactor.planning.round_plan import plan_round
+from compactor.settings.config import Config, load_config
 from storage.file_names import SNAPSHOT, file_name
 from storage.formats import checkpoint, producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry

@@ -1,6 +1,6 @@
 """Reports of rounds that never were, for tests of how they are shown."""
 
-from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus, PhaseReport
+from compactor.outcome.round_report import CleaningReport, Counts, LogReport, LogStatus, PhaseReport
 
 COUNTS = Counts(
     records_read=1000,

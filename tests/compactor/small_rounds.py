@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs import unchanged
+from compactor.outcome.round_report import CleaningReport, Counts, LogStatus
 from compactor.planning.round_plan import RoundPlan
-from compactor.round_report import CleaningReport, Counts, LogStatus
 from storage.codecs.compression import Codec
 from storage.formats import checkpoint
 from tests.support.local_round import LocalRound

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from compactor import api
-from compactor.config import load_config
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
+from compactor.settings.config import load_config
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint, clean_shutdown
 from tests.compactor.recovery.test_unclean_shutdown import cuts

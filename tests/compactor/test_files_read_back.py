@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from compactor import set_aside_memory
 from compactor.api import saved_plans
 from compactor.api.rules import Rules
 from compactor.copying import manifest
-from compactor.directory_state import MANIFEST
 from compactor.host import run_history
 from compactor.host.run_history import PastRun
+from compactor.log_dirs import set_aside_memory
+from compactor.log_dirs.directory_state import MANIFEST
+from compactor.log_dirs.set_aside_memory import SetAside
 from compactor.originals import kept_manifest
 from compactor.originals.kept_manifest import FileMark, KeptRun, KeptStep, LogBefore
 from compactor.planning import saved_plan
 from compactor.planning.saved_plan import ReviewedLog, ReviewedRetention, SavedPlan, SegmentMark
-from compactor.set_aside_memory import SetAside
 from compactor.verification import run_reports
 from compactor.views.merged_table import merged_document, merged_view
 from compactor.watching.merged_reports import merged_reports

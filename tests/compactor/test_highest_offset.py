@@ -12,8 +12,8 @@ from compactor.command_line import cli
 from storage.file_names import LOG, SNAPSHOT, file_name
 from storage.formats import clean_shutdown
 from storage.formats.record import Record
+from tests.compactor.log_dirs.test_set_aside_memory import Compactor, compactor
 from tests.compactor.originals.test_undo import Kept, merged
-from tests.compactor.test_set_aside_memory import Compactor, compactor
 from tests.support.legacy_writer import encode_message
 from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, files_of, keyed, log_of, make_partition, record

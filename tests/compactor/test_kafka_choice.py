@@ -9,15 +9,15 @@ import zstandard
 from cleaner_jobs.tasks import piece, scan
 from compactor import api
 from compactor.command_line.cli import main
-from compactor.config import load_config
 from compactor.errors import ConfigError, RefusedError
+from compactor.settings.config import load_config
 from storage.codecs.compression import Codec, builds_here
 from storage.formats import checkpoint
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.kafka_versions import BY_NAME, CodecBuilds
 from storage.log.cluster_metadata import METADATA_DIR
-from tests.compactor.test_cluster_settings import cluster, configured
+from tests.compactor.settings.test_cluster_settings import cluster, configured
 from tests.engine.replay.__main__ import main as replay
 from tests.storage.log.test_cluster_metadata import A, batches, config, log, topic
 from tests.support.file_states import state_of

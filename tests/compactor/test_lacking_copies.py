@@ -9,12 +9,12 @@ import pytest
 
 from compactor import api
 from compactor.command_line.commands import app
-from compactor.directory_state import MANIFEST, NO_BROKER
+from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint, partition_metadata
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from tests.compactor.api.test_copies import METADATA, RULES, appending, log_dir_in, options_with
-from tests.compactor.test_directory_state import commands_of
+from tests.compactor.log_dirs.test_directory_state import commands_of
 from tests.support.file_states import state_of
 from tests.support.local_command import Ended, run_command, use_local_rounds
 

@@ -13,8 +13,8 @@ import pytest
 
 from compactor import api
 from compactor.errors import ConfigError
+from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from compactor.originals.undo import UndoStatus
-from compactor.set_aside_memory import SET_ASIDE
 
 ARCHIVE = Path(__file__).parent.parent / "golden" / "older_files.tar.xz"
 RUN_ID = "052fffdf"

@@ -17,7 +17,7 @@ from compactor import Log, LogManager, LogOptions, api
 from storage.log.copy_marks import CopyMarkedError
 from storage.log.scheduler import ManualScheduler
 from tests.compactor.api.test_copies import RULES
-from tests.compactor.test_directory_state import LOG, MARKS, made, marked
+from tests.compactor.log_dirs.test_directory_state import LOG, MARKS, made, marked
 from tests.support.file_states import state_of
 
 __all__ = ["made", "marked"]  # fixtures

@@ -14,7 +14,7 @@ import cleaner_jobs
 import compactor
 import storage
 from compactor.errors import CleaningFailedError, ConfigError, LockLostError, RefusedError
-from compactor.exit_codes import Terminated, UsageError, ending_of_error
+from compactor.outcome.exit_codes import Terminated, UsageError, ending_of_error
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError, LogCompactionError, UnsupportedFormatError
 from storage.files.held_directories import DirectoryExchangedError

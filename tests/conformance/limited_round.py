@@ -6,7 +6,7 @@ python -m tests.conformance.limited_round KEYS LOG_DIR TOPIC_CONFIGS NOW_MS KAFK
 import sys
 
 from compactor import api
-from compactor.exit_codes import ending_of_report
+from compactor.outcome.exit_codes import ending_of_report
 
 
 def main(keys: str, log_dir: str, topic_configs: str, now_ms: str, kafka: str) -> int:

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from compactor.config import kafka_choice, load_config
 from compactor.host.output import print_line
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
+from compactor.settings.config import kafka_choice, load_config
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, parse_partition_dir
 from storage.formats import checkpoint, clean_shutdown, leader_epoch_checkpoint, producer_snapshot
 from storage.formats.batch_header import LOG_OVERHEAD_BYTES

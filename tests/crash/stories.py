@@ -19,14 +19,14 @@ import pytest
 
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.cleaning.swapper import GroupSwapper
-from compactor.config import Config, load_config, parse_topic_configs
-from compactor.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.log_dir_lock import lock_log_dirs
 from compactor.originals.originals_keeper import open_keeper
 from compactor.originals.undo import UndoStatus, undo_run
+from compactor.outcome.round_report import CleaningReport, LogStatus
 from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
-from compactor.round_report import CleaningReport, LogStatus
+from compactor.settings.config import Config, load_config, parse_topic_configs
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, clean_shutdown, partition_metadata, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT

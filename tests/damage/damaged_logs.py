@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from compactor.config import Config
+from compactor.settings.config import Config
 from tests.golden import copies, corpora
 from tests.golden.copies import GoldenLog, write_copies
 from tests.oracle.compare import checkpoint_entries

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.round_plan import plan_round
-from compactor.round_report import LogReport, LogStatus
 from tests.damage.damaged_logs import (
     Case,
     Files,

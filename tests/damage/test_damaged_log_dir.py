@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.round_plan import plan_round
-from compactor.round_report import LogStatus
 from storage.formats import checkpoint, clean_shutdown, meta_properties
 from tests.damage.damaged_logs import Case, Change, config_of, files_in, write_log_dir
 from tests.damage.slow_reader import reader_view

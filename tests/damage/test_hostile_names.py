@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from compactor.config import load_config
 from compactor.host.printable import printable
+from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
-from compactor.round_report import CleaningReport, LogReport, LogStatus
+from compactor.settings.config import load_config
 from compactor.verification.verify import verify
 from compactor.views.report_json import report_document, to_line
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name

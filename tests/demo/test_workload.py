@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from compactor.config import load_config
 from compactor.planning.round_plan import plan_round
+from compactor.settings.config import load_config
 from compactor.verification.verify import verify
 from demo.proof import read_log_dir
 from demo.workload import TOPICS, topic_configs, write_log_dir

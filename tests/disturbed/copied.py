@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from compactor import api
-from compactor.directory_state import MANIFEST, UNFINISHED
+from compactor.log_dirs.directory_state import MANIFEST, UNFINISHED
 from storage.files.disk_hints import wait_until_freed
 from storage.log.log_dir import list_log_dir
 from tests.disturbed.scenes import Place, Scene

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor import log_dir_lock
+from compactor.log_dirs import log_dir_lock
 from storage.files import filesystem
 from tests.crash.states import LOCK_FILE
 from tests.disturbed import errors, writer_ending

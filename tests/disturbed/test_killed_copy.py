@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from compactor import api
-from tests.compactor.test_directory_state import CHANGING
+from tests.compactor.log_dirs.test_directory_state import CHANGING
 from tests.disturbed.copied import CopyStage, is_finished
 from tests.disturbed.scenes import COPIES, Place
 from tests.support.command_process import compactor

@@ -18,8 +18,8 @@ from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.command_line import cli
 from compactor.host.progress import ProgressSink
+from compactor.outcome.round_report import CleaningReport
 from compactor.planning.round_plan import RoundPlan
-from compactor.round_report import CleaningReport
 from tests.end_to_end.bad_input_tasks import Stall, misbehaving
 
 FIRST_SWAP = "first swap"  # of the names of stages

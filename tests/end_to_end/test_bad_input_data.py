@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from compactor.set_aside_memory import SET_ASIDE
+from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from storage.formats import checkpoint
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_damage import Damage, all_damages

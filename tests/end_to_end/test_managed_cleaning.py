@@ -17,7 +17,7 @@ from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
 from storage.log.manager.background import BackgroundScheduler
 from storage.log.manager.log_cleaner import CleanedLog, LogToClean
 from storage.log.manager.manager_options import BY_HAND
-from tests.compactor.test_log_dir_lock import other_process
+from tests.compactor.log_dirs.test_log_dir_lock import other_process
 from tests.golden.copies import golden_log, write_copies
 from tests.golden.managed import (
     NOW_MS,

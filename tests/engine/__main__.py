@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from compactor.host.output import print_line
-from compactor.round_report import LogReport
+from compactor.outcome.round_report import LogReport
 from storage.files.local import LOCAL
 from tests.engine import random_engine_script, random_manager_script
 from tests.engine.at_once import LOOK_ALIKE, AtOnce

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from compactor.round_report import LogReport, LogStatus
+from compactor.outcome.round_report import LogReport, LogStatus
 from storage.file_names import CLEANED
 
 Line = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compactor.round_report import LogReport
+from compactor.outcome.round_report import LogReport
 from storage.files.local import LOCAL
 from tests.engine.other_cleanings import first_other_cleaning, without_leftovers
 from tests.engine.replay.replayed import replayed

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from compactor.config import Config, kafka_choice, load_config
+from compactor.settings.config import Config, kafka_choice, load_config
 from storage.formats import checkpoint, clean_shutdown
 from tests.golden import corpora
 from tests.oracle.compare import checkpoint_entries

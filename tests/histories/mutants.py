@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from unittest import mock
 
-from compactor import survey
+from compactor.log_dirs import survey
 from compactor.originals import undo_judgement
 from compactor.originals.appended_since import check_appended
 from compactor.originals.kept_manifest import KeptStep, LogBefore

@@ -13,8 +13,8 @@ import pytest
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
 from compactor.host.progress import ProgressSink
+from compactor.outcome.round_report import CleaningReport
 from compactor.planning.round_plan import RoundPlan
-from compactor.round_report import CleaningReport
 from tests.histories.cuts import Cuts
 from tests.support.local_round import open_local_round
 

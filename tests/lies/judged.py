@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.round_report import LogReport, LogStatus
 from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.verify import verify
 from compactor.verification.verify_against import verify_against

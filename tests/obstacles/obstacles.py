@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from compactor.directory_state import NO_BROKER, UNFINISHED
 from compactor.host import descriptor_limit
+from compactor.log_dirs.directory_state import NO_BROKER, UNFINISHED
 from storage.files import backends
 from storage.formats import checkpoint
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN

@@ -13,7 +13,7 @@ from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import Shape, build
-from tests.compactor.test_cluster_settings import OTHER, registration
+from tests.compactor.settings.test_cluster_settings import OTHER, registration
 from tests.storage.log.test_cluster_metadata import A, B, batches, config, log, topic
 from tests.support.lock_holding import holding
 

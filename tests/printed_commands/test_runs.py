@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from compactor.directory_state import UNFINISHED
 from compactor.host.printable import shell_word
+from compactor.log_dirs.directory_state import UNFINISHED
 from storage.codecs.compression import Codec
 from storage.file_names import DELETED, LOG, SNAPSHOT, file_name
 from storage.formats import checkpoint, clean_shutdown

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import pytest
 
 from compactor.copying import manifest as copies
-from compactor.directory_state import MANIFEST
 from compactor.host.run_history import machine_pace
+from compactor.log_dirs.directory_state import MANIFEST
+from compactor.log_dirs.set_aside_memory import Contents, SetAside, Waiting, decoded, encoded
 from compactor.originals import kept_manifest as kept
 from compactor.planning.saved_plan import parse
-from compactor.set_aside_memory import Contents, SetAside, Waiting, decoded, encoded
 from compactor.verification.run_reports import read_run_reports
 from compactor.watching.merged_reports import bad_logs_of, log_dirs_of, merged_reports, of_each
 from storage.files.local import LOCAL

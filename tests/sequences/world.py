@@ -20,7 +20,7 @@ from tests.histories.our_commands import Ended
 from tests.histories.script import Script, Step
 from tests.histories.world import World
 
-PRESENT = ("compactor.account.now_ms", "compactor.api.verifications.now_ms")
+PRESENT = ("compactor.command_context.now_ms", "compactor.api.verifications.now_ms")
 
 
 class SequenceWorld:

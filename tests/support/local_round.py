@@ -13,9 +13,9 @@ from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.work_dir import SUBDIRECTORIES
 from compactor.originals.originals_keeper import OriginalsKeeper
+from compactor.outcome.round_report import CleaningReport
 from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan
-from compactor.round_report import CleaningReport
 from storage.files.files import Files
 from storage.files.local import LOCAL
 

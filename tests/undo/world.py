@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
-from compactor.config import Config, load_config
 from compactor.originals import kept_run
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper
@@ -15,6 +14,7 @@ from compactor.originals.undo import UndoReport, undo_run
 from compactor.originals.undo_outlook import undo_outlook
 from compactor.planning.round_plan import plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
+from compactor.settings.config import Config, load_config
 from storage.file_names import LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.files.local import LOCAL
 from storage.formats import (

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from cleaner_jobs.tasks.map_capacity import find_map_end
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from compactor.outcome.round_report import LogReport
 from compactor.planning.layout import dirty_stretches
-from compactor.round_report import LogReport
 from tests.support.local_round import LocalRound, open_local_round, settings_in
 from tests.support.made_log import (
     NOW_MS,

@@ -14,7 +14,7 @@ import pytest
 import compactor
 import storage.arrow
 from compactor import api
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from tests.support.file_states import state_of
 from tests.support.local_command import use_local_rounds
 from tests.support.made_log import keyed, make_partition

@@ -15,7 +15,7 @@ from compactor import api
 from compactor.api.arguments import Paths, fitting
 from compactor.api.python_words import in_python
 from compactor.command_line.commands import app
-from compactor.exit_codes import error_line
+from compactor.outcome.exit_codes import error_line
 from storage.arguments import PathArg
 from storage.errors import LogCompactionError, shown
 from tests.storage.test_arguments import NoPath

@@ -13,13 +13,13 @@ import pytest
 
 from compactor import api
 from compactor.copying.contents import contents_of
-from compactor.directory_state import MANIFEST, NO_BROKER, TEXT_FILE, UNFINISHED
-from compactor.exit_codes import ExitCode, ending_of_report
+from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER, TEXT_FILE, UNFINISHED
+from compactor.outcome.exit_codes import ExitCode, ending_of_report
 from storage.file_names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, file_name, special_dir
 from storage.files import cloning, filesystem
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
-from tests.compactor.test_waiting_for_locks import held
+from tests.compactor.log_dirs.test_waiting_for_locks import held
 from tests.support.file_states import state_of
 from tests.support.made_log import keyed, make_partition
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from compactor.api.output_dirs import output_dirs
-from compactor.directory_state import MANIFEST, UNFINISHED
 from compactor.errors import RefusedError
-from compactor.exit_codes import UsageError
+from compactor.log_dirs.directory_state import MANIFEST, UNFINISHED
+from compactor.outcome.exit_codes import UsageError
 
 
 @pytest.fixture

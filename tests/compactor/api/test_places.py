@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compactor.api import places
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from storage.errors import UnsupportedBackendError
 from tests.compactor.small_log import build
 from tests.support.private_mounts import python_with_mounts

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from compactor import api
+from compactor.outcome.round_report import LogSections, LogStatus, RetentionReport, SegmentCounts
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import LogSections, LogStatus, RetentionReport, SegmentCounts
 from tests.compactor.rounds import log, report
 
 

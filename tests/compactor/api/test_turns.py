@@ -13,17 +13,17 @@ from compactor.api import runs, turns
 from compactor.api.turns import Turns
 from compactor.host.clock import now_ms
 from compactor.host.run_history import Pace, machine_pace
-from compactor.planning import layout, room
-from compactor.planning.budget import Budget
-from compactor.planning.round_plan import plan_round
-from compactor.planning.space import WORK_BYTES, Room
-from compactor.round_report import (
+from compactor.outcome.round_report import (
     CleaningReport,
     LogStatus,
     PhaseReport,
     RetentionReport,
     SegmentCounts,
 )
+from compactor.planning import layout, room
+from compactor.planning.budget import Budget
+from compactor.planning.round_plan import plan_round
+from compactor.planning.space import WORK_BYTES, Room
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build
 from tests.compactor.rounds import log, report

@@ -19,7 +19,7 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import Shape, build
-from tests.compactor.test_cluster_settings import identify
+from tests.compactor.settings.test_cluster_settings import identify
 from tests.storage.log.test_cluster_metadata import A, B, batches, config, log, partition, topic
 from tests.support.local_command import run_command, use_local_rounds
 

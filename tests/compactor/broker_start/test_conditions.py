@@ -10,7 +10,7 @@ import pytest
 from compactor import api
 from compactor.api import StartOutcome
 from compactor.copying.manifest import write
-from compactor.directory_state import MANIFEST, NO_BROKER, UNFINISHED
+from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, meta_properties, partition_metadata
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
@@ -20,8 +20,8 @@ from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMeta
 from storage.log.cluster_metadata import METADATA_DIR
 from storage.log.copy_marks import set_mark
 from tests.compactor.broker_start.test_commands import broker_dir
-from tests.compactor.test_cluster_settings import identify, registration
-from tests.compactor.test_directory_state import LINKED
+from tests.compactor.log_dirs.test_directory_state import LINKED
+from tests.compactor.settings.test_cluster_settings import identify, registration
 from tests.storage.log.test_cluster_metadata import A, B, batches, log, partition, topic
 from tests.support.local_command import run_command
 

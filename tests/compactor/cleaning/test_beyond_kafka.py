@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs.plan import LogPlan
-from compactor.round_report import LogReport, LogStatus
+from compactor.outcome.round_report import LogReport, LogStatus
 from storage.formats import segment_indexes
 from tests.support.local_round import LocalRound
 from tests.support.made_log import (

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.round_plan import plan_round
-from compactor.round_report import LogStatus
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, clean_up_to, with_settings
 from tests.support.local_round import LocalRound

@@ -12,9 +12,9 @@ import pytest
 from compactor.cleaning import cleaner_manager, removals, swapper
 from compactor.cleaning.cleaner_checkpoints import write_checkpoints
 from compactor.finalizer import swap_group
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan
-from compactor.round_report import LogReport, LogStatus
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.disk_hints import wait_until_freed
 from storage.formats import checkpoint, framed_batches

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from compactor.cleaning import swapper
-from compactor.config import load_config
 from compactor.finalizer import StagedGroup, swap_group
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.round_report import LogStatus
+from compactor.settings.config import load_config
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.files import Files
 from storage.formats import checkpoint

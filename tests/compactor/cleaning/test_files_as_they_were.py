@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout
-from compactor.round_report import LogStatus
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.files.file_attributes import ACCESS_LIST
 from storage.formats import checkpoint

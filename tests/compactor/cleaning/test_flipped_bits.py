@@ -23,7 +23,7 @@ from cleaner_jobs.tasks import (
     rewrite,
     scan,
 )
-from compactor.round_report import LogStatus
+from compactor.outcome.round_report import LogStatus
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.formats import framed_batches

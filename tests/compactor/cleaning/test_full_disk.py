@@ -21,7 +21,7 @@ import json, os, sys
 from pathlib import Path
 import pytest
 from compactor.planning import layout
-from compactor.round_report import LogStatus
+from compactor.outcome.round_report import LogStatus
 from storage.formats import checkpoint
 from tests.support.local_round import open_local_round
 from tests.support.made_log import batch, files_of, keyed, make_partition, plan_of, record, round_of
@@ -173,7 +173,7 @@ print(json.dumps([code, error.getvalue(), sorted(os.listdir(disk))]))
 
 
 CHECKED = """
-from compactor.config import load_config
+from compactor.settings.config import load_config
 from compactor.errors import RefusedError
 from compactor.planning.room import space_of, with_room
 from compactor.planning.round_plan import plan_round

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from compactor.cleaning.log_report import LEGACY_EMPTIED_NOTE
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.selection import legacy_horizon_ms
-from compactor.round_report import LogStatus
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.formats.record import Record

@@ -7,7 +7,7 @@ from cleaner_jobs.task_values import TaskProblem, Verdict
 from compactor.cleaning.log_report import log_report
 from compactor.cleaning.stage_values import LogResult, TransactionsOfLog
 from compactor.cleaning.swapper import Swapped
-from compactor.round_report import Counts, LogReport, LogStatus
+from compactor.outcome.round_report import Counts, LogReport, LogStatus
 from storage.formats.segment import Segment
 from tests.support.made_values import part, rewritten
 

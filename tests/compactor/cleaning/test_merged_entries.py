@@ -7,8 +7,8 @@ import pytest
 
 from cleaner_jobs.task_values import PROBLEM, REWRITE, SCAN, Part, part_from
 from compactor.cleaning.merged_entries import release_entries
+from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout
-from compactor.round_report import LogStatus
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in
 from tests.support.local_round import LocalRound, Rows
 from tests.support.made_log import plan_of, round_of

@@ -7,8 +7,8 @@ import pytest
 
 from cleaner_jobs.task_values import Verdict
 from compactor.cleaning.null_keys import why_keys_are_missed
-from compactor.set_aside_memory import SET_ASIDE
-from tests.compactor.test_set_aside_memory import Compactor, compactor
+from compactor.log_dirs.set_aside_memory import SET_ASIDE
+from tests.compactor.log_dirs.test_set_aside_memory import Compactor, compactor
 from tests.support.made_log import files_of, keyed, make_partition
 from tests.support.made_values import part
 

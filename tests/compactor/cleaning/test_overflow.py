@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from compactor.cleaning.overflow import Splitting, split_overflowing
+from compactor.outcome.round_report import CleaningReport, Counts, LogReport, LogStatus
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.files import Files
 from storage.files.local import LOCAL

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from compactor.cleaning.overflow import Splitting, split_overflowing
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.round_report import LogReport, LogStatus
 from storage.file_names import INDEX, LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, txn_index
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT

@@ -20,8 +20,8 @@ from cleaner_jobs import plan
 from cleaner_jobs.tasks import packed_batches, plain_source, resolve, rewrite, scan
 from cleaner_jobs.tasks import task as tasks
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from compactor.outcome.round_report import Counts, LogStatus
 from compactor.planning import layout
-from compactor.round_report import Counts, LogStatus
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.formats import checkpoint, framed_batches

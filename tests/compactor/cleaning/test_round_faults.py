@@ -19,7 +19,7 @@ from cleaner_jobs.tasks import cleaned_segment, sync_pool
 from compactor.cleaning import swapper
 from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper
-from compactor.round_report import LogStatus
+from compactor.outcome.round_report import LogStatus
 from storage.file_names import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, file_name
 from storage.files.file_attributes import FileAttributes
 from storage.files.local import LOCAL

@@ -8,8 +8,8 @@ import pytest
 from cleaner_jobs.task_values import TaskProblem
 from cleaner_jobs.tasks import scan
 from compactor.cleaning import stages, waiting
+from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout
-from compactor.round_report import LogStatus
 from storage.file_names import INDEX, file_name
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in
 from tests.support.local_round import LocalRound, Rows

@@ -19,7 +19,7 @@ from compactor.cleaning.log_report import SWAP_BROKE_OFF_NOTE
 from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper, Swapped
 from compactor.finalizer import StagedGroup, swap_group
-from compactor.round_report import LogStatus
+from compactor.outcome.round_report import LogStatus
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from tests.compactor.small_rounds import logs_in, two_logs

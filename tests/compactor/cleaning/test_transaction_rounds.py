@@ -10,8 +10,8 @@ import pytest
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.tasks import scan
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning import layout
-from compactor.round_report import LogReport, LogStatus
 from storage.file_names import INDEX, TXN_INDEX, file_name
 from tests.support.local_round import LocalRound
 from tests.support.made_log import (

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from compactor.cleaning import cleaner_manager
-from compactor.round_report import CleaningReport
+from compactor.outcome.round_report import CleaningReport
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.errors import CleaningFailedError, RefusedError
 from compactor.host.progress import SWAP_STAGE, ProgressSink
+from compactor.outcome.round_report import CleaningReport, LogStatus
 from compactor.planning.round_plan import RoundPlan
-from compactor.round_report import CleaningReport, LogStatus
 from compactor.views.report_json import report_document
 from storage.formats import clean_shutdown
 from tests.compactor.rounds import log, report

@@ -14,8 +14,8 @@ import pytest
 
 from compactor import views
 from compactor.command_line import carry_out
-from compactor.exit_codes import Terminated
 from compactor.host.version import version
+from compactor.outcome.exit_codes import Terminated
 from storage.formats import clean_shutdown
 from tests.support.file_states import state_of
 from tests.support.hangups import hangups

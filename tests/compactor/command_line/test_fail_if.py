@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from compactor.round_report import CleaningReport, LogStatus
+from compactor.outcome.round_report import CleaningReport, LogStatus
 from tests.compactor.rounds import log, report
 from tests.support.local_command import run_command
 

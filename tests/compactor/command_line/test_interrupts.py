@@ -9,7 +9,7 @@ import pytest
 
 from cleaner_jobs.undisturbed import undisturbed
 from compactor.command_line.interrupts import SignalNotes
-from compactor.exit_codes import HungUp, Terminated
+from compactor.outcome.exit_codes import HungUp, Terminated
 from tests.support.hangups import hangups
 
 

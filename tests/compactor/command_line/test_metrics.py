@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from compactor.round_report import CleaningReport, LogStatus
+from compactor.outcome.round_report import CleaningReport, LogStatus
 from tests.compactor.rounds import log, report
 from tests.support.local_command import run_command
 

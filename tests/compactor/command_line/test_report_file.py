@@ -9,9 +9,9 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from compactor.account import Account
+from compactor.command_context import Account
 from compactor.command_line.report_file import report_files, write_report
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from compactor.views.page.rows import rows_of as page_rows
 from compactor.views.report_rows import rows_of
 from tests.support.local_command import run_command, use_local_rounds

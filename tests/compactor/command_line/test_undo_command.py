@@ -12,17 +12,17 @@ import pytest
 
 from compactor.api import options
 from compactor.command_line import cli
-from compactor.exit_codes import UsageError
 from compactor.originals import kept_run
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper
+from compactor.outcome.exit_codes import UsageError
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 from storage.formats import clean_shutdown
+from tests.compactor.log_dirs.test_log_dir_lock import other_process
 from tests.compactor.originals.test_undo import Kept, merged
 from tests.compactor.small_log import build
 from tests.compactor.small_rounds import flip
-from tests.compactor.test_log_dir_lock import other_process
 from tests.support.local_round import LocalRound
 
 DAY_MS = 86_400_000

@@ -7,7 +7,7 @@ import pytest
 
 from compactor.api import options
 from compactor.command_line import words as operands
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 
 
 @pytest.mark.parametrize("text", ["a", "=1", " =1", ""])

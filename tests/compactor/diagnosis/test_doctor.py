@@ -21,7 +21,7 @@ from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import NOW_MS, Shape, build
-from tests.compactor.test_cluster_settings import registration
+from tests.compactor.settings.test_cluster_settings import registration
 from tests.storage.log.test_cluster_metadata import batches, log, topic
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command

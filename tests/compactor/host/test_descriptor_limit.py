@@ -43,7 +43,7 @@ def test_the_soft_limit_is_raised_as_far_as_it_may_be() -> None:
 
 
 def test_the_error_for_a_limit_that_is_met_later_gives_its_number(tmp_path: Path) -> None:
-    code = "import os; from compactor.exit_codes import error_line\n"
+    code = "import os; from compactor.outcome.exit_codes import error_line\n"
     code += "try:\\n    while True: os.open('/dev/null', os.O_RDONLY)\\n"
     code += "except OSError as error: print(error_line(error))"
     script = tmp_path / "script.py"

@@ -9,15 +9,20 @@ import pytest
 
 from compactor import api
 from compactor.inspection.explain import Explanation
+from compactor.log_dirs.set_aside_memory import SetAside, digest_of_files, read, write
 from compactor.planning import changeable, remedies
 from compactor.planning.remedies import REMEDIES
 from compactor.reason_codes import ReasonCode
-from compactor.set_aside_memory import SetAside, digest_of_files, read, write
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from tests.compactor.plan_logs import NOW_MS, Shape, build, clean_up_to, open_transaction
-from tests.compactor.test_cluster_settings import ONE_BIT_FLIPPED, OTHER, cluster, damaged_cluster
+from tests.compactor.settings.test_cluster_settings import (
+    ONE_BIT_FLIPPED,
+    OTHER,
+    cluster,
+    damaged_cluster,
+)
 from tests.storage.log.test_cluster_metadata import A, B, config, topic
 
 COMPACTED = {"t": {"cleanup.policy": "compact"}}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compactor.config import load_config
 from compactor.originals.undo import UndoStatus
+from compactor.settings.config import load_config
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from compactor.cleaning.overflow import Splitting, split_overflowing
-from compactor.config import Config, load_config
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
 from compactor.originals.undo import UndoReport, UndoStatus, undo_run
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.round_report import LogReport, LogStatus
+from compactor.settings.config import Config, load_config
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
 from storage.files.files import Files

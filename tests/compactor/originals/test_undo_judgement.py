@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from compactor.config import load_config
 from compactor.errors import RefusedError
 from compactor.originals import kept_run
 from compactor.originals.undo import UndoStatus
+from compactor.settings.config import load_config
 from storage.codecs.compression import Codec
 from storage.file_names import LOG, file_name
 from storage.files.local import LOCAL

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs.plan import ActiveProducer
-from compactor.config import CLOCKS_DIFFER_MS
+from compactor.log_dirs.survey import CheckpointOffsets
 from compactor.planning.candidate import Judgement, RoundClock, defect, judge, prepare
 from compactor.planning.clock_check import YOUNGER_RECORDS
 from compactor.planning.selection import BoundName
-from compactor.survey import CheckpointOffsets
-from compactor.topic_config import TopicConfig, topic_config
+from compactor.settings.config import CLOCKS_DIFFER_MS
+from compactor.settings.topic_config import TopicConfig, topic_config
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.formats.segment import MAX_LOG_BYTES

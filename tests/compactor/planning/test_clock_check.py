@@ -8,9 +8,9 @@ import pytest
 
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.inspection.explain import explain
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.clock_check import YOUNGER_RECORDS
 from compactor.planning.round_plan import plan_round
-from compactor.round_report import LogStatus
 from storage.file_names import LOG, TIME_INDEX, file_name
 from tests.compactor.plan_logs import COMPACT, Shape, build, clean_up_to, with_settings
 

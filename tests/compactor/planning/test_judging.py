@@ -9,13 +9,13 @@ from typing import BinaryIO
 
 import pytest
 
-from compactor.config import Config
 from compactor.errors import ConfigError, RefusedError
 from compactor.planning import judging, second_process
 from compactor.planning.candidate import RoundClock
 from compactor.planning.judging import Judging, judged
 from compactor.planning.round_plan import RoundPlan, plan_as_asked
 from compactor.reason_codes import ReasonCode
+from compactor.settings.config import Config
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.files.local import LOCAL, LocalFiles
 from tests.compactor.plan_logs import (

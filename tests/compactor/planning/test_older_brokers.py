@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.round_plan import plan_round
-from compactor.round_report import LogStatus
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.formats import checkpoint
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs.plan import LogPlan
-from compactor.config import Config
 from compactor.planning.candidate import RoundClock
 from compactor.planning.round_plan import RoundPlan, plan_by, plan_round
+from compactor.settings.config import Config
 from storage.file_names import INDEX, LOG, file_name
 from storage.files.files import Files
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from cleaner_jobs.plan import ActiveProducer, LogPlan
-from compactor.config import load_config, with_filters
 from compactor.errors import RefusedError
 from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.settings.config import load_config, with_filters
 from storage.file_names import LOG, SNAPSHOT, file_name
 from storage.formats import checkpoint, producer_snapshot
 from tests.compactor.plan_logs import (

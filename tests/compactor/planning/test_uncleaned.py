@@ -15,9 +15,9 @@ from cleaner_jobs.problems import RecordTooLargeError, problem_of
 from cleaner_jobs.task_values import TaskProblem
 from cleaner_jobs.unchanged import LogChangedError
 from compactor.errors import CorruptLogError
-from compactor.exit_codes import ending_of_error
+from compactor.outcome.exit_codes import ending_of_error
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.uncleaned import problem_report, stop_if_corrupt, untouched_report
-from compactor.round_report import LogStatus
 from storage.errors import CorruptFileError
 from storage.files.held_directories import DirectoryExchangedError
 from storage.formats.segment import Segment

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from compactor.config import Config, parse_toml, parse_topic_configs, with_filters
 from compactor.errors import ConfigError
 from compactor.planning.unmatched import require_include, unmatched
+from compactor.settings.config import Config, parse_toml, parse_topic_configs, with_filters
 
 TOPICS = ("customers", "orders", "orders-eu", "prices", "__consumer_offsets")
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from compactor.command_line import cli
-from compactor.config import Config, load_config
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.round_plan import plan_round
-from compactor.round_report import LogStatus
+from compactor.settings.config import Config, load_config
 from storage.formats import checkpoint, clean_shutdown
 from tests.compactor.small_log import END_OFFSET, build
 from tests.support.local_round import LocalRound

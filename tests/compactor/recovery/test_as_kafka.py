@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from compactor import api
-from compactor.config import load_config
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
+from compactor.settings.config import load_config
 from storage.file_names import INDEX, LOG, SWAP, TIME_INDEX, file_name
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compactor.config import load_config
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
+from compactor.settings.config import load_config
 from storage.files.local import LOCAL
 from storage.formats import clean_shutdown
 from tests.support.files.watched import Operation, WatchedFiles

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from compactor.config import load_config
 from compactor.recovery import log_recovery, recovered_files
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
+from compactor.settings.config import load_config
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.files import Files

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from compactor.config import load_config
+from compactor.log_dirs.survey import CheckpointOffsets
 from compactor.retention.log_retention import deletion_of, limits_of
-from compactor.survey import CheckpointOffsets
+from compactor.settings.config import load_config
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.log.log_dir import list_partition

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compactor import api
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from compactor.stopped_log import record_tables
 from compactor.stopped_log.wanted_records import ReadRecord
 from compactor.views.record_lines import Form, csv_line

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from compactor.config import load_config
+from compactor.outcome.round_report import LogStatus
 from compactor.planning.round_plan import plan_round
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import recover_log_dir
-from compactor.round_report import LogStatus
+from compactor.settings.config import load_config
 from compactor.verification.verify import verify
 from compactor.verification.verify_batches import Finding
 from storage.codecs.compression import Codec

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from compactor.config import Config
 from compactor.inspection.topic_settings import ConfigEntry, TopicConfiguration
 from compactor.originals.undo import UndoReport, UndoStatus
+from compactor.outcome.round_report import LogStatus
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
-from compactor.round_report import LogStatus
+from compactor.settings.config import Config
 from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.evidence import Evidence
 from compactor.verification.verify import Verification

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from compactor.round_report import OriginalsReport
+from compactor.outcome.round_report import OriginalsReport
 from compactor.views.report_table import originals_lines
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from compactor.config import load_config
 from compactor.planning.notices import ALL_LOG_DIRS
 from compactor.planning.order import Order
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.planning.sample_estimate import Estimate, cannot_tell
+from compactor.settings.config import load_config
 from compactor.views.plan_json import plan_document
 from compactor.views.plan_table import (
     NOT_REFUSED,

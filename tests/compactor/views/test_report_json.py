@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from compactor.exit_codes import ExitCode
 from compactor.host.printable import iso_time
+from compactor.outcome.exit_codes import ExitCode
+from compactor.outcome.round_report import LogSections, LogStatus, RetentionReport, SegmentCounts
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import LogSections, LogStatus, RetentionReport, SegmentCounts
 from compactor.views.report_json import (
     report_document,
     report_summary,

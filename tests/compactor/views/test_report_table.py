@@ -6,14 +6,14 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from compactor.reason_codes import ReasonCode
-from compactor.round_report import (
+from compactor.outcome.round_report import (
     CleaningReport,
     LogStatus,
     PhaseReport,
     RetentionReport,
     SegmentCounts,
 )
+from compactor.reason_codes import ReasonCode
 from compactor.views.report_table import SHOWN_LOGS, SHOWN_REASONS, report_view
 from tests.compactor.rounds import COUNTS, log, report
 

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from compactor.round_report import Counts, LogReport, LogStatus
+from compactor.outcome.round_report import Counts, LogReport, LogStatus
 from compactor.views.report_totals import dropped_by_reason, group_reasons, totals_of
 from tests.compactor.rounds import COUNTS, log, report
 

@@ -10,7 +10,7 @@ import promql_parser
 import pytest
 import yaml
 
-from compactor.exit_codes import ExitCode
+from compactor.outcome.exit_codes import ExitCode
 from compactor.watching.metrics import metrics_text
 from tests.compactor.watching.test_metrics import PLAN, PLANNED, RAN, RUN, samples
 

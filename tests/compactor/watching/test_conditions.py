@@ -2,7 +2,7 @@
 
 import pytest
 
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from compactor.watching.conditions import Condition
 from compactor.watching.measures import LogMeasures, Measures
 

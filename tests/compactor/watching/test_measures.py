@@ -4,8 +4,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from compactor.outcome.round_report import CleaningReport, Counts, LogReport, LogStatus
 from compactor.planning.round_plan import plan_round
-from compactor.round_report import CleaningReport, Counts, LogReport, LogStatus
 from compactor.watching.measures import measures_of_plan, measures_of_run, names_of_totals
 from storage.file_names import LOG, file_name
 from tests.compactor.plan_logs import (

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus, PhaseReport
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import CleaningReport, LogReport, LogStatus, PhaseReport
 from compactor.watching.measures import LogMeasures, Measures
 from compactor.watching.metrics import SUCCESS, Ending, metrics_text
 

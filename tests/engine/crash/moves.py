@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compactor.errors import RefusedError
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from compactor.stopped_log.log_move import carry_out, planned
 from compactor.stopped_log.log_place import LogAt
 from storage.files.local import LOCAL

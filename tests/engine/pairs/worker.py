@@ -15,7 +15,7 @@ from typing import Any
 
 from compactor import api
 from compactor.errors import RefusedError
-from compactor.exit_codes import UsageError
+from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 from compactor.stopped_log.changes import Outcome
 from storage.files import local

@@ -8,7 +8,7 @@ from typing import Any
 
 from compactor.api.managed_cleaning import Cleaner
 from compactor.api.rules import RunOptions
-from compactor.round_report import CleaningReport, LogReport
+from compactor.outcome.round_report import CleaningReport, LogReport
 from storage.files.files import Files
 from storage.kafka_versions import BY_NAME, KafkaVersion
 from storage.log.compiled import COMPILED

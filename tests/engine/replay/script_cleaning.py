@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from itertools import pairwise
 
+from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
 from compactor.planning.selection import first_dirty
 from compactor.reason_codes import ReasonCode
-from compactor.round_report import CleaningReport, LogReport, LogStatus
 from storage.file_names import parse_partition_dir
 from storage.files.files import Files
 from storage.formats import checkpoint, producer_snapshot

@@ -49,7 +49,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.stopped_log": "log_move",
     },
     "locks, and directories that are held; the table of mounts; room on a disk": {
-        "compactor": "lock_support log_dir_lock",
+        "compactor.log_dirs": "lock_support log_dir_lock",
         "storage.log": "lock_holder log_dir_lock",
         "storage.log.manager": "log_manager",
         "compactor.cleaning": "cleaner_checkpoints removals",
@@ -57,7 +57,8 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.planning": "changeable room",
     },
     "paths that a user gives, resolved, and checked for what this user may do": {
-        "compactor": "directories_beside survey",
+        "compactor.log_dirs": "survey",
+        "compactor.settings": "directories_beside",
         "compactor.planning": "remedy_commands",
         "compactor.api": "copies dumps managed_cleaning output_dirs places",
     },
@@ -73,7 +74,8 @@ PLAIN: dict[str, dict[str, str]] = {
         "cleaner_jobs.spark": "class_archive class_archive_job control_groups early_daemon "
         "environment first_use gateway kept_launch patience spark_session "
         "started_java submitted_java",
-        "compactor": "airflow config",
+        "compactor": "airflow",
+        "compactor.settings": "config",
         "compactor.api": "metrics record_lines saved_plans",
         "compactor.command_line": "carry_out completion report_file whole_file words",
         "compactor.host": "java output run_history suggestions temporary",
@@ -162,7 +164,10 @@ def imported(tree: ast.Module) -> dict[str, str]:
 def test_nobody_else_forgets_to_hand_the_files_on() -> None:
     """By default they are local ones, for tests and whoever reads a file by the way."""
     places, forgotten = takers(), []
-    assert {"storage.formats.checkpoint.read", "compactor.survey.survey_log_dirs"} <= places.keys()
+    assert {
+        "storage.formats.checkpoint.read",
+        "compactor.log_dirs.survey.survey_log_dirs",
+    } <= places.keys()
     for module, tree in modules():
         names = imported(tree)
         for node in ast.walk(tree) if module not in named() else ():

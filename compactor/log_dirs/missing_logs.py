@@ -1,0 +1,123 @@
+"""Logs without a `.log` file, though the checkpoints of their directory say they had records.
+
+A backup that skips `*.log` leaves them so. A broker that starts there begins each of them again as
+an empty log, and does not complain. Source: Kafka, LogLoader.load, LocalLog.
+"""
+
+import os
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from compactor.reason_codes import Reason, ReasonCode
+from storage.errors import CorruptFileError
+from storage.file_names import LOG, SWAP
+from storage.files.files import Files
+from storage.files.local import LOCAL
+from storage.formats import checkpoint
+from storage.formats.checkpoint import TopicPartition
+from storage.log.log_dir import LogDirListing, PartitionListing, is_topic_name
+
+START_NO_BROKER = "Start no broker here: it begins a log without .log files again as an empty one."
+_OF_EVERY_LOG = (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT)  # as a broker writes them
+_SAYING_AN_END = (*_OF_EVERY_LOG, checkpoint.CLEANER_OFFSET)
+
+
+Checkpoints = Mapping[str, Mapping[TopicPartition, int]]  # entries by the name of the file
+
+
+class RecordedEnd(NamedTuple):
+    """The highest offset that a checkpoint has for a log: its log end was not below."""
+
+    offset: int  # exclusive
+    checkpoint: str  # name of the file
+
+
+class RecordedEnds(NamedTuple):
+    """The recorded end of each log that had records above its log start offset."""
+
+    by_log: Mapping[TopicPartition, RecordedEnd] = {}
+    unread: str | None = None  # why a checkpoint could not be read: of other logs nothing is known
+    is_silent: bool = False  # no checkpoint that can be read would name each log
+
+    def why_missing(self, partition: PartitionListing) -> Reason | None:
+        """Say that the records of a log are gone, or may be; None if they are not."""
+        if partition.segments or partition.special:
+            return None
+        return self.why_missing_by_names(
+            (partition.topic, partition.partition), partition.unfinished
+        )
+
+    def why_missing_by_names(self, log: TopicPartition, names: Collection[str]) -> Reason | None:
+        """Say the same by the names in a log's directory."""
+        if any(name.endswith((LOG, LOG + SWAP)) for name in names):  # a swap puts those in place
+            return None
+        end = self.by_log.get(log)
+        if end is not None:
+            text = (
+                f"its .log files are gone: {end.checkpoint} says that it had records up to offset "
+                f"{end.offset}, and a broker that starts here begins it again as an empty log"
+            )
+            return Reason(ReasonCode.LOG_MISSING, text)
+        if self.unread is None:
+            return None
+        text = (
+            f"it has no .log files, and whether it had records is not known: {self.unread}. A "
+            "broker that starts here begins it again as an empty log"
+        )
+        return Reason(ReasonCode.LOG_DIR_DAMAGED, text)
+
+
+NOT_ASKED = RecordedEnds()  # no log lacks its segments
+
+
+def recorded_ends(
+    log_dir: str, files: Files = LOCAL, known: Checkpoints | None = None
+) -> RecordedEnds:
+    """Read them. known: checkpoints that were read already."""
+    entries, problems = dict(known or {}), dict[str, str]()
+    for name in (checkpoint.LOG_START, *_SAYING_AN_END):
+        if name in entries:
+            continue
+        try:
+            entries[name] = checkpoint.read(os.path.join(log_dir, name), files)
+        except CorruptFileError as error:
+            entries[name], problems[name] = {}, str(error)
+        except OSError as error:
+            entries[name], problems[name] = {}, f"{error.filename}: {error.strerror}"
+    starts = entries[checkpoint.LOG_START]
+    ends: dict[TopicPartition, RecordedEnd] = {}
+    for name in _SAYING_AN_END:
+        for key, offset in entries[name].items():
+            below = ends[key].offset if key in ends else max(starts.get(key, 0), 0)
+            if offset > below and may_be_log(key):
+                ends[key] = RecordedEnd(offset, name)
+    is_silent = all(
+        name in problems or not (entries[name] or _has_bytes(os.path.join(log_dir, name), files))
+        for name in _OF_EVERY_LOG
+    )
+    return RecordedEnds(ends, next(iter(problems.values()), None), is_silent)
+
+
+def may_be_log(key: TopicPartition) -> bool:
+    """Say whether a log can have this name: a damaged checkpoint may have any."""
+    return is_topic_name(key[0]) and key[1] >= 0
+
+
+def _has_bytes(path: str, files: Files) -> bool:
+    found = files.look_up(path)
+    return found is not None and found.size_bytes > 0
+
+
+def ends_where_needed(
+    listing: LogDirListing, known: Checkpoints, files: Files = LOCAL
+) -> RecordedEnds:
+    """Give them where some log has no segment, or a checkpoint names one without a directory, or
+    none names any.
+    """
+    here = {(log.topic, log.partition) for log in listing.partitions}
+    is_any_gone = any(key not in here for entries in known.values() for key in entries)
+    may_be_silent = not any(known.get(name) for name in _OF_EVERY_LOG)
+    is_each_whole = all(partition.segments for partition in listing.partitions)
+    if is_each_whole and not is_any_gone and not may_be_silent:
+        return NOT_ASKED
+    return recorded_ends(listing.path, files, known)

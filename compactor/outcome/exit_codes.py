@@ -1,0 +1,135 @@
+"""How a command ends: the exit code, its word, and the one line of text for an error.
+
+| code | word | when |
+|---|---|---|
+| 0 | ok | every eligible log was cleaned, or none was eligible |
+| 1 | failed | the round, or every log that was tried; or its result could not be written |
+| 2 | usage | wrong arguments or configuration; LOG_DIR is missing, unreadable or not one |
+| 3 | refused | lock held, or may not exclude a broker; unclean shutdown; no room; no local files |
+| 4 | partial | some logs failed or were set aside, or findings; what can be done is done |
+| 5 | condition | a condition of --fail-if holds, and nothing failed; takes the place of 0 and 4 |
+| 130 | interrupted | Ctrl-C (SIGTERM: 143, SIGHUP: 129) |
+"""
+
+import errno
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+from compactor.errors import ConfigError, RefusedError
+from compactor.host import descriptor_limit
+from compactor.host.printable import one_line
+from compactor.outcome.round_report import CleaningReport, LogStatus
+from compactor.reason_codes import ReasonCode, reason_code_of
+from storage.errors import LogCompactionError, UnsupportedBackendError
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    REFUSED = 3
+    PARTIAL = 4
+    CONDITION = 5  # of --fail-if
+    HUNG_UP = 129  # 128 + SIGHUP
+    INTERRUPTED = 130  # 128 + SIGINT, as shells count
+    TERMINATED = 143  # 128 + SIGTERM
+
+    @property
+    def word(self) -> str:
+        """The status in the summary; whatever signal interrupts a run, it is an interrupted one."""
+        return "interrupted" if self > ExitCode.CONDITION else self.name.lower()
+
+
+class UsageError(ConfigError):
+    """An argument is impossible; the message names it. Nothing was changed."""
+
+    reason_code = ReasonCode.WRONG_USAGE
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived: what Ctrl-C does, with a code of its own."""
+
+
+class HungUp(KeyboardInterrupt):
+    """SIGHUP arrived, as when a terminal or a connection goes away: likewise."""
+
+
+class ExitStatus(NamedTuple):
+    """How a command ends."""
+
+    exit_code: ExitCode
+    reason_code: ReasonCode
+
+
+def ending_of_report(report: CleaningReport, is_condition_met: bool = False) -> ExitStatus:
+    """Return how a round ends that came to its end."""
+    deletes = any(log.retention.deleted.segments for log in report.logs)
+    return ending_of_logs((log.status for log in report.logs), deletes, is_condition_met)
+
+
+def ending_of_logs(
+    statuses: Iterable[LogStatus], deletes: bool = False, is_condition_met: bool = False
+) -> ExitStatus:
+    """Return how a round or a plan ends.
+
+    Args:
+        statuses: What became of the logs, or would; a failure counts for more than all else.
+        deletes: Whether retention does something, so that there was something to do.
+        is_condition_met: Whether a condition of --fail-if holds.
+    """
+    found = set(statuses)
+    is_done = not found.isdisjoint({LogStatus.CLEANED, LogStatus.WOULD_CLEAN})
+    if LogStatus.FAILED in found:
+        code = ExitCode.PARTIAL if is_done else ExitCode.FAILED
+        ending = ExitStatus(code, ReasonCode.LOGS_FAILED)
+    elif LogStatus.SET_ASIDE in found:
+        ending = ExitStatus(ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE)
+    else:
+        is_done |= deletes
+        ending = ExitStatus(ExitCode.OK, ReasonCode.DONE if is_done else ReasonCode.NOTHING_TO_DO)
+    if is_condition_met and ending.exit_code is not ExitCode.FAILED:
+        return ExitStatus(ExitCode.CONDITION, ReasonCode.CONDITION)
+    return ending
+
+
+def ending_of_error(error: BaseException) -> ExitStatus:
+    """Return how a command ends that did not come to its end."""
+    match error:
+        case Terminated():
+            return ExitStatus(ExitCode.TERMINATED, ReasonCode.INTERRUPTED)
+        case HungUp():
+            return ExitStatus(ExitCode.HUNG_UP, ReasonCode.INTERRUPTED)
+        case KeyboardInterrupt():
+            return ExitStatus(ExitCode.INTERRUPTED, ReasonCode.INTERRUPTED)
+        case ConfigError():
+            return ExitStatus(ExitCode.USAGE, reason_code_of(error))
+        case RefusedError() | UnsupportedBackendError():
+            return ExitStatus(ExitCode.REFUSED, reason_code_of(error))
+        case LogCompactionError() | OSError():
+            return ExitStatus(ExitCode.FAILED, reason_code_of(error))
+    return ExitStatus(ExitCode.FAILED, ReasonCode.INTERNAL_ERROR)
+
+
+def error_line(error: BaseException) -> str:
+    """What went wrong in one line; without a full stop, so that what was changed can follow it."""
+    match error:
+        case Terminated():
+            text = "terminated"
+        case HungUp():
+            text = "hung up: the terminal or connection is gone"
+        case KeyboardInterrupt():
+            text = "interrupted"
+        case ConfigError() if error.as_options is not None:
+            text = error.as_options
+        case LogCompactionError():
+            text = str(error)
+        case OSError() if error.strerror:
+            names = [str(n) for n in (error.filename, error.filename2) if n is not None]
+            text = f"{' -> '.join(names)}: {error.strerror}" if names else error.strerror
+            if error.errno == errno.EMFILE:
+                text += f": no more than {descriptor_limit.limit()} may be at once (ulimit -n)"
+        case _:
+            first = next(iter(str(error).splitlines()), "")  # what follows is often Java's stack
+            text = f"internal error: {type(error).__name__}: {first}"
+    return one_line(text).rstrip(".")

@@ -1,0 +1,255 @@
+"""Kafka's lock against another process, a stopping broker, and an unclean shutdown."""
+
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from compactor.errors import RefusedError
+from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.remembered_logs import RememberedLogs
+from compactor.originals.originals_keeper import open_keeper
+from compactor.outcome.round_report import LogStatus
+from compactor.planning.room import space_of, with_room
+from compactor.planning.round_plan import plan_round
+from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
+from compactor.verification.verify import verify
+from storage.formats import clean_shutdown
+from tests.compactor.plan_logs import COMPACT, NOW_MS, build
+from tests.support.local_round import LocalRound, NoProgress
+from tests.support.lock_holding import holding
+
+
+@contextmanager
+def other_process(path: Path) -> Iterator[str]:
+    """A process that takes the lock as a broker does; what it said of it."""
+    command = holding(path)
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stdin is not None
+        yield process.stdout.readline().strip()
+        process.stdin.close()
+
+
+def log_dir(root: Path, name: str = "logs") -> Path:
+    path = root / name
+    path.mkdir()
+    clean_shutdown.write(str(path))
+    return path
+
+
+def test_a_log_directory_in_use_is_refused(tmp_path: Path) -> None:
+    path = log_dir(tmp_path) / ".lock"
+    with other_process(path) as said:
+        assert said == "locked"
+        locked = pytest.raises(RefusedError, match=r"\.lock: locked: .* Nothing was changed")
+        with locked, lock_log_dirs([str(path.parent)]):
+            pytest.fail("it is locked")
+    assert path.exists()  # it is the other's
+    with lock_log_dirs([str(path.parent)]):
+        pass
+
+
+def test_another_process_is_refused_as_long_as_we_hold_it(tmp_path: Path) -> None:
+    path = log_dir(tmp_path) / ".lock"
+    with lock_log_dirs([str(path.parent)]), other_process(path) as said:
+        assert said == "refused"
+    assert not path.exists()  # we made it, as a broker that stops removes it
+    with other_process(path) as said:
+        assert said == "locked"
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_second_owner_in_this_process_is_refused_and_takes_nothing(
+    tmp_path: Path, is_there: bool
+) -> None:
+    """The system would give it the lock, and to close the file would take it from the first."""
+    path = log_dir(tmp_path) / ".lock"
+    if is_there:
+        path.touch()
+    with lock_log_dirs([str(path.parent)]):
+        own = pytest.raises(RefusedError, match=r"\.lock: locked: this process works .* already")
+        with own, lock_log_dirs([str(path.parent)]):
+            pytest.fail("it is locked")
+        with other_process(path) as said:
+            assert said == "refused"
+    assert path.exists() is is_there
+    with lock_log_dirs([str(path.parent)]), other_process(path) as said:
+        assert said == "refused"
+
+
+def test_a_lock_file_that_was_there_stays(tmp_path: Path) -> None:
+    path = log_dir(tmp_path) / ".lock"
+    path.touch()
+    with lock_log_dirs([str(path.parent)]):
+        pass
+    assert path.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_lock_file_of_root_does_not_keep_the_broker_out(tmp_path: Path) -> None:
+    """A run that is killed leaves it; a broker that cannot open it takes the directory offline."""
+    path = log_dir(tmp_path) / ".lock"
+    os.chown(path.parent, 1234, 4321)
+    with lock_log_dirs([str(path.parent)]):
+        assert (path.stat().st_uid, path.stat().st_gid) == (1234, 4321)
+    path.touch()
+    os.chown(path, 77, 88)
+    with lock_log_dirs([str(path.parent)]):
+        assert (path.stat().st_uid, path.stat().st_gid) == (77, 88)
+
+
+@pytest.mark.parametrize(
+    ("code", "helps"),
+    [
+        (errno.ENOSPC, "Make room at "),
+        (errno.EDQUOT, "Make room at "),
+        (errno.EROFS, "so that it can be written"),
+        (errno.EIO, "Look at the disk of "),
+        (errno.EACCES, "Look at "),
+    ],
+)
+def test_what_helps_is_by_the_error_and_not_always_the_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, helps: str
+) -> None:
+    path = log_dir(tmp_path)
+    before = os.open
+
+    def full(name: str, flags: int, *more: int, **options: int) -> int:
+        if str(name).endswith(".lock") and flags & os.O_CREAT:
+            raise OSError(code, os.strerror(code), name)
+        return before(name, flags, *more, **options)
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(RefusedError) as refused, lock_log_dirs([str(path)]):
+        pass
+    assert helps in str(refused.value.remedy)
+    assert ("owner" in str(refused.value.remedy)) is (code == errno.EACCES)
+
+
+def test_a_lock_that_a_dead_process_left_does_not_block(tmp_path: Path) -> None:
+    """F-15.1: a broker that is killed leaves the file; the lock on it went with its process."""
+    path = log_dir(tmp_path) / ".lock"
+    command = holding(path)
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "locked\n"
+        with pytest.raises(RefusedError), lock_log_dirs([str(path.parent)]):
+            pytest.fail("it is locked")
+        process.kill()
+    assert process.returncode == -signal.SIGKILL and path.exists()
+    with lock_log_dirs([str(path.parent)]), other_process(path) as said:
+        assert said == "refused"
+
+
+def test_a_lock_is_met_through_a_link_to_its_directory(tmp_path: Path) -> None:
+    path, link = log_dir(tmp_path) / ".lock", tmp_path / "link"
+    link.symlink_to(path.parent)
+    refused = pytest.raises(RefusedError, match=r"\.lock: locked")
+    with other_process(link / ".lock"), refused, lock_log_dirs([str(path.parent)]):
+        pytest.fail("it is locked through the link")
+    with other_process(path), refused, lock_log_dirs([str(link)]):
+        pytest.fail("it is locked, and the link leads there")
+    with lock_log_dirs([str(link)]), other_process(path) as said:
+        assert said == "refused"
+
+
+def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
+    path = log_dir(tmp_path) / ".lock"
+    with pytest.raises(ZeroDivisionError), lock_log_dirs([str(path.parent)]):
+        _ = 1 // 0
+    assert not path.exists()
+
+
+def test_without_a_clean_shutdown_it_is_refused_and_nothing_stays(tmp_path: Path) -> None:
+    first, second = log_dir(tmp_path, "a"), tmp_path / "b"
+    second.mkdir()
+    unclean = pytest.raises(RefusedError, match=r"b: no \.kafka_cleanshutdown: .* was changed")
+    with unclean, lock_log_dirs([str(first), str(second)]):
+        pytest.fail("it was not shut down cleanly")
+    assert not (first / ".lock").exists() and not (second / ".lock").exists()
+    with other_process(first / ".lock") as said:
+        assert said == "locked"
+
+
+def test_if_one_of_several_is_locked_none_is_held(tmp_path: Path) -> None:
+    first, second = log_dir(tmp_path, "a"), log_dir(tmp_path, "b")
+    with other_process(second / ".lock"):
+        with pytest.raises(RefusedError), lock_log_dirs([str(first), str(second)]):
+            pytest.fail("one is locked")
+        with other_process(first / ".lock") as said:
+            assert said == "locked"
+
+
+@pytest.mark.parametrize("and_made_anew", [False, True])
+def test_a_file_that_is_unlinked_meanwhile_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, and_made_anew: bool
+) -> None:
+    """A broker that stops removes it between our opening and our locking."""
+    path = log_dir(tmp_path) / ".lock"
+    path.touch()
+    lockf = fcntl.lockf
+
+    def remove_first(descriptor: int, operation: int) -> None:
+        if not operation & fcntl.LOCK_EX:  # it looks whether there are locks at all
+            return
+        path.unlink()
+        if and_made_anew:
+            path.touch()
+        lockf(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "lockf", remove_first)
+    stopping = pytest.raises(RefusedError, match="a broker is stopping")
+    with stopping, lock_log_dirs([str(path.parent)]):
+        pytest.fail("it is not the file that a broker looks at")
+    assert path.exists() is and_made_anew
+
+
+def test_nothing_that_is_done_meanwhile_gives_the_lock_away(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    """Closing any descriptor of the file would, without a word: so no other one is ever opened."""
+    paths = [build(tmp_path / "logs")]
+
+    def assert_held() -> None:
+        with other_process(tmp_path / "logs" / ".lock") as said:
+            assert said == "refused"
+
+    with lock_log_dirs(paths):
+        remembered = RememberedLogs(paths)
+        (tmp_path / "logs" / clean_shutdown.CLEAN_SHUTDOWN).unlink()
+        recover_log_dir(paths[0], LoadRules(COMPACT, NOW_MS))
+        assert_held()
+        clean_shutdown.write(paths[0])
+        plan = plan_round(paths, COMPACT, NOW_MS)
+        plan = with_room(plan, space_of(plan.logs, str(tmp_path), str(tmp_path)))
+        local.originals = open_keeper(str(tmp_path / "originals"), "run", NOW_MS, plan)
+        report = local.run(plan)
+        local.originals.close()
+        remembered.update(report.logs, NOW_MS)
+        assert [log.status for log in report.logs] == [LogStatus.CLEANED]
+        assert_held()
+        assert verify([paths[0]], (), NoProgress()).findings == []
+        assert_held()
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    path = log_dir(tmp_path) / ".lock"
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RefusedError, match=r"\.lock"), lock_log_dirs([str(path.parent)]):
+        pytest.fail("it is a link")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_nothing_to_lock_is_no_problem() -> None:
+    with lock_log_dirs([]):
+        pass
