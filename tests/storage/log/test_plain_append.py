@@ -1,7 +1,5 @@
-"""What is kept between plain appends is what would be told anew, whatever is done to the log."""
+"""A plain append behind a deletion, new settings, or a refusal does what any other append does."""
 
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -10,55 +8,14 @@ import pytest
 from compactor import Log, LogOptions
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log import kernels
-from storage.log.appending import AppendRequest
 from storage.log.batch_appends import BatchAppendError
 from storage.log.errors import InvalidOffsetError, KafkaStorageError, LogError
 from storage.log.log_config import LogConfig
-from storage.log.plain_append import PlainAppends
-from storage.log.producer_append_info import AppendOrigin
 from storage.log.scheduler import ManualScheduler
-from storage.log.segment import LogSegment
 from storage.log.time_index_file import ENTRY
 from tests.engine.replay.replayed import kernels_used
 
 NOW_MS = 1_700_000_000_000
-STOPS_AT, OF_LOG = 13, 5  # places in append_kernel.PlainAppend
-BY_ANOTHER_LEADER = AppendRequest(leader_epoch=1)
-CONFIGS = (
-    LogConfig(index_interval_bytes=100),
-    LogConfig(segment_bytes=900, index_interval_bytes=0),
-    LogConfig(flush_messages=5, cleanup_policy="compact"),
-    LogConfig(segment_index_bytes=36, index_interval_bytes=1),
-)
-
-
-class Checked:
-    """In the place of PlainAppends._is_told: tells anew, too, where it says yes, and compares."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.kept = 0
-        real = PlainAppends._is_told
-
-        def is_told(plain: PlainAppends, segment: LogSegment, how: AppendRequest) -> bool:
-            if not real(plain, segment, how):
-                return False
-            before, end = numbers(plain), plain._end
-            plain._take(plain._local.config)
-            log = plain._held_log(segment, how.leader_epoch, False)
-            plain._tell(kernels, how, log, is_alone=True)
-            assert numbers(plain) == before
-            plain._end = end
-            self.kept += 1
-            return True
-
-        monkeypatch.setattr(PlainAppends, "_is_told", is_told)
-
-
-def numbers(plain: PlainAppends) -> list[int]:
-    """But for where many batches stop, which is nothing to a single one."""
-    told: list[int] = plain._told.numbers.tolist()
-    return told[OF_LOG:STOPS_AT] + told[STOPS_AT + 1 :]
 
 
 def one(chance: Random) -> bytes:
@@ -67,62 +24,6 @@ def one(chance: Random) -> bytes:
         for n in range(chance.choice((1, 1, 3)))
     ]
     return encode_batch(records)
-
-
-def disturb(log: Log, chance: Random) -> None:
-    """Something else than a plain append by the leader of before."""
-    end = log.log_end_offset
-    refused = bytearray(one(chance))
-    refused[-1] ^= 1
-    too_long = encode_batch([Record(0, NOW_MS, b"k", b"v" * 1_100_000)])
-    coordinator = AppendRequest(origin=AppendOrigin.COORDINATOR)
-
-    def new_settings_and_a_refusal() -> None:
-        log.config = chance.choice(CONFIGS)
-        log.append_as_leader(too_long)
-
-    does: tuple[Callable[[], object], ...] = (
-        log.roll,
-        log.flush,
-        log.sync,
-        log.follow_end,
-        log.take_producer_snapshot,
-        lambda: log.read(log.log_start_offset).read(),
-        lambda: log.truncate_to(max(log.log_start_offset, end - chance.randrange(4))),
-        lambda: log.truncate_fully(end + chance.randrange(3)),
-        lambda: log.assign_epoch(chance.randrange(3), end),
-        lambda: setattr(log, "config", chance.choice(CONFIGS)),
-        new_settings_and_a_refusal,
-        lambda: log.append_as_leader(bytes(refused)),
-        lambda: log.append_as_leader(one(chance), BY_ANOTHER_LEADER),
-        lambda: log.append_as_leader(one(chance), coordinator),
-        lambda: log.append_batches_as_leader(one(chance) + one(chance)),
-        lambda: log.append_batches_as_leader(bytes(refused)),
-        lambda: log.increment_log_start(log.high_watermark),
-        log.delete_old_segments,
-    )
-    with suppress(LogError):
-        chance.choice(does)()
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_what_is_kept_is_what_would_be_told(
-    seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """L-13, L-18."""
-    checked, chance = Checked(monkeypatch), Random(seed)
-    with kernels_used(True):
-        scheduler = ManualScheduler(lambda: NOW_MS)
-        options = LogOptions(config=CONFIGS[seed % 4], clock=lambda: NOW_MS, scheduler=scheduler)
-        with Log.open(str(tmp_path / "t-0"), options) as log:
-            for _ in range(250):
-                if chance.random() < 0.3:
-                    disturb(log, chance)
-                try:
-                    log.append_as_leader(one(chance))
-                except LogError:
-                    continue
-    assert checked.kept > 40
 
 
 @pytest.mark.parametrize("appends", range(4))
