@@ -46,8 +46,7 @@ from storage.kernels.memory_access import (
     store_be_int64,
 )
 from storage.kernels.native_calls import write_at
-from storage.log.find_kernels import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
-from storage.log.plain_records import read_record
+from storage.log.find_kernels import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, read_record
 
 MAX_BYTES = 2**31 - 1  # in a segment
 _MAX_SEQUENCE = 2**31 - 1

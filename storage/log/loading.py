@@ -41,9 +41,9 @@ from storage.log.producer_state_manager import ProducerStateManager
 from storage.log.rebuilding_producers import aborted_in, rebuild_producers
 from storage.log.recovering import RecoveredSegment, recover_segment
 from storage.log.segment import LogSegment
+from storage.log.segment_deletion import delete_snapshots
 from storage.log.segment_splitting import split
 from storage.log.segment_swap import end_of
-from storage.log.snapshot_deletion import delete_snapshots
 from storage.log.snapshot_files import SnapshotFiles, required_offset
 from storage.log.swap import apply_steps, complete_swaps, swap_settlement
 

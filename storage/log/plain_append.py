@@ -124,7 +124,8 @@ class PlainAppends:
 
     def run(self, kernels: ModuleType, run: Run) -> tuple[int, int]:
         """Let a kernel append batches, as far as they are plain. Returns how far it got with how
-        many of them: `follow` has to be called next if they are DONE, else `go_on` for each."""
+        many of them: `follow` has to be called next if they are DONE, else `go_on` for each.
+        """
         room, known = run.room, self.producers.known
         segment = self._local.segments.active
         log = self._held_log(segment, run.how.leader_epoch)
@@ -195,7 +196,8 @@ class PlainAppends:
 
     def _held_log(self, segment: LogSegment, epoch: int) -> HeldFile:
         """The `.log` that the kernel writes to, if an append has nothing else to do but to index
-        it."""
+        it.
+        """
         if not self._is_written_to(segment, epoch):
             return NOT_HELD
         try:

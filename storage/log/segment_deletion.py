@@ -1,13 +1,19 @@
-"""Retention of a log in use: what goes by one rule is deleted before the next one is asked.
+"""Segments of a log in use that are deleted, by its retention, and their producer snapshots.
 
-Which segments go says `storage.log.retention`. Source: Kafka, UnifiedLog; spec C-18, L-23.
+What goes by one rule of retention is deleted before the next one is asked.
+
+Which segments go says `storage.log.retention`. Source: Kafka, UnifiedLog; spec C-18, L-14.10, L-23.
 """
 
+from collections.abc import Iterable
+
 from storage.log.errors import OffsetOutOfRangeError
+from storage.log.local_log import LocalLog
+from storage.log.moves import remove_if_there
 from storage.log.parts import LogParts, roll
+from storage.log.producer_state_manager import ProducerStateManager
 from storage.log.retention import RetentionLimits, Rule, deletable
 from storage.log.segment import LogSegment
-from storage.log.snapshot_deletion import delete_snapshots
 
 
 def delete_old_segments(parts: LogParts) -> int:
@@ -70,3 +76,18 @@ def increment_log_start(parts: LogParts, offset: int) -> bool:
     parts.producers.on_log_start(offset)
     parts.marks.update_first_unstable()
     return True
+
+
+def delete_snapshots(
+    local: LocalLog, producers: ProducerStateManager, segments: Iterable[LogSegment]
+) -> None:
+    """Rename the snapshots at the bases of segments now, and remove them with the segments."""
+    found = [producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
+    paths = [path for path in found if path is not None]
+
+    def delete() -> None:
+        for path in paths:
+            remove_if_there(local.files, path)
+
+    if paths:
+        local.schedule_deletion("deleting producer snapshots", delete)

@@ -24,8 +24,8 @@ from storage.log.local_log import LocalLog
 from storage.log.log_config import LogConfig
 from storage.log.parts import LogParts
 from storage.log.segment import LogSegment
+from storage.log.segment_deletion import delete_snapshots
 from storage.log.segment_values import LogPlace
-from storage.log.snapshot_deletion import delete_snapshots
 from storage.log.swap import apply_steps, plan_swap
 
 

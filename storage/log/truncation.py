@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from storage.log.errors import IllegalArgumentError
 from storage.log.parts import LogParts
 from storage.log.rebuilding_producers import rebuild_producers
-from storage.log.snapshot_deletion import delete_snapshots
+from storage.log.segment_deletion import delete_snapshots
 
 
 def around(parts: LogParts, offset: int, is_full: bool = False) -> AbstractContextManager[object]:
