@@ -4,7 +4,8 @@ Such batches (`append_kernel`) get their offsets and go to the end of the log; t
 producer, or the next ones of a producer that has nothing else to be looked at. The kernel writes
 them, and indexes them, where nothing else is to be done; else the rest is done here. All other
 appends, and all where the kernels are not loaded, are left to `appending`, which does the same step
-by step. Source: as there; spec L-13, L-14, L-18.
+by step. Of the producers that a kernel is given, nothing but their sequences is looked at (L-14.2
+to L-14.4). Source: as there; spec L-13, L-14, L-18.
 """
 
 from struct import Struct
@@ -17,15 +18,20 @@ from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
     MAGIC,
     MAX_LAST_OFFSET,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
     NO_TIMESTAMP,
+    PRODUCER_ID_AT,
 )
 from storage.log.appending import AppendRequest, LogAppendInfo
 from storage.log.compiled import COMPILED
 from storage.log.file_records import LargestTimestamp
 from storage.log.log_config import LogConfig
 from storage.log.parts import LogParts, flush, roll
-from storage.log.plain_producers import PlainProducers
 from storage.log.producer_append_info import AppendOrigin
+from storage.log.producer_state_entry import BatchMetadata, ProducerStateEntry
+from storage.log.producer_state_manager import ProducerStateManager
 from storage.log.scratch import Scratch, scratch
 from storage.log.segment import LogSegment
 from storage.log.segment_values import IncomingBytes
@@ -33,6 +39,8 @@ from storage.log.segment_values import IncomingBytes
 _PLAIN_APPEND = Struct("=28q")  # append_kernel.PlainAppend
 _LOG_END = Struct("=7q")  # the last fields of it, which are as after the append
 _LOG_END_AT = _PLAIN_APPEND.size - _LOG_END.size
+_PRODUCER = Struct("=4q")  # append_kernel.PlainProducer
+_ID = Struct(">q")
 _TAKEN = Struct("=8q")  # append_kernel.TakenBatch
 _TAKEN_BYTES = _TAKEN.size
 
@@ -272,3 +280,75 @@ def info_of(batch: tuple[int, ...], log_start: int) -> LogAppendInfo:
         end - start,
         records - 1,
     )
+
+
+class PlainProducers:
+    """Those of one log that are in the room of a thread, for the appends of one call."""
+
+    def __init__(self, manager: ProducerStateManager) -> None:
+        self._manager = manager
+        self.known: list[ProducerStateEntry] = []  # that the kernel was told of
+
+    def forget(self) -> None:
+        """Begin anew: state or room may have changed."""
+        self.known.clear()
+
+    def put_all(self, room: Scratch) -> bool:
+        """Tell the kernel of the producer of the one batch in the room, if it has one, and of no
+        other; False where there is more to look at.
+        """
+        self.known.clear()
+        (producer_id,) = _ID.unpack_from(room.view, PRODUCER_ID_AT)
+        return producer_id == NO_PRODUCER_ID or self.put(room, producer_id)
+
+    def put(self, room: Scratch, producer_id: int) -> bool:
+        """Tell the kernel of a producer; False, and nothing is told, where there is more to look
+        at than whether its next sequence follows, or no room.
+        """
+        manager, number = self._manager, len(self.known)
+        known = manager.producers.get(producer_id)
+        if (
+            known is None
+            or known.epoch == NO_PRODUCER_EPOCH
+            or number == len(room.producers)
+            or manager.verification(producer_id) is not None
+            or not _rises(known)
+        ):
+            return False
+        in_transaction = known.txn_first_offset is not None
+        _PRODUCER.pack_into(
+            room.producers_view,
+            number * _PRODUCER.size,
+            producer_id,
+            known.epoch,
+            known.last_sequence + 1,
+            in_transaction,
+        )
+        self.known.append(known)
+        return True
+
+    def put_of(self, room: Scratch, start: int, end: int) -> bool:
+        """Likewise of the producer of the batch at a byte of the room, which is in use up to end;
+        False for one that the kernel knows.
+        """
+        if end - start < BATCH_HEADER_BYTES:
+            return False
+        (producer_id,) = _ID.unpack_from(room.view, start + PRODUCER_ID_AT)
+        if producer_id == NO_PRODUCER_ID or any(k.producer_id == producer_id for k in self.known):
+            return False
+        return self.put(room, producer_id)
+
+    def follow(self, room: Scratch, first: int, count: int) -> None:
+        """Note so many of the batches in the room, from one on: they are in the log."""
+        for row in room.batches[first : first + count].tolist():
+            _, _, last_offset, max_timestamp, records, number, last_sequence, _ = row
+            if number >= 0:
+                known = self.known[number]
+                batch = BatchMetadata(last_sequence, last_offset, records - 1, max_timestamp)
+                known.add_batch(known.epoch, batch)
+
+
+def _rises(known: ProducerStateEntry) -> bool:
+    """Whether no batch that follows can be one of those that are remembered."""
+    last = known.last_sequence
+    return last >= NO_SEQUENCE and all(batch.last_sequence <= last for batch in known.batches)
