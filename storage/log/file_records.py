@@ -14,8 +14,8 @@ from storage.log import quick_search
 from storage.log.batches import Batch, Bytes, in_file, in_memory
 from storage.log.compiled import COMPILED
 from storage.log.errors import IllegalArgumentError, KafkaError
-from storage.log.index_file import IndexFile
-from storage.log.offsets import UNKNOWN, TimestampAndOffset
+from storage.log.index_files import IndexFile
+from storage.log.offsets import UNKNOWN, LargestTimestamp, TimestampAndOffset
 from storage.log.quick_search import (
     NOT_KNOWN,
     WINDOW_BYTES,
@@ -34,13 +34,6 @@ class BatchPosition(NamedTuple):
     base_offset: int
     position: int
     size_bytes: int
-
-
-class LargestTimestamp(NamedTuple):
-    """A time, and the last offset of the first batch that has it; both -1 for none."""
-
-    timestamp_ms: int
-    offset: int
 
 
 class FileRecords:

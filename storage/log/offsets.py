@@ -32,6 +32,13 @@ class TimestampAndOffset(NamedTuple):
     leader_epoch: int | None
 
 
+class LargestTimestamp(NamedTuple):
+    """A time, and the last offset of the first batch that has it; both -1 for none."""
+
+    timestamp_ms: int
+    offset: int
+
+
 class OffsetSnapshot(NamedTuple):
     """Where a log begins and ends, for whom."""
 

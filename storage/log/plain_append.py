@@ -26,8 +26,8 @@ from storage.formats.batch_header import (
 )
 from storage.log.appending import AppendRequest, LogAppendInfo
 from storage.log.compiled import COMPILED
-from storage.log.file_records import LargestTimestamp
 from storage.log.log_config import LogConfig
+from storage.log.offsets import LargestTimestamp
 from storage.log.parts import LogParts, flush, roll
 from storage.log.producer_append_info import AppendOrigin
 from storage.log.producer_state_entry import BatchMetadata, ProducerStateEntry

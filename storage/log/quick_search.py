@@ -12,7 +12,7 @@ import numpy as np
 
 from storage.files.files import ChangingFile
 from storage.formats.batch_header import LEADER_EPOCH_AT, LEADER_EPOCH_BYTES
-from storage.log.index_file import IndexFile
+from storage.log.index_files import IndexFile
 from storage.log.offsets import TimestampAndOffset
 from storage.log.scratch import scratch
 

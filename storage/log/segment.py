@@ -31,16 +31,13 @@ from storage.log.file_records import (
     MAX_BYTES,
     BatchPosition,
     FileRecords,
-    LargestTimestamp,
 )
+from storage.log.index_files import OffsetIndexFile, TimeIndexFile, TxnIndexFile
 from storage.log.log_config import LogConfig
 from storage.log.moves import moved_meanwhile, remove_if_there
-from storage.log.offset_index_file import OffsetIndexFile
-from storage.log.offsets import OffsetMetadata, TimestampAndOffset
+from storage.log.offsets import LargestTimestamp, OffsetMetadata, TimestampAndOffset
 from storage.log.quick_search import NOT_KNOWN, WINDOW_BYTES
 from storage.log.segment_values import IncomingBytes, LogPlace, SegmentRead
-from storage.log.time_index_file import TimeIndexFile
-from storage.log.txn_index_file import TxnIndexFile
 
 
 class LogSegment:

@@ -9,12 +9,11 @@ from zlib import crc32
 from storage.errors import ConfigError
 from storage.files.files import Files
 from storage.log.errors import LogError, RecordValidationError
+from storage.log.index_files import OFFSET_ENTRY, TIME_ENTRY
 from storage.log.log import Log
-from storage.log.offset_index_file import ENTRY as OFFSET_ENTRY
 from storage.log.offsets import OffsetMetadata
 from storage.log.producer_state_entry import ProducerStateEntry
 from storage.log.segment import LogSegment
-from storage.log.time_index_file import ENTRY as TIME_ENTRY
 
 Json = dict[str, Any]
 

@@ -20,7 +20,7 @@ from storage.codecs.compression import Codec
 from storage.file_names import file_name
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log import batch_appends, index_file
+from storage.log import batch_appends, index_files
 from storage.log.appending import BY_CLIENT, AppendRequest
 from storage.log.batch_appends import BatchAppendError
 from storage.log.batches import in_memory
@@ -276,7 +276,7 @@ def test_an_index_that_fails_takes_nothing_from_the_log(
     """The bytes are all there: what is appended is, and what is found then is sound. In memory it
     is as if the index had not failed."""
     path = tmp_path / "t-0"
-    monkeypatch.setattr(index_file, "_WRITTEN_AT_ONCE", 8)
+    monkeypatch.setattr(index_files, "_WRITTEN_AT_ONCE", 8)
     with kernels_used(True):
         with opened(path, SMALL) as log:
             log.append_batches_as_leader(b"".join(ONE))
@@ -307,7 +307,7 @@ def test_one_append_at_a_time_those_before_an_index_fails_are_in(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "t-0"
-    monkeypatch.setattr(index_file, "_WRITTEN_AT_ONCE", 8)
+    monkeypatch.setattr(index_files, "_WRITTEN_AT_ONCE", 8)
     with kernels_used(True):
         log = opened(path, SMALL)
         for data in ONE[:9]:

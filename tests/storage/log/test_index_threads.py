@@ -9,10 +9,10 @@ import pytest
 
 from storage.files.files import ChangingFile
 from storage.files.local import LocalFiles
-from storage.log.file_records import LargestTimestamp
-from storage.log.time_index_file import ENTRY, TimeIndexFile
+from storage.log.index_files import TIME_ENTRY, TimeIndexFile
+from storage.log.offsets import LargestTimestamp
 
-MAX_BYTES = 100 * ENTRY.size
+MAX_BYTES = 100 * TIME_ENTRY.size
 
 
 class SlowFiles(LocalFiles):
@@ -58,7 +58,7 @@ def test_a_reader_does_not_put_the_last_entry_back_behind_what_a_kernel_added(
         found = real(self, number)
         reads.append(number)
         if len(reads) == 1:
-            self.file.data[3 * ENTRY.size : 4 * ENTRY.size] = ENTRY.pack(7, 9)
+            self.file.data[3 * TIME_ENTRY.size : 4 * TIME_ENTRY.size] = TIME_ENTRY.pack(7, 9)
             self.file.grew_to(4)
         return found
 
@@ -82,7 +82,7 @@ def test_a_flush_beside_a_resize_finds_an_open_file(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as threads:
         flushed = threads.submit(flush)
         for number in range(300):
-            index.file.resize(ENTRY.size * (10 + number % 7))
+            index.file.resize(TIME_ENTRY.size * (10 + number % 7))
         stop.set()
         flushed.result()
     index.file.close()

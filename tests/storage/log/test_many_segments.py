@@ -13,11 +13,11 @@ from compactor import Log, LogManager, LogOptions, ManagerOptions
 from storage.file_names import INDEX, LOG, TIME_INDEX
 from storage.files.file_pool import FilePool
 from storage.files.local import LOCAL
+from storage.log.index_files import TIME_ENTRY
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig
 from storage.log.manager.manager_options import BY_HAND
 from storage.log.scheduler import ManualScheduler
-from storage.log.time_index_file import ENTRY
 from tests.storage.log.batches_for_tests import batch
 from tests.support.file_operations import FileOperations
 
@@ -47,7 +47,7 @@ def write_segments(directory: Path, count: int) -> None:
         stem = directory / f"{offset:020}"
         stem.with_suffix(LOG).write_bytes(batch(offset, NOW_MS + offset))
         stem.with_suffix(INDEX).touch()
-        stem.with_suffix(TIME_INDEX).write_bytes(ENTRY.pack(NOW_MS + offset, 0))
+        stem.with_suffix(TIME_INDEX).write_bytes(TIME_ENTRY.pack(NOW_MS + offset, 0))
 
 
 def open_below(directory: Path) -> int:

@@ -10,9 +10,9 @@ from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log.batch_appends import BatchAppendError
 from storage.log.errors import InvalidOffsetError, KafkaStorageError, LogError
+from storage.log.index_files import TIME_ENTRY
 from storage.log.log_config import LogConfig
 from storage.log.scheduler import ManualScheduler
-from storage.log.time_index_file import ENTRY
 from tests.engine.replay.replayed import kernels_used
 
 NOW_MS = 1_700_000_000_000
@@ -93,7 +93,7 @@ def told_behind_a_refusal(with_kernels: bool, path: Path) -> list[object]:
     with kernels_used(with_kernels):
         log = Log.open(str(path), options)
         log.append_as_leader(batches[0])
-        log.segments[0].time_index.add(ENTRY.pack(NOW_MS, 100))
+        log.segments[0].time_index.add(TIME_ENTRY.pack(NOW_MS, 100))
         for data in batches:
             try:
                 told.append(log.append_as_leader(data))

@@ -18,14 +18,13 @@ from storage.files.files import ChangingFile
 from storage.files.local import LOCAL, LocalFiles
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log.file_records import LargestTimestamp
+from storage.log.index_files import OFFSET_ENTRY, TIME_ENTRY, OffsetIndexFile
 from storage.log.log_config import LogConfig
 from storage.log.manager.manager_options import BY_HAND
-from storage.log.offset_index_file import ENTRY, OffsetIndexFile
+from storage.log.offsets import LargestTimestamp
 from storage.log.scheduler import ManualScheduler
 from storage.log.segment import LogSegment
 from storage.log.segment_values import LogPlace
-from storage.log.time_index_file import ENTRY as TIME_ENTRY
 from tests.engine.replay.replayed import kernels_used
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
@@ -38,7 +37,7 @@ BATCH = encode_batch([Record(0, NOW_MS, b"key", b"v" * 50)])
 
 def put_by_a_kernel(index: OffsetIndexFile, offsets: range) -> None:
     """Entries in memory alone, behind those of the offsets from 0 on."""
-    packed = b"".join(ENTRY.pack(offset, 10 * offset) for offset in offsets)
+    packed = b"".join(OFFSET_ENTRY.pack(offset, 10 * offset) for offset in offsets)
     index.opened().make_room(len(offsets))
     index.file.data[8 * offsets.start : 8 * offsets.stop] = packed
     index.file.grew_to(offsets.stop)
@@ -46,7 +45,7 @@ def put_by_a_kernel(index: OffsetIndexFile, offsets: range) -> None:
 
 def count_of(data: bytes) -> int:
     """How many of the entries 0, 1, 2… there are, and nothing else but zeros."""
-    found = list(ENTRY.iter_unpack(data))
+    found = list(OFFSET_ENTRY.iter_unpack(data))
     count = max((n + 1 for n, entry in enumerate(found) if any(entry)), default=0)
     assert found[:count] == [(n, 10 * n) for n in range(count)]
     return count

@@ -1,4 +1,4 @@
-"""What the offset index and the time index of a segment have in common: files of entries.
+"""The index files of a segment that is in use: by offset, by time, and of aborted transactions.
 
 The file of a segment that is appended to is as long as segment.index.bytes allows, with zeros
 behind the entries in use; one that is opened again counts every slot as in use. The entries are
@@ -9,11 +9,15 @@ for who reads it by its name. What a process that is killed has not written, rec
 A file is opened when it is first needed: a segment that was never written to, read or flushed has
 none. Readers may be the first to need it, and a flush may come beside an append: so what opens,
 syncs, resizes and closes it excludes one another. Which entries are written has a lock of its own,
-the inner one, which no sync holds: an append does not wait for a flush.
+the inner one, which no sync holds: an append does not wait for a flush. The index of aborted
+transactions is there once it has an entry, and has none of that.
 
-Source: Kafka, AbstractIndex, LazyIndex; spec L-4.
+The bytes of entries are those of `storage.formats.offset_index`, `time_index` and `txn_index`.
+Source: Kafka, AbstractIndex, LazyIndex, OffsetIndex, TimeIndex, TransactionIndex; spec F-9 to F-11,
+L-4 to L-7.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from struct import Struct
 from threading import Lock, RLock
@@ -22,10 +26,24 @@ from typing import NamedTuple
 import numpy as np
 
 from storage.files.files import ChangingFile, Files
+from storage.formats import txn_index
+from storage.formats.batch_header import NO_TIMESTAMP
+from storage.formats.index_entry import OffsetPosition
+from storage.formats.txn_index import Aborted, AbortedTxn
+from storage.kafka_versions import KafkaVersion
 from storage.log.batches import Bytes
 from storage.log.compiled import COMPILED
-from storage.log.errors import BufferOverflowError, IllegalArgumentError
-from storage.log.moves import rename_if_there
+from storage.log.errors import (
+    BufferOverflowError,
+    CorruptIndexError,
+    IllegalArgumentError,
+    IllegalStateError,
+    IndexOffsetOverflowError,
+    InvalidOffsetError,
+    KafkaError,
+)
+from storage.log.moves import remove_if_there, rename_if_there
+from storage.log.offsets import LargestTimestamp
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 _WARM_BYTES = 8192  # at the end of an index
@@ -321,3 +339,273 @@ class SlotSearch(NamedTuple):
             else:
                 return middle, True
         return low, False
+
+
+OFFSET_ENTRY = Struct(">ii")  # relative offset, position
+_OFFSET_FIELD = EntryField(OFFSET_ENTRY.size, 0, Struct(">i"))
+_POSITION_FIELD = EntryField(OFFSET_ENTRY.size, 4, Struct(">i"))
+
+
+class OffsetIndexFile:
+    """Entries by rising offset. The file is opened with the first use."""
+
+    def __init__(self, files: Files, path: str, base_offset: int, max_bytes: int) -> None:
+        self.file = IndexFile(files, path, base_offset, max_bytes)
+        self._base_offset = base_offset
+
+    def opened(self) -> IndexFile:
+        """The file, which is created if it is not there."""
+        if not self.file.is_open:
+            self.file.open(OFFSET_ENTRY)
+        return self.file
+
+    @property
+    def entries(self) -> int:
+        return self.opened().entries
+
+    @property
+    def is_full(self) -> bool:
+        file = self.opened()
+        return file.entries >= file.max_entries
+
+    @property
+    def last_offset(self) -> int:
+        """Of the last entry; the base offset if there is none."""
+        file = self.opened()
+        if not file.entries:
+            return self._base_offset
+        at = (file.entries - 1) * OFFSET_ENTRY.size
+        return self._base_offset + int(OFFSET_ENTRY.unpack_from(file.data, at)[0])
+
+    def _at(self, number: int) -> OffsetPosition:
+        relative, position = OFFSET_ENTRY.unpack_from(self.file.data, number * OFFSET_ENTRY.size)
+        return OffsetPosition(self._base_offset + relative, position)
+
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry behind the others."""
+        file = self.opened()
+        if file.entries >= file.max_entries:
+            raise IllegalArgumentError(f"{file.path} is full, its entries are {file.entries}")
+        if file.entries and offset <= self.last_offset:
+            raise InvalidOffsetError(
+                f"offset {offset} is not above {self.last_offset}, the last one of {file.path}"
+            )
+        relative = offset - self._base_offset
+        if not fits(relative):
+            raise IndexOffsetOverflowError(f"offset {offset} does not fit {file.path}")
+        file.add(OFFSET_ENTRY.pack(relative, position))
+
+    def lookup(self, target: int) -> OffsetPosition:
+        """The entry with the greatest offset that is not above target; else the base, at 0."""
+        number = self._slot(target)
+        return OffsetPosition(self._base_offset, 0) if number < 0 else self._at(number)
+
+    def _slot(self, target: int) -> int:
+        """The number of the entry with the greatest offset that is not above target."""
+        return SlotSearch(self.opened(), _OFFSET_FIELD).lower_bound(target - self._base_offset)
+
+    def upper_bound(self, start: OffsetPosition, size_bytes: int) -> OffsetPosition | None:
+        """Some entry at or behind the end of a range of the log, by Kafka's search: never the
+        first one of a range that it equals; None if there is none.
+        """
+        target = (start.position + size_bytes + 2**31) % 2**32 - 2**31
+        number = SlotSearch(self.opened(), _POSITION_FIELD).upper_bound(target)
+        return None if number < 0 else self._at(number)
+
+    def reset(self) -> None:
+        """Forget all entries, and make room for as many as there may be."""
+        self.file.reset(OFFSET_ENTRY)
+
+    def truncate_to(self, offset: int) -> None:
+        """Keep the entries below an offset."""
+        file = self.opened()
+        number = self._slot(offset)
+        has_it = number >= 0 and self._at(number).offset == offset
+        file.keep(number if has_it else number + 1)
+
+
+TIME_ENTRY = Struct(">qi")  # timestamp, relative offset
+_TIME_FIELD = EntryField(TIME_ENTRY.size, 0, Struct(">q"))
+_TIME_OFFSET_FIELD = EntryField(TIME_ENTRY.size, 8, Struct(">i"))
+
+
+class TimeIndexFile:
+    """Entries by rising time. The file is opened with the first use."""
+
+    def __init__(self, files: Files, path: str, base_offset: int, max_bytes: int) -> None:
+        self.file = IndexFile(files, path, base_offset, max_bytes)
+        self._base_offset = base_offset
+
+    def opened(self) -> IndexFile:
+        """The file, which is created if it is not there."""
+        if not self.file.is_open:
+            self.file.open(TIME_ENTRY)
+        return self.file
+
+    @property
+    def is_full(self) -> bool:
+        """One slot is kept for the entry that a segment gets at its end."""
+        file = self.opened()
+        return file.entries >= file.max_entries - 1
+
+    @property
+    def last(self) -> LargestTimestamp:
+        """The last entry; of an empty index no time, and the base offset."""
+        entries = self.opened().entries
+        return self._at(entries - 1) if entries else self._none
+
+    @property
+    def _none(self) -> LargestTimestamp:
+        """What stands for an entry that there is not."""
+        return LargestTimestamp(NO_TIMESTAMP, self._base_offset)
+
+    def _at(self, number: int) -> LargestTimestamp:
+        timestamp, relative = TIME_ENTRY.unpack_from(self.file.data, number * TIME_ENTRY.size)
+        return LargestTimestamp(timestamp, self._base_offset + relative)
+
+    def maybe_append(self, timestamp_ms: int, offset: int, skip_full_check: bool = False) -> None:
+        """Add an entry if its time is above the last one's. A full index refuses even what it
+        would not write; skip_full_check: the entry at the end of a segment may take its slot.
+        """
+        file = self.opened()
+        if not skip_full_check and file.entries >= file.max_entries - 1:
+            raise IllegalArgumentError(f"{file.path} is full, its entries are {file.entries}")
+        last_ms, last_offset = self.last
+        if file.entries and offset < last_offset:
+            raise InvalidOffsetError(
+                f"offset {offset} is below {last_offset}, the last one of {file.path}"
+            )
+        if file.entries and timestamp_ms < last_ms:
+            raise IllegalStateError(
+                f"time {timestamp_ms} is below {last_ms}, the last of {file.path}"
+            )
+        if timestamp_ms > last_ms:
+            relative = offset - self._base_offset
+            if not fits(relative):
+                file.put_behind(_TIME_FIELD.number.pack(timestamp_ms))  # as Kafka, before it looks
+                raise IndexOffsetOverflowError(f"offset {offset} does not fit {file.path}")
+            file.add(TIME_ENTRY.pack(timestamp_ms, relative))
+
+    def add(self, packed: Bytes) -> None:
+        """Put entries behind the others, of which is known that they may come there."""
+        if len(packed):
+            self.opened().add(packed)
+
+    def lookup(self, target_ms: int) -> LargestTimestamp:
+        """The entry with the greatest time that is not above target; else none, at the base."""
+        number = self._slot(_TIME_FIELD, target_ms)
+        return self._none if number < 0 else self._at(number)
+
+    def _slot(self, field: EntryField, target: int) -> int:
+        return SlotSearch(self.opened(), field).lower_bound(target)
+
+    def truncate_to(self, offset: int) -> None:
+        """Keep the entries below an offset."""
+        file = self.opened()
+        number = self._slot(_TIME_OFFSET_FIELD, offset - self._base_offset)
+        has_it = number >= 0 and self._at(number).offset == offset
+        file.keep(number if has_it else number + 1)
+
+    def resize(self, size_bytes: int, keeps_file: bool = False) -> None:
+        """Give the file another length. keeps_file: as for `IndexFile`."""
+        self.opened().resize(size_bytes, keeps_file)
+
+    def reset(self) -> None:
+        """Forget all entries, and make room for as many as there may be."""
+        self.file.reset(TIME_ENTRY)
+
+
+class TxnIndexFile:
+    """Entries by the offsets of abort markers."""
+
+    def __init__(self, files: Files, path: str, base_offset: int, kafka: KafkaVersion) -> None:
+        self._files, self.path, self._base_offset = files, path, base_offset
+        self._reads_whole_version = kafka.reads_whole_txn_version
+        self._file: ChangingFile | None = None
+        self._last_offset: int | None = None  # as far as this object knows
+        self.is_new = False  # its name may not be on disk yet
+        if files.exists(path):
+            self._file = files.open_to_change(path)
+
+    @property
+    def size_bytes(self) -> int:
+        found = self._files.look_up(self.path)
+        return 0 if found is None else found.size_bytes
+
+    def append(self, txn: AbortedTxn) -> None:
+        """Put an entry at the end of the file, behind whatever is there."""
+        if self._last_offset is not None and self._last_offset >= txn.last_offset:
+            raise IllegalArgumentError(
+                f"{self.path}: offset {txn.last_offset} is not above {self._last_offset}"
+            )
+        self._last_offset = txn.last_offset
+        if self._file is None:
+            self._file = self._files.open_to_change(self.path, create=True)
+            self.is_new = True
+        self._file.write(self._file.size(), txn_index.encode(txn))
+
+    def entries(self) -> Iterator[AbortedTxn]:
+        """Yield the whole entries. KafkaError at one of another version, as far as that is read."""
+        return (txn for txn, _ in self._with_positions())
+
+    def _with_positions(self) -> Iterator[tuple[AbortedTxn, int]]:
+        if self._file is None:
+            return
+        data = self._file.read(0, self._file.size())
+        for position in range(0, len(data) - txn_index.ENTRY.size + 1, txn_index.ENTRY.size):
+            version, *values = txn_index.ENTRY.unpack_from(data, position)
+            is_other = (
+                version != txn_index.VERSION
+                if self._reads_whole_version
+                else version >> 8 > txn_index.VERSION
+            )
+            if is_other:  # V-8: up to Kafka 4.3 the first of its two bytes is read, with its sign
+                raise KafkaError(f"{self.path}, byte {position}: an entry of version {version}")
+            yield AbortedTxn(*values), position
+
+    def collect(self, from_offset: int, end_offset: int) -> Aborted:
+        """The transactions that touch a range, and whether no later segment has another."""
+        return txn_index.search(self.entries(), from_offset, end_offset)
+
+    def check(self) -> None:
+        """Raise CorruptIndexError for an entry of an earlier segment, KafkaError for one of a
+        later version.
+        """
+        for txn in self.entries():
+            if txn.last_offset < self._base_offset:
+                raise CorruptIndexError(
+                    f"{self.path}: last offset {txn.last_offset}, below {self._base_offset}"
+                )
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut the file off at the first entry at or past an offset."""
+        last: int | None = None
+        for txn, position in self._with_positions():
+            if txn.last_offset >= offset:
+                assert self._file is not None
+                self._file.truncate(position)
+                self._last_offset = last
+                return
+            last = txn.last_offset
+
+    def reset(self) -> None:
+        if self._file is not None:
+            self._file.truncate(0)
+        self._last_offset = None
+
+    def flush(self) -> None:
+        if self._file is not None:
+            self._file.sync()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def rename(self, path: str) -> None:
+        before, self.path = self.path, path
+        rename_if_there(self._files, before, path)
+
+    def delete(self) -> None:
+        self.close()
+        remove_if_there(self._files, self.path)

@@ -13,9 +13,7 @@ from storage.log.errors import (
     InvalidOffsetError,
     KafkaError,
 )
-from storage.log.offset_index_file import OffsetIndexFile
-from storage.log.time_index_file import TimeIndexFile
-from storage.log.txn_index_file import TxnIndexFile
+from storage.log.index_files import OffsetIndexFile, TimeIndexFile, TxnIndexFile
 from tests.support.files.memory import MemoryFiles
 
 
