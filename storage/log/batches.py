@@ -48,7 +48,7 @@ from storage.log.errors import (
     ZstdError,
 )
 from storage.log.lazy_messages import LazyMessage, messages_within, require_framed
-from storage.log.strict_records import read_head, read_record, read_unpacked
+from storage.log.record_decoder import read_head, read_record, read_unpacked
 
 Bytes = bytes | bytearray | memoryview
 _Read = Callable[[bytes, int, int, int], tuple[Record, int]]

@@ -13,7 +13,7 @@ from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log.batches import in_memory
 from storage.log.errors import IllegalArgumentError, InvalidRecordError
-from storage.log.strict_records import read_head, read_record
+from storage.log.record_decoder import read_head, read_record
 
 BASE_OFFSET, BASE_TIME = 7, 1_000
 
