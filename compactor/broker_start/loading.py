@@ -22,8 +22,7 @@ from storage.log.errors import KafkaStorageError, LogError
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig
 from storage.log.log_dir import list_partition, log_end_offset, partition_of
-from storage.log.log_options import LogOptions
-from storage.log.opening import rehearsed
+from storage.log.opening import LogOptions, rehearsed
 from storage.log.scheduler import ManualScheduler
 
 _OPEN_FILES = 32

@@ -14,8 +14,7 @@ from compactor.recovery.settling import left_after_loading
 from storage.file_names import CLEANED, LOG, SWAP
 from storage.files.files import Files, size_of
 from storage.log.log import Log
-from storage.log.log_options import LogOptions
-from storage.log.opening import opened_parts
+from storage.log.opening import LogOptions, opened_parts
 
 
 class LoadedAsKafka(NamedTuple):

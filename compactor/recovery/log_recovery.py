@@ -25,14 +25,12 @@ from storage.log.errors import LogError
 from storage.log.loading import LoadingState, LoadingWay
 from storage.log.log_config import LogConfig
 from storage.log.log_dir import PartitionListing, list_partition
-from storage.log.log_options import LogOptions
-from storage.log.opening import Rehearsal, rehearsed
+from storage.log.opening import LogOptions, Rehearsal, rehearsed
 from storage.log.producer_state import ExpiryClock
 from storage.log.producer_state_manager import ProducerStateManagerConfig
 from storage.log.recovering import RecoveredSegment
 from storage.log.scheduler import ManualScheduler
-from storage.log.segment_reader import read_batches
-from storage.log.sound_batches import first_sound_batch
+from storage.log.segment_reader import first_sound_batch, read_batches
 
 _LEAST_BATCH_BYTES = 26  # of a message of format v0, without key and value
 _LARGEST_ENTRY_BYTES = 12  # of an index

@@ -15,8 +15,8 @@ from storage.file_names import LOG, file_name
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.log.batches import Batch, in_memory
-from storage.log.lazy_messages import whole
 from storage.log.log_dir import list_partition
+from storage.log.record_decoder import whole
 
 _CHUNK_BYTES = 1024 * 1024
 

@@ -36,8 +36,7 @@ from storage.log.loading import LoadingState
 from storage.log.log import Log
 from storage.log.log_config import LogConfig
 from storage.log.log_dir import list_partition
-from storage.log.log_options import LogOptions
-from storage.log.opening import opened_parts
+from storage.log.opening import LogOptions, opened_parts
 from storage.log.producer_state_manager import ProducerStateManagerConfig
 from storage.log.scheduler import ManualScheduler
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from storage.log.log import Log as Log
     from storage.log.log_config import LogConfig as LogConfig
-    from storage.log.log_options import LogOptions as LogOptions
     from storage.log.manager.log_manager import LogManager as LogManager
     from storage.log.manager.manager_options import ManagerOptions as ManagerOptions
+    from storage.log.opening import LogOptions as LogOptions
 
 _MODULES = {
     "Log": "storage.log.log",
     "LogConfig": "storage.log.log_config",
     "LogManager": "storage.log.manager.log_manager",
-    "LogOptions": "storage.log.log_options",
+    "LogOptions": "storage.log.opening",
     "ManagerOptions": "storage.log.manager.manager_options",
 }
 __all__ = list(_MODULES)

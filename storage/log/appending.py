@@ -30,8 +30,8 @@ from storage.log.errors import (
     RecordTooLargeError,
     UnexpectedAppendOffsetError,
 )
+from storage.log.log_state import LogState, flush, roll
 from storage.log.offsets import UNKNOWN, OffsetMetadata
-from storage.log.parts import LogParts, flush, roll
 from storage.log.producer_append_info import (
     UNKNOWN_VERSION,
     AppendOrigin,
@@ -44,8 +44,7 @@ from storage.log.rebuilding_producers import (
     update_all,
     update_producer,
 )
-from storage.log.segment import LogSegment
-from storage.log.segment_values import IncomingBytes
+from storage.log.segment import IncomingBytes, LogSegment
 from storage.log.validation import Validation, give_offsets, require_next_offset, validate
 
 _MAX_INT = 2**31 - 1
@@ -95,65 +94,65 @@ class LogAppendInfo(NamedTuple):
 
 
 def append(
-    parts: LogParts, data: bytearray, info: LogAppendInfo, how: AppendRequest
+    state: LogState, data: bytearray, info: LogAppendInfo, how: AppendRequest
 ) -> LogAppendInfo:
     """Append what `analyze` has looked at, under the log's lock."""
-    parts.local.require_open()
+    state.local.require_open()
     del data[info.valid_bytes :]
     if how.gives_offsets:
-        data, info = _validated(parts, data, info, how)
+        data, info = _validated(state, data, info, how)
     else:
-        _require_behind_end(parts, data, info)
+        _require_behind_end(state, data, info)
     batches = list(in_memory(data))
-    _note_epochs(parts, batches)
-    if len(data) > parts.config.segment_bytes:
+    _note_epochs(state, batches)
+    if len(data) > state.config.segment_bytes:
         raise RecordBatchTooLargeError(
-            f"{len(data)} bytes at once, and segment.bytes is {parts.config.segment_bytes}"
+            f"{len(data)} bytes at once, and segment.bytes is {state.config.segment_bytes}"
         )
-    segment = _segment_for(parts, info, len(data))
+    segment = _segment_for(state, info, len(data))
     place = OffsetMetadata(
         info.first_or_last_of_first_batch, segment.base_offset, segment.size_bytes
     )
-    producers = _check_producers(parts, batches, place, how)
+    producers = _check_producers(state, batches, place, how)
     duplicate = producers.duplicate
     if duplicate is not None:
         return info._replace(
             first_offset=duplicate.first_offset,
             last_offset=duplicate.last_offset,
             log_append_time=duplicate.timestamp,
-            log_start_offset=parts.marks.log_start,
+            log_start_offset=state.watermarks.log_start,
         )
-    parts.local.append(info.last_offset, data, batches)
-    _follow(parts, info, segment, producers)
+    state.local.append(info.last_offset, data, batches)
+    _follow(state, info, segment, producers)
     return info
 
 
 def _follow(
-    parts: LogParts, info: LogAppendInfo, segment: LogSegment, producers: "_ProducersOfAppend"
+    state: LogState, info: LogAppendInfo, segment: LogSegment, producers: "_ProducersOfAppend"
 ) -> None:
     """What follows the bytes: high watermark, producers, transactions, a flush."""
-    local, manager = parts.local, parts.producers
-    parts.marks.follow_end()
+    local, manager = state.local, state.producers
+    state.watermarks.follow_end()
     update_all(manager, producers.updated)
     for txn in producers.completed:
         index_and_complete(manager, txn, segment.add_aborted)
     manager.map_end_offset = info.last_offset + 1
-    parts.marks.update_first_unstable()
-    if local.end_offset - local.recovery_point >= parts.config.flush_messages:
-        flush(parts, local.end_offset, including=False)
+    state.watermarks.update_first_unstable()
+    if local.end_offset - local.recovery_point >= state.config.flush_messages:
+        flush(state, local.end_offset, including=False)
 
 
 # ---- what is looked at first -----------------------------------------------------------------
 
 
-def analyze(parts: LogParts, data: bytes | bytearray, how: AppendRequest) -> LogAppendInfo:
+def analyze(state: LogState, data: bytes | bytearray, how: AppendRequest) -> LogAppendInfo:
     """Look at the frames and headers of batches, and at their checksums."""
     seen = _Seen()
     checks_size = how.origin is not AppendOrigin.REPLICATION
     for batch in _not_skipped(data, how):
         seen.first(batch)
-        if checks_size and batch.size_bytes > parts.config.max_message_bytes:
-            raise _too_large(batch, parts)
+        if checks_size and batch.size_bytes > state.config.max_message_bytes:
+            raise _too_large(batch, state)
         if not batch.is_valid():
             raise CorruptRecordError(
                 f"the batch at byte {batch.position} does not match its checksum"
@@ -164,7 +163,7 @@ def analyze(parts: LogParts, data: bytes | bytearray, how: AppendRequest) -> Log
         last_offset=seen.last_offset,
         max_timestamp=seen.max_timestamp,
         log_append_time=NO_TIMESTAMP,
-        log_start_offset=parts.marks.log_start,
+        log_start_offset=state.watermarks.log_start,
         last_leader_epoch=None if seen.leader_epoch == NO_LEADER_EPOCH else seen.leader_epoch,
         source_codec=seen.codec,
         valid_bytes=seen.valid_bytes,
@@ -187,8 +186,8 @@ def _not_skipped(data: bytes | bytearray, how: AppendRequest) -> Iterator[Batch]
         yield batch
 
 
-def _too_large(batch: Batch, parts: LogParts) -> RecordTooLargeError:
-    most = parts.config.max_message_bytes
+def _too_large(batch: Batch, state: LogState) -> RecordTooLargeError:
+    most = state.config.max_message_bytes
     return RecordTooLargeError(f"a batch of {batch.size_bytes} bytes; max.message.bytes is {most}")
 
 
@@ -228,11 +227,11 @@ class _Seen:
 
 
 def _validated(
-    parts: LogParts, data: bytearray, info: LogAppendInfo, how: AppendRequest
+    state: LogState, data: bytearray, info: LogAppendInfo, how: AppendRequest
 ) -> tuple[bytearray, LogAppendInfo]:
-    now_ms, first = parts.now_ms, parts.local.end_offset
+    now_ms, first = state.now_ms, state.local.end_offset
     validation = Validation(
-        config=parts.config,
+        config=state.config,
         source_codec=info.source_codec,
         target_magic=how.target_magic,
         leader_epoch=how.leader_epoch,
@@ -243,20 +242,20 @@ def _validated(
     done = (give_offsets if how.is_made_for_log else validate)(data, validation)
     if done.size_may_have_changed:
         for batch in in_memory(done.data):
-            if batch.size_bytes > parts.config.max_message_bytes:
-                raise _too_large(batch, parts)
+            if batch.size_bytes > state.config.max_message_bytes:
+                raise _too_large(batch, state)
     info = info._replace(
         first_offset=first,
         last_offset=done.next_offset - 1,
         max_timestamp=done.max_timestamp,
-        log_append_time=now_ms if parts.config.is_log_append_time else NO_TIMESTAMP,
+        log_append_time=now_ms if state.config.is_log_append_time else NO_TIMESTAMP,
         records_converted=done.records_converted,
     )
     return bytearray(done.data), info
 
 
-def _require_behind_end(parts: LogParts, data: bytearray, info: LogAppendInfo) -> None:
-    end = parts.local.end_offset
+def _require_behind_end(state: LogState, data: bytearray, info: LogAppendInfo) -> None:
+    end = state.local.end_offset
     if info.first_or_last_of_first_batch < end:
         first = info.first_offset
         if first == UNKNOWN:
@@ -267,21 +266,21 @@ def _require_behind_end(parts: LogParts, data: bytearray, info: LogAppendInfo) -
     require_next_offset(info.last_offset)
 
 
-def _note_epochs(parts: LogParts, batches: Iterable[Batch]) -> None:
+def _note_epochs(state: LogState, batches: Iterable[Batch]) -> None:
     for batch in batches:
         if not batch.is_legacy:
-            parts.epochs.assign(batch.leader_epoch, batch.base_offset)
-        elif parts.epochs.latest is not None:
-            parts.epochs.clear()
+            state.epochs.assign(batch.leader_epoch, batch.base_offset)
+        elif state.epochs.latest is not None:
+            state.epochs.clear()
 
 
-def _segment_for(parts: LogParts, info: LogAppendInfo, size_bytes: int) -> LogSegment:
-    active = parts.local.segments.active
+def _segment_for(state: LogState, info: LogAppendInfo, size_bytes: int) -> LogSegment:
+    active = state.local.segments.active
     incoming = IncomingBytes(size_bytes, info.max_timestamp, info.last_offset)
-    if not active.should_roll(incoming, parts.config):
+    if not active.should_roll(incoming, state.config):
         return active
     first = info.last_offset - _MAX_INT if info.first_offset == UNKNOWN else info.first_offset
-    return roll(parts, first)
+    return roll(state, first)
 
 
 # ---- producers -------------------------------------------------------------------------------
@@ -297,20 +296,20 @@ class _ProducersOfAppend:
 
 
 def _check_producers(
-    parts: LogParts, batches: Iterable[Batch], place: OffsetMetadata, how: AppendRequest
+    state: LogState, batches: Iterable[Batch], place: OffsetMetadata, how: AppendRequest
 ) -> _ProducersOfAppend:
     found, position = _ProducersOfAppend(), place.position
     for batch in batches:
         if batch.has_producer_id:
             if how.origin is AppendOrigin.CLIENT:
-                found.duplicate = _duplicate(parts, batch)
+                found.duplicate = _duplicate(state, batch)
                 if found.duplicate is not None:
                     return found
             if how.gives_offsets:
-                _require_verified(parts, batch, how.guard)
+                _require_verified(state, batch, how.guard)
             first = OffsetMetadata(batch.base_offset, place.segment, position)
             txn = update_producer(
-                parts.producers,
+                state.producers,
                 batch,
                 found.updated,
                 first if batch.is_transactional else None,
@@ -322,15 +321,15 @@ def _check_producers(
     return found
 
 
-def _duplicate(parts: LogParts, batch: Batch) -> BatchMetadata | None:
-    known = parts.producers.producers.get(batch.producer_id)
+def _duplicate(state: LogState, batch: Batch) -> BatchMetadata | None:
+    known = state.producers.producers.get(batch.producer_id)
     if known is None:
         return None
     return known.duplicate_of(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
 
 
-def _require_verified(parts: LogParts, batch: Batch, guard: VerificationGuard) -> None:
-    manager, producer_id, epoch = parts.producers, batch.producer_id, batch.producer_epoch
+def _require_verified(state: LogState, batch: Batch, guard: VerificationGuard) -> None:
+    manager, producer_id, epoch = state.producers, batch.producer_id, batch.producer_epoch
     if not batch.is_transactional or manager.has_ongoing(producer_id, epoch):
         return
     known = manager.producers.get(producer_id)

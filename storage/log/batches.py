@@ -47,8 +47,14 @@ from storage.log.errors import (
     ZipError,
     ZstdError,
 )
-from storage.log.lazy_messages import LazyMessage, messages_within, require_framed
-from storage.log.record_decoder import read_head, read_record, read_unpacked
+from storage.log.record_decoder import (
+    LazyMessage,
+    messages_within,
+    read_head,
+    read_record,
+    read_unpacked,
+    require_framed,
+)
 
 Bytes = bytes | bytearray | memoryview
 _Read = Callable[[bytes, int, int, int], tuple[Record, int]]

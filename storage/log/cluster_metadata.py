@@ -39,8 +39,7 @@ from storage.formats.record import MalformedRecordError, Record
 from storage.formats.record_batch import BatchHeader, decode_records
 from storage.formats.varint import Bytes
 from storage.kernels.crc32c import crc32c
-from storage.log.segment_reader import read_batches
-from storage.log.sound_batches import first_sound_batch
+from storage.log.segment_reader import first_sound_batch, read_batches
 
 METADATA_DIR = "__cluster_metadata-0"
 TOPIC, BROKER = 2, 4  # resource types of configuration

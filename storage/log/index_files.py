@@ -32,7 +32,6 @@ from storage.formats.index_entry import OffsetPosition
 from storage.formats.txn_index import Aborted, AbortedTxn
 from storage.kafka_versions import KafkaVersion
 from storage.log.batches import Bytes
-from storage.log.compiled import COMPILED
 from storage.log.errors import (
     BufferOverflowError,
     CorruptIndexError,
@@ -42,6 +41,7 @@ from storage.log.errors import (
     InvalidOffsetError,
     KafkaError,
 )
+from storage.log.lazy_kernels import COMPILED
 from storage.log.moves import remove_if_there, rename_if_there
 from storage.log.offsets import LargestTimestamp
 

@@ -13,9 +13,9 @@ Source: Kafka, LogLoader; spec L-25, F-16.1, C-15.5 to C-15.7.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from storage.file_names import (
     CLEANED,
@@ -24,15 +24,22 @@ from storage.file_names import (
     INDEX_SUFFIXES,
     LOG,
     OFFSET_DIGITS,
+    SEGMENT_SUFFIXES,
     SWAP,
     TIME_INDEX,
     UNFINISHED_SUFFIXES,
     file_name,
 )
+from storage.formats.txn_index import AbortedTxn
+from storage.log.batches import Batch
+from storage.log.deletion import delete_snapshots
 from storage.log.errors import (
     CorruptIndexError,
+    IllegalArgumentError,
+    IllegalStateError,
     InvalidOffsetError,
     LogSegmentOffsetOverflowError,
+    NoSuchElementError,
 )
 from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.local_log import LocalLog
@@ -41,11 +48,13 @@ from storage.log.producer_state_manager import ProducerStateManager
 from storage.log.rebuilding_producers import aborted_in, rebuild_producers
 from storage.log.recovering import RecoveredSegment, recover_segment
 from storage.log.segment import LogSegment
-from storage.log.segment_deletion import delete_snapshots
-from storage.log.segment_splitting import split
-from storage.log.segment_swap import end_of
+from storage.log.segment_swap import end_of, put_in_place
 from storage.log.snapshot_files import SnapshotFiles, required_offset
 from storage.log.swap import apply_steps, complete_swaps, swap_settlement
+
+if TYPE_CHECKING:
+    from storage.log.splitting import IndexLimits, NewSegment
+
 
 _MAX_LONG = 2**63 - 1
 
@@ -292,3 +301,94 @@ def _has_log(name: str, present: frozenset[str]) -> bool:
     if digits.isdigit() and name[OFFSET_DIGITS:] in INDEX_SUFFIXES and digits + LOG in present:
         return True  # as nearly always; and its offset is looked at with the `.log`
     return file_name(required_offset(name), LOG) in present
+
+
+def split(local: LocalLog, segment: LogSegment, aborted: Sequence[AbortedTxn]) -> list[LogSegment]:
+    """Put several segments in the place of one; give it where no new one has its base offset.
+
+    aborted: the aborted transactions whose markers it holds. Raise IllegalArgumentError where its
+    last offset does fit, as where one in the middle is wrong, and where a new index would be full.
+    """
+    end = segment.next_offset()
+    if end <= segment.base_offset or segment.holds(end - 1):
+        raise IllegalArgumentError(
+            f"segment {segment.base_offset} ends at offset {end}: there is nothing to split"
+        )
+    from storage.log.splitting import IndexLimits  # loads kernels
+
+    limits = IndexLimits(local.config.index_interval_bytes, local.config.segment_index_bytes)
+    planned = _planned(segment, aborted, limits)
+    stems = {base: _stem(local, base) for base in planned}
+    written: dict[int, dict[str, str]] = {}
+    try:
+        for base, stem in stems.items():
+            contents = planned[base].files(local.files, segment.path(LOG), limits)
+            written[base] = {kind: stem + kind + CLEANED for kind in contents}
+            _write(local, stem, contents)
+            local.files.set_modified(stem + LOG + CLEANED, segment.last_modified_ms)
+    except BaseException:
+        for stem in stems.values():
+            _remove(local, stem)
+        raise
+    is_loaded = any(each is segment for each in local.segments)
+    for put in put_in_place(local, [segment] if is_loaded else [], written):
+        put.bytes_since_entry = planned[put.base_offset].bytes_since_entry
+    if is_loaded:
+        return [] if segment.base_offset in written else [segment]
+    # Kafka's own way: an old one that was not loaded is replaced by the one of its base offset
+    # alone. Without such a one it stays, behind those that its batches are in.
+    segment.close_handles()
+    return []
+
+
+def _planned(
+    segment: LogSegment, aborted: Sequence[AbortedTxn], limits: "IndexLimits"
+) -> "dict[int, NewSegment]":
+    """Give the new segments by rising base offset."""
+    from storage.log.splitting import SplitBatch, plan_split
+
+    batches = (
+        SplitBatch(b.position, b.size_bytes, b.base_offset, b.last_offset, b.max_timestamp)
+        for b in _whole_batches(segment)
+    )
+    planned = plan_split(batches, aborted, limits.interval_bytes)
+    for new in planned:
+        if new.indexes.problem:
+            raise IllegalStateError(f"no batch fits a segment of base {new.base_offset}")
+        if problem := new.why_refused(limits):
+            raise IllegalArgumentError(f"segment {segment.base_offset} cannot be split: {problem}")
+    by_base = {new.base_offset: new for new in sorted(planned, key=lambda new: new.base_offset)}
+    if len(by_base) < len(planned):
+        raise IllegalStateError(f"two parts of {segment.base_offset} begin at the same offset")
+    return by_base
+
+
+def _stem(local: LocalLog, base_offset: int) -> str:
+    return os.path.join(local.place.path, file_name(base_offset, ""))
+
+
+def _whole_batches(segment: LogSegment) -> Iterator[Batch]:
+    position = 0
+    for batch in segment.log.batches():
+        yield batch
+        position = batch.position + batch.size_bytes
+    if position < segment.size_bytes:
+        raise NoSuchElementError(f"no batch at byte {position} of {segment.base_offset}")
+
+
+def _write(local: LocalLog, stem: str, contents: Mapping[str, Iterator[bytes]]) -> None:
+    _remove(local, stem)  # what an earlier attempt has left
+    for kind, pieces in contents.items():
+        file, position = local.files.open_to_change(stem + kind + CLEANED, create=True), 0
+        try:
+            for data in pieces:
+                file.write(position, data)
+                position += len(data)
+            file.sync()
+        finally:
+            file.close()
+
+
+def _remove(local: LocalLog, stem: str) -> None:
+    for kind in SEGMENT_SUFFIXES:
+        remove_if_there(local.files, stem + kind + CLEANED)

@@ -21,8 +21,7 @@ from storage.log.log_config import LogConfig
 from storage.log.moves import remove_if_there
 from storage.log.offsets import OffsetMetadata
 from storage.log.scheduler import Scheduler
-from storage.log.segment import LogSegment
-from storage.log.segment_values import LogPlace, SegmentRead
+from storage.log.segment import LogPlace, LogSegment, SegmentRead
 from storage.log.segments import LogSegments
 
 Result = TypeVar("Result")

@@ -15,17 +15,16 @@ from typing import Self
 from storage.arguments import PathArg, path_of, require_a
 from storage.files.file_pool import FilePool
 from storage.formats.txn_index import AbortedTxn
-from storage.log import appending, partition_dir, parts, segment_deletion, segment_swap, truncation
+from storage.log import appending, deletion, log_state, segment_swap
 from storage.log.appending import BY_CLIENT, AppendRequest, LogAppendInfo
 from storage.log.batch_appends import AppendedBatches, BatchAppends
 from storage.log.batches import Bytes
 from storage.log.local_log import ReadResult
 from storage.log.log_config import LogConfig
-from storage.log.log_options import LogOptions as LogOptions
-from storage.log.lookup import Isolation, offset_by_timestamp
+from storage.log.log_state import Isolation, LogState, offset_by_timestamp
 from storage.log.offsets import EndOffset, OffsetMetadata, OffsetSnapshot, TimestampAndOffset
+from storage.log.opening import LogOptions as LogOptions
 from storage.log.opening import opened_alone
-from storage.log.parts import LogParts
 from storage.log.plain_append import PlainAppends
 from storage.log.producer_append_info import AppendOrigin
 from storage.log.producer_state_entry import VerificationGuard, VerificationStateEntry
@@ -41,10 +40,10 @@ class Log:
     LogOptions.max_open_files of its files are open, and one more for each call that is under way.
     """
 
-    def __init__(self, made: LogParts) -> None:
+    def __init__(self, made: LogState) -> None:
         """See `open`."""
-        self._parts, self._lock = made, threading.RLock()
-        self._local, self._marks = made.local, made.marks
+        self._state, self._lock = made, threading.RLock()
+        self._local, self._watermarks = made.local, made.watermarks
         self.producers, self.epochs = made.producers, made.epochs
         self._plain_appends = PlainAppends(made)
 
@@ -80,7 +79,7 @@ class Log:
     @property
     def now_ms(self) -> int:
         """By the log's clock."""
-        return self._parts.now_ms
+        return self._state.now_ms
 
     @property
     def files(self) -> FilePool:
@@ -98,7 +97,7 @@ class Log:
 
     @property
     def log_start_offset(self) -> int:
-        return self._marks.log_start
+        return self._watermarks.log_start
 
     @property
     def log_end_offset(self) -> int:
@@ -106,15 +105,15 @@ class Log:
 
     @property
     def high_watermark(self) -> int:
-        return self._marks.high_watermark
+        return self._watermarks.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        return self._marks.last_stable
+        return self._watermarks.last_stable
 
     @property
     def first_unstable_offset(self) -> int | None:
-        unstable = self._marks.first_unstable
+        unstable = self._watermarks.first_unstable
         return None if unstable is None else unstable.offset
 
     @property
@@ -166,13 +165,13 @@ class Log:
         return self._append(data, request)
 
     def _append(self, data: bytes, request: AppendRequest) -> LogAppendInfo:
-        info = appending.analyze(self._parts, data, request)
+        info = appending.analyze(self._state, data, request)
         if info.valid_bytes <= 0:
             return info
         with self._lock:
             return self._local.directory.guarded(
                 "appending",
-                lambda: appending.append(self._parts, bytearray(data), info, request),
+                lambda: appending.append(self._state, bytearray(data), info, request),
             )
 
     def start_transaction_verification(
@@ -203,13 +202,17 @@ class Log:
 
         Raise OffsetOutOfRangeError for an offset outside of the log.
         """
-        self._marks.require_readable(start_offset)
-        marks, is_committed = self._marks, isolation is Isolation.COMMITTED
+        self._watermarks.require_readable(start_offset)
+        watermarks, is_committed = self._watermarks, isolation is Isolation.COMMITTED
         if isolation is Isolation.LOG_END:
             limit = self._local.end
         else:
             with self._lock:
-                limit = marks.last_stable_place() if is_committed else marks.high_watermark_place()
+                limit = (
+                    watermarks.last_stable_place()
+                    if is_committed
+                    else watermarks.high_watermark_place()
+                )
         return self._local.directory.guarded(
             "reading the log",
             lambda: self._local.read(start_offset, max_bytes, min_one_message, limit, is_committed),
@@ -218,18 +221,21 @@ class Log:
     def offset_by_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
         """The first record that is not older, or one of the special times of `lookup`."""
         return self._local.directory.guarded(
-            "looking up a time", lambda: offset_by_timestamp(self._parts, timestamp_ms)
+            "looking up a time", lambda: offset_by_timestamp(self._state, timestamp_ms)
         )
 
     def place_of(self, offset: int) -> OffsetMetadata:
         """The place of the batch that holds an offset; the offset alone if none does."""
-        return self._marks.place_of(offset)
+        return self._watermarks.place_of(offset)
 
     def offset_snapshot(self) -> OffsetSnapshot:
         """All the ends of the log, with their places."""
         with self._lock:
-            marks = self._marks.high_watermark_place(), self._marks.last_stable_place()
-            return OffsetSnapshot(self.log_start_offset, self._local.end, *marks)
+            watermarks = (
+                self._watermarks.high_watermark_place(),
+                self._watermarks.last_stable_place(),
+            )
+            return OffsetSnapshot(self.log_start_offset, self._local.end, *watermarks)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
         """What the cleaner asks: the aborted transactions from the segment of an offset on."""
@@ -245,19 +251,19 @@ class Log:
         return None if found.offset < 0 else found
 
     def has_late_transaction(self) -> bool:
-        return self.producers.has_late_transaction(self._parts.now_ms)
+        return self.producers.has_late_transaction(self._state.now_ms)
 
     # ---- high watermark -----------------------------------------------------------------------
 
     def update_high_watermark(self, offset: int) -> int:
         """Set it, also back, within the log; give where it is."""
         with self._lock:
-            return self._marks.set_high_watermark(OffsetMetadata(offset))
+            return self._watermarks.set_high_watermark(OffsetMetadata(offset))
 
     def increment_high_watermark(self, to: OffsetMetadata) -> OffsetMetadata | None:
         """As a leader: move it up. Give what it was, None if it did not move."""
         with self._lock:
-            return self._marks.increment_high_watermark(to)
+            return self._watermarks.increment_high_watermark(to)
 
     def follow_high_watermark(self, offset: int) -> int | None:
         """As a follower: set it. Give where it is, None if it did not move."""
@@ -275,15 +281,15 @@ class Log:
     def roll(self) -> LogSegment:
         """Begin a new segment."""
         with self._lock:
-            return parts.roll(self._parts)
+            return log_state.roll(self._state)
 
     def flush(self, force: bool = False) -> None:
         """Sync all files. force: those of the active segment even where nothing is new."""
-        parts.flush(self._parts, self.log_end_offset, including=force)
+        log_state.flush(self._state, self.log_end_offset, including=force)
 
     def flush_below(self, offset: int) -> None:
         """Sync what lies below an offset."""
-        parts.flush(self._parts, offset, including=False)
+        log_state.flush(self._state, offset, including=False)
 
     def sync(self) -> None:
         """Sync the files that there are. `flush` makes more, and moves the recovery point."""
@@ -299,18 +305,18 @@ class Log:
         with self._lock:
             return self._local.directory.guarded(
                 "moving the log start",
-                lambda: segment_deletion.increment_log_start(self._parts, offset),
+                lambda: deletion.increment_log_start(self._state, offset),
             )
 
     def delete_old_segments(self) -> int:
         """Apply retention; give how many segments were selected."""
         with self._lock:
-            return segment_deletion.delete_old_segments(self._parts)
+            return deletion.delete_old_segments(self._state)
 
     def view(self) -> LogView:
         """The log at one moment between two appends."""
         with self._lock:
-            return segment_swap.view_of(self._parts)
+            return segment_swap.view_of(self._state)
 
     def replace_segments(self, cleaned: CleanedGroup, were: Sequence[LogSegment]) -> bool:
         """Put cleaned segments in the place of others, beside appends and reads.
@@ -319,25 +325,26 @@ class Log:
         or its retention has applied, nothing is done, and False given.
         """
         with self._lock:
-            if not segment_swap.is_unchanged(self._parts, were):
+            if not segment_swap.is_unchanged(self._state, were):
                 return False
             self._local.directory.guarded(
-                "replacing segments", lambda: segment_swap.swap_in(self._parts, cleaned)
+                "replacing segments", lambda: segment_swap.swap_in(self._state, cleaned)
             )
             return True
 
     def truncate_to(self, offset: int) -> bool:
         """End the log at an offset; whether anything was cut off."""
-        with truncation.around(self._parts, offset), self._lock:
+        with deletion.around(self._state, offset), self._lock:
             return self._local.directory.guarded(
-                "truncating", lambda: truncation.truncate_to(self._parts, offset)
+                "truncating", lambda: deletion.truncate_to(self._state, offset)
             )
 
     def truncate_fully(self, offset: int, log_start: int | None = None) -> None:
         """Delete everything, and go on at an offset."""
-        with truncation.around(self._parts, offset, is_full=True), self._lock:
+        with deletion.around(self._state, offset, is_full=True), self._lock:
             self._local.directory.guarded(
-                "truncating", lambda: truncation.truncate_fully(self._parts, offset, log_start)
+                "truncating",
+                lambda: deletion.truncate_fully(self._state, offset, log_start),
             )
 
     # ---- producers and epochs -----------------------------------------------------------------
@@ -356,14 +363,14 @@ class Log:
 
     def remove_expired_producers(self) -> None:
         with self._lock:
-            self.producers.remove_expired(self._parts.now_ms)
+            self.producers.remove_expired(self._state.now_ms)
 
     def load_producer_state(self, end: int) -> None:
         """Build the producers anew, and move the high watermark to the log end."""
         with self._lock:
-            truncation.rebuild(self._parts, end)
-            self._marks.update_first_unstable()
-            self._marks.set_high_watermark(self._local.end)
+            deletion.rebuild(self._state, end)
+            self._watermarks.update_first_unstable()
+            self._watermarks.set_high_watermark(self._local.end)
 
     # ---- life ---------------------------------------------------------------------------------
 
@@ -394,14 +401,15 @@ class Log:
         """
         with self._lock:
             self._local.directory.guarded(
-                f"renaming {self.path}", lambda: partition_dir.rename(self._parts, name, goes_on)
+                f"renaming {self.path}",
+                lambda: deletion.rename_directory(self._state, name, goes_on),
             )
 
     def delete(self) -> None:
         """Remove the log from disk, at once; every later operation raises KafkaStorageError."""
         with self._lock:
             self._local.directory.guarded(
-                f"deleting {self.path}", lambda: partition_dir.delete(self._parts)
+                f"deleting {self.path}", lambda: deletion.delete_directory(self._state)
             )
 
     def close_handlers(self) -> None:

@@ -11,17 +11,20 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import stat
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from struct import Struct
 
 from storage.errors import LogCompactionError
 from storage.files import filesystem
 from storage.files.files import Entry
-from storage.files.filesystem import naming
+from storage.files.filesystem import naming, read_bytes
 from storage.formats import checkpoint
 from storage.formats.meta_properties import META_PROPERTIES
-from storage.log import lock_holder
 
 LOCK_FILE = ".lock"
 _held: set[tuple[int, int]] = set()  # device and inode of each lock of this process
@@ -88,7 +91,7 @@ def require_free(log_dir: str) -> None:
             return
         try:
             with naming(path):
-                if lock_holder.is_locked(descriptor):
+                if is_locked(descriptor):
                     raise _in_use(path, descriptor)
                 if stat.S_ISDIR(os.fstat(descriptor).st_mode):
                     raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -116,7 +119,7 @@ def require_nobody(log_dir: str) -> None:
             return
         try:
             with contextlib.suppress(OSError):  # there are no locks
-                if lock_holder.is_locked(descriptor):
+                if is_locked(descriptor):
                     raise _in_use(path, descriptor)
         finally:
             os.close(descriptor)
@@ -194,7 +197,7 @@ def _opened(path: str) -> tuple[int, bool]:
 
 def _in_use(path: str, descriptor: int) -> LogDirLockedError:
     """Say what another process does here, by its name where it can be had."""
-    holder = lock_holder.holder_of(descriptor)
+    holder = holder_of(descriptor)
     doing = "locked: a broker or another run works in this log directory"
     return LogDirLockedError(
         path,
@@ -221,3 +224,69 @@ def _is_named(own: Entry, path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return (own.device, own.inode) == (named.st_dev, named.st_ino)
+
+
+_FLOCK = Struct("@hhqqi4x")  # of Linux: type, whence, start, length, process
+_START_TIME = 19  # among the fields of /proc/…/stat behind the command, which are 3 to 52
+_LONGEST = 100  # characters of a command
+_TAKES_A_VALUE = ("-cp", "-classpath", "--class-path", "-p", "--module-path", "-m", "-c")
+_SECRET = re.compile(r"(?i)(pass|secret|token|credential)[^=]*=")
+
+
+def is_locked(descriptor: int) -> bool:
+    """Whether another process holds a lock on an open file. On another system than Linux: False."""
+    return _asked(descriptor) is not None
+
+
+def holder_of(descriptor: int) -> str | None:
+    """Like `process 4711 (java kafka.Kafka server.properties), which runs since
+    2026-11-23T03:00:00Z`; None where it is not known.
+    """
+    process = _asked(descriptor)
+    if process is None or process <= 0:
+        return None
+    try:
+        words = read_bytes(f"/proc/{process}/cmdline").split(b"\0")[:-1]
+    except OSError:  # it has ended, or is another user's whose commands are hidden
+        return f"process {process}"
+    command = shown_command([os.fsdecode(word) for word in words])
+    named = f"process {process} ({command})" if command else f"process {process}"
+    began = _began(process)
+    return named if began is None else f"{named}, which runs since {began}"
+
+
+def _began(process: int) -> str | None:
+    """When a process began, as an ISO time; None where the system does not say."""
+    try:
+        fields = read_bytes(f"/proc/{process}/stat").rpartition(b")")[2].split()
+        boot = re.search(rb"^btime (\d+)$", read_bytes("/proc/stat"), re.MULTILINE)
+    except OSError:
+        return None
+    if boot is None or len(fields) <= _START_TIME:
+        return None
+    ticks = int(fields[_START_TIME])
+    began = datetime.fromtimestamp(int(boot[1]) + ticks // os.sysconf("SC_CLK_TCK"), UTC)
+    return began.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def shown_command(words: list[str]) -> str:
+    """A command without its options: what a person knows it by."""
+    if not words:
+        return ""
+    kept, skip = [os.path.basename(words[0])], False
+    for word in words[1:]:
+        if skip or word.startswith("-"):
+            skip = word in _TAKES_A_VALUE
+        elif not _SECRET.search(word):
+            kept.append(word)
+    text = " ".join(kept)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _asked(descriptor: int) -> int | None:
+    """The process that holds a lock; None: nobody else does. 0 or less: one that is not known."""
+    if not sys.platform.startswith("linux"):  # where the answer may be laid out otherwise
+        return None
+    wanted = _FLOCK.pack(fcntl.F_WRLCK, 0, 0, 0, 0)
+    kind, *_, process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, wanted))
+    return None if kind == fcntl.F_UNLCK else process

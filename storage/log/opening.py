@@ -1,4 +1,4 @@
-"""The parts of a log, made when it is opened: what is in its directory, loaded or begun.
+"""The state of a log, made when it is opened: what is in its directory, loaded or begun.
 
 Or what would come of that, with no file changed.
 
@@ -6,28 +6,58 @@ Source: Kafka, UnifiedLog.create; spec L-25.
 """
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from storage.files.file_pool import pooled
+from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.files.overlay import FileChange, OverlayFiles
+from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.copy_marks import require_may_change
 from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
-from storage.log.loading import LoadingReport, LogLoader
-from storage.log.local_log import LocalLog
+from storage.log.loading import LoadingReport, LoadingState, LoadingWay, LogLoader
+from storage.log.local_log import LocalLog, LogDirState
+from storage.log.log_config import LogConfig
 from storage.log.log_dir_lock import require_nobody
-from storage.log.log_options import LogOptions
-from storage.log.parts import LogParts
-from storage.log.producer_state_manager import ProducerStateManager
-from storage.log.segment_values import LogPlace
+from storage.log.log_state import LogState, Truncating, Watermarks, no_owner
+from storage.log.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
+from storage.log.scheduler import Scheduler
+from storage.log.segment import Clock, LogPlace
 from storage.log.segments import LogSegments
 from storage.log.snapshot_files import SnapshotFiles
-from storage.log.watermarks import Watermarks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """`directory` and `producer_settings` are shared by the logs of one log directory.
+
+    max_open_files: of the log, however many segments it has; None: 500, or half of what the process
+    may have open where that is less. files may be a FilePool, which logs that share it share with
+    its own number.
+
+    truncating: is entered before a truncation, without the log's lock, with the offset at which the
+    log will end, and the base offset of the segment that will be the active one; None where no
+    other is cut.
+    """
+
+    clock: Clock
+    scheduler: Scheduler
+    config: LogConfig = field(default_factory=LogConfig)
+    files: Files = LOCAL
+    max_open_files: int | None = None
+    state: LoadingState = field(default_factory=LoadingState)
+    producer_settings: ProducerStateManagerConfig = field(
+        default_factory=ProducerStateManagerConfig
+    )
+    directory: LogDirState = field(default_factory=LogDirState)
+    way: LoadingWay = field(default_factory=LoadingWay)
+    truncating: Truncating = no_owner
+    kafka: KafkaVersion = NEWEST  # whose answer is given where the versions differ
 
 
 class LoadedLog(NamedTuple):
-    parts: LogParts
+    state: LogState
     report: LoadingReport
 
 
@@ -41,7 +71,7 @@ class Rehearsal(NamedTuple):
     changes: tuple[FileChange, ...]  # of files in the directory of the log, by name
 
 
-def opened_alone(path: str, options: LogOptions) -> LogParts:
+def opened_alone(path: str, options: LogOptions) -> LogState:
     """Do what `opened_parts` does, unless the log directory is a copy that nobody is to change, or
     somebody else's.
 
@@ -54,15 +84,15 @@ def opened_alone(path: str, options: LogOptions) -> LogParts:
     return opened_parts(path, options)
 
 
-def opened_parts(path: str, options: LogOptions) -> LogParts:
-    """Load the log in a directory of a partition, or begin one; its first marks are set.
+def opened_parts(path: str, options: LogOptions) -> LogState:
+    """Load the log in a directory of a partition, or begin one; its first watermarks are set.
 
     KafkaStorageError where files fail, and the log directory is offline then.
     """
     local = _local_log(path, options)
-    made = options.directory.reported(f"loading {path}", lambda: _loaded(local, options)).parts
-    made.marks.set_log_start(made.marks.log_start)
-    made.marks.update_first_unstable()
+    made = options.directory.reported(f"loading {path}", lambda: _loaded(local, options)).state
+    made.watermarks.set_log_start(made.watermarks.log_start)
+    made.watermarks.update_first_unstable()
     return made
 
 
@@ -73,9 +103,9 @@ def rehearsed(path: str, options: LogOptions) -> Rehearsal:
     overlay = OverlayFiles(options.files, is_alone=True)
     try:
         above = replace(options, files=overlay)
-        parts, report = _loaded(_local_log(path, above), above)
-        parts.local.close()
-        local, start = parts.local, parts.marks.log_start
+        state, report = _loaded(_local_log(path, above), above)
+        state.local.close()
+        local, start = state.local, state.watermarks.log_start
         changes = tuple(overlay.changes(path))
         return Rehearsal(report, start, local.end_offset, tuple(local.segments.bases), changes)
     finally:
@@ -110,12 +140,12 @@ def _load(local: LocalLog, options: LogOptions) -> LoadedLog:
         raise
     local.recovery_point = offsets.recovery_point
     local.set_end(offsets.end)
-    parts = LogParts(
+    state = LogState(
         local=local,
-        marks=Watermarks(local, producers, offsets.log_start),
+        watermarks=Watermarks(local, producers, offsets.log_start),
         producers=producers,
         epochs=epochs,
         scheduler=options.scheduler,
         truncating=options.truncating,
     )
-    return LoadedLog(parts, loader.report)
+    return LoadedLog(state, loader.report)

@@ -25,16 +25,15 @@ from storage.formats.batch_header import (
     PRODUCER_ID_AT,
 )
 from storage.log.appending import AppendRequest, LogAppendInfo
-from storage.log.compiled import COMPILED
+from storage.log.lazy_kernels import COMPILED
 from storage.log.log_config import LogConfig
+from storage.log.log_state import LogState, flush, roll
 from storage.log.offsets import LargestTimestamp
-from storage.log.parts import LogParts, flush, roll
 from storage.log.producer_append_info import AppendOrigin
 from storage.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from storage.log.producer_state_manager import ProducerStateManager
 from storage.log.scratch import Scratch, scratch
-from storage.log.segment import LogSegment
-from storage.log.segment_values import IncomingBytes
+from storage.log.segment import IncomingBytes, LogSegment
 
 _PLAIN_APPEND = Struct("=28q")  # append_kernel.PlainAppend
 _LOG_END = Struct("=7q")  # the last fields of it, which are as after the append
@@ -71,10 +70,10 @@ class Run(NamedTuple):
 class PlainAppends:
     """Of one log. Whoever calls holds the log's lock."""
 
-    def __init__(self, parts: LogParts) -> None:
-        self._parts, self._local, self._epochs = parts, parts.local, parts.epochs
-        self.producers = PlainProducers(parts.producers)
-        self._take(parts.config)
+    def __init__(self, state: LogState) -> None:
+        self._state, self._local, self._epochs = state, state.local, state.epochs
+        self.producers = PlainProducers(state.producers)
+        self._take(state.config)
 
     def _take(self, config: LogConfig) -> None:
         """Reckon out of the settings what each append asks for."""
@@ -90,11 +89,11 @@ class PlainAppends:
 
     @property
     def log_start(self) -> int:
-        return self._parts.marks.log_start
+        return self._state.watermarks.log_start
 
     def kernels_for(self, size_bytes: int, how: AppendRequest) -> ModuleType | None:
         """The kernels, where an append of so many bytes may be plain."""
-        local = self._parts.local
+        local = self._state.local
         kernels = COMPILED.kernels or COMPILED.kernels_for(size_bytes)
         if kernels is None or local.is_closed or local.directory.is_offline:
             return None
@@ -239,31 +238,31 @@ class PlainAppends:
         """Append the batch in the room that has a number, of which a kernel has written nothing: as
         `appending.append` does it, in the same order.
         """
-        parts = self._parts
+        state = self._state
         start, end, last, max_timestamp, records, *_ = row_of(room, number)
         incoming = IncomingBytes(end - start, max_timestamp, last)
 
         def action() -> None:
             first = last - records + 1
-            parts.epochs.assign(leader_epoch, first)
-            segment = parts.local.segments.active
+            state.epochs.assign(leader_epoch, first)
+            segment = state.local.segments.active
             if segment.should_roll(incoming, self._config):
-                segment = roll(parts, first)
+                segment = roll(state, first)
             segment.append_one(incoming, room.view[start:end])
 
-        parts.local.directory.reported("appending", action)
+        state.local.directory.reported("appending", action)
         self.producers.follow(room, number, 1)
-        self._follow(parts.local.segments.active, last + 1)
+        self._follow(state.local.segments.active, last + 1)
 
     def _follow(self, active: LogSegment, end: int) -> None:
         """The log ends there now."""
-        parts, local = self._parts, self._local
+        state, local = self._state, self._local
         local.set_end_in(active, end)
-        parts.marks.follow_end()
-        parts.producers.map_end_offset = end
-        parts.marks.update_first_unstable()  # which a truncation may have moved, and forgets to
+        state.watermarks.follow_end()
+        state.producers.map_end_offset = end
+        state.watermarks.update_first_unstable()  # a truncation that moved it forgets to
         if end - local.recovery_point >= self._config.flush_messages:
-            flush(parts, end, including=False)
+            flush(state, end, including=False)
 
 
 def info_of(batch: tuple[int, ...], log_start: int) -> LogAppendInfo:

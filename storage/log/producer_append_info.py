@@ -19,7 +19,6 @@ from storage.log.errors import (
     OutOfOrderSequenceError,
     TransactionCoordinatorFencedError,
 )
-from storage.log.lazy_messages import whole
 from storage.log.offsets import OffsetMetadata
 from storage.log.producer_state_entry import (
     MAX_SEQUENCE,
@@ -27,6 +26,7 @@ from storage.log.producer_state_entry import (
     ProducerStateEntry,
     VerificationStateEntry,
 )
+from storage.log.record_decoder import whole
 
 UNKNOWN_VERSION = -1  # of a transaction
 MAX_EPOCH = 2**15 - 1

@@ -16,7 +16,6 @@ import numpy as np
 from storage.formats import offset_index, time_index
 from storage.formats.batch_header import BATCH_HEADER_BYTES, MAX_LAST_OFFSET, NO_LEADER_EPOCH
 from storage.log.batches import Batch
-from storage.log.compiled import COMPILED
 from storage.log.errors import (
     CorruptRecordError,
     InvalidRecordError,
@@ -24,6 +23,7 @@ from storage.log.errors import (
     LogError,
     LogSegmentOffsetOverflowError,
 )
+from storage.log.lazy_kernels import COMPILED
 from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.offsets import UNKNOWN
 from storage.log.producer_state_manager import ProducerStateManager

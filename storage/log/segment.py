@@ -5,7 +5,9 @@ Source: Kafka, LogSegment; spec L-8 to L-11, F-12.
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from storage.file_names import (
     DELETED,
@@ -16,12 +18,13 @@ from storage.file_names import (
     TXN_INDEX,
     file_name,
 )
+from storage.files.file_pool import FilePool
 from storage.formats.batch_header import NO_TIMESTAMP
 from storage.formats.index_entry import OffsetPosition
 from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.formats.txn_index import Aborted, AbortedTxn
+from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.batches import Batch, Bytes
-from storage.log.compiled import COMPILED
 from storage.log.errors import (
     IllegalArgumentError,
     LogError,
@@ -29,15 +32,45 @@ from storage.log.errors import (
 )
 from storage.log.file_records import (
     MAX_BYTES,
+    NOT_KNOWN,
+    WINDOW_BYTES,
     BatchPosition,
     FileRecords,
+    Slice,
 )
 from storage.log.index_files import OffsetIndexFile, TimeIndexFile, TxnIndexFile
+from storage.log.lazy_kernels import COMPILED
 from storage.log.log_config import LogConfig
 from storage.log.moves import moved_meanwhile, remove_if_there
 from storage.log.offsets import LargestTimestamp, OffsetMetadata, TimestampAndOffset
-from storage.log.quick_search import NOT_KNOWN, WINDOW_BYTES
-from storage.log.segment_values import IncomingBytes, LogPlace, SegmentRead
+
+Clock = Callable[[], int]  # ms since 1970
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where a log is, and what it works with."""
+
+    files: FilePool
+    path: str  # of the partition's directory
+    clock: Clock
+    kafka: KafkaVersion = NEWEST  # whose answer is given where the versions differ
+
+
+class IncomingBytes(NamedTuple):
+    """What is about to be appended, as far as it decides whether a segment is rolled."""
+
+    size_bytes: int
+    max_timestamp: int
+    last_offset: int
+
+
+class SegmentRead(NamedTuple):
+    """A range of one segment."""
+
+    metadata: OffsetMetadata  # of the first batch
+    records: Slice | None  # None: nothing
+    first_entry_incomplete: bool
 
 
 class LogSegment:

@@ -20,12 +20,11 @@ from typing import NamedTuple
 from storage.file_names import CLEANED, LOG, SEGMENT_SUFFIXES, TXN_INDEX, file_name
 from storage.files.files import ChangingFile
 from storage.formats import producer_snapshot
+from storage.log.deletion import delete_snapshots
 from storage.log.local_log import LocalLog
 from storage.log.log_config import LogConfig
-from storage.log.parts import LogParts
-from storage.log.segment import LogSegment
-from storage.log.segment_deletion import delete_snapshots
-from storage.log.segment_values import LogPlace
+from storage.log.log_state import LogState
+from storage.log.segment import LogPlace, LogSegment
 from storage.log.swap import apply_steps, plan_swap
 
 
@@ -49,36 +48,36 @@ class LogView(NamedTuple):
     producers: bytes  # as a snapshot at log_end
 
 
-def view_of(parts: LogParts) -> LogView:
-    segments, end = tuple(parts.local.segments), parts.local.end
+def view_of(state: LogState) -> LogView:
+    segments, end = tuple(state.local.segments), state.local.end
     active = segments[-1]  # behind the end may be what an append that failed has left
     is_end_known = end.segment == active.base_offset
     return LogView(
         segments=segments,
         active_bytes=end.position if is_end_known else active.size_bytes,
-        log_start=parts.marks.log_start,
-        log_end=parts.local.end_offset,
-        last_stable=parts.marks.last_stable,
-        high_watermark=parts.marks.high_watermark,
-        producers=producer_snapshot.encode(each.entry() for each in parts.producers.producers),
+        log_start=state.watermarks.log_start,
+        log_end=state.local.end_offset,
+        last_stable=state.watermarks.last_stable,
+        high_watermark=state.watermarks.high_watermark,
+        producers=producer_snapshot.encode(each.entry() for each in state.producers.producers),
     )
 
 
-def swap_in(parts: LogParts, group: CleanedGroup) -> None:
+def swap_in(state: LogState, group: CleanedGroup) -> None:
     """Replace a group. The caller has made sure that the old ones are what was cleaned."""
-    local = parts.local
+    local = state.local
     local.require_open()
     old = [segment for segment in local.segments if segment.base_offset in group.old_bases]
-    put_in_place(local, old, {base: _found(parts, group, base) for base in group.new_bases})
+    put_in_place(local, old, {base: _found(state, group, base) for base in group.new_bases})
     gone = set(group.old_bases) - set(group.new_bases)
-    delete_snapshots(local, parts.producers, [s for s in old if s.base_offset in gone])
+    delete_snapshots(local, state.producers, [s for s in old if s.base_offset in gone])
 
 
-def _found(parts: LogParts, group: CleanedGroup, base: int) -> dict[str, str]:
+def _found(state: LogState, group: CleanedGroup, base: int) -> dict[str, str]:
     paths = {
         kind: os.path.join(group.directory, file_name(base, kind)) for kind in SEGMENT_SUFFIXES
     }
-    return {kind: path for kind, path in paths.items() if parts.local.files.exists(path)}
+    return {kind: path for kind, path in paths.items() if state.local.files.exists(path)}
 
 
 def put_in_place(
@@ -169,7 +168,7 @@ class _FilesInUse:
         self._local.sync_names()
 
 
-def is_unchanged(parts: LogParts, old: Sequence[LogSegment]) -> bool:
+def is_unchanged(state: LogState, old: Sequence[LogSegment]) -> bool:
     """Whether a log still has the very segments that were cleaned."""
-    there = {segment.base_offset: segment for segment in parts.local.segments}
+    there = {segment.base_offset: segment for segment in state.local.segments}
     return all(there.get(segment.base_offset) is segment for segment in old)

@@ -24,9 +24,9 @@ from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.kernels.buffers import Buffers
 from storage.log import kernels, recovering
 from storage.log.appending import AppendRequest
-from storage.log.compiled import COMPILED
 from storage.log.errors import LogError
 from storage.log.file_records import next_offset
+from storage.log.lazy_kernels import COMPILED
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig
 from storage.log.opening import rehearsed

@@ -25,7 +25,7 @@ from storage.kafka_versions import BY_NAME
 from storage.log.errors import LogError
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig
-from storage.log.log_options import LogOptions
+from storage.log.opening import LogOptions
 from tests.engine.random_engine_script import script
 from tests.engine.replay.replayed import kernels_used, replayed
 from tests.engine.replay.script_clock import CONFIGURING, ScriptClock

@@ -19,7 +19,7 @@ from storage.log.manager.cleaning_pauses import CleaningPauses
 from storage.log.manager.log_directory import LogDirectory
 from storage.log.manager.manager_options import ManagerOptions
 from storage.log.scheduler import Scheduler
-from storage.log.segment_values import Clock
+from storage.log.segment import Clock
 
 
 class _Queued(NamedTuple):

@@ -14,7 +14,7 @@ from storage.log.log_config import LogConfig
 from storage.log.log_dir_lock import lock_log_dir
 from storage.log.producer_state_manager import ProducerStateManagerConfig
 from storage.log.scheduler import Scheduler
-from storage.log.segment_values import Clock
+from storage.log.segment import Clock
 
 
 class LoadingProgress:

@@ -23,7 +23,7 @@ from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchHeader, BatchOptions, encode_batch, seal
 from storage.kernels.crc32c import crc32c
-from storage.log.rebuilding import message_set, set_v2_times
+from storage.log.validation import message_set, set_v2_times
 from tests.engine.replay.script_values import Line, ScriptError, Values
 
 _LEVELS = {"gzip": -1, "lz4": 9, "zstd": 3}  # a codec's own

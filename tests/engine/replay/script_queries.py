@@ -5,11 +5,11 @@ from typing import Any
 from zlib import crc32
 
 from compactor.json_types import json_text
-from storage.log import lookup
+from storage.log import log_state
 from storage.log.batches import in_memory
 from storage.log.errors import LogError
 from storage.log.log import Log
-from storage.log.lookup import Isolation
+from storage.log.log_state import Isolation
 from tests.engine.replay.script_values import Line, ScriptError, Values
 from tests.engine.replay.transcript import place_of
 
@@ -19,12 +19,12 @@ _ISOLATIONS = {
     "committed": Isolation.COMMITTED,
 }
 TIMES = {
-    "earliest": lookup.EARLIEST,
-    "latest": lookup.LATEST,
-    "max": lookup.MAX,
-    "earliest_local": lookup.EARLIEST_LOCAL,
-    "latest_tiered": lookup.LATEST_TIERED,
-    "earliest_pending_upload": lookup.EARLIEST_PENDING_UPLOAD,
+    "earliest": log_state.EARLIEST,
+    "latest": log_state.LATEST,
+    "max": log_state.MAX,
+    "earliest_local": log_state.EARLIEST_LOCAL,
+    "latest_tiered": log_state.LATEST_TIERED,
+    "earliest_pending_upload": log_state.EARLIEST_PENDING_UPLOAD,
 }
 
 

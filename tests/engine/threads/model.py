@@ -22,7 +22,7 @@ from storage.log.batches import Batch, in_memory
 from storage.log.errors import LogError, OffsetOutOfRangeError
 from storage.log.local_log import ReadResult
 from storage.log.log_config import LogConfig
-from storage.log.lookup import Isolation
+from storage.log.log_state import Isolation
 from storage.log.scheduler import ManualScheduler
 from tests.storage.log.batches_for_tests import batch
 

@@ -50,7 +50,7 @@ PLAIN: dict[str, dict[str, str]] = {
     },
     "locks, and directories that are held; the table of mounts; room on a disk": {
         "compactor.log_dirs": "lock_support log_dir_lock",
-        "storage.log": "lock_holder log_dir_lock",
+        "storage.log": "log_dir_lock",
         "storage.log.manager": "log_manager",
         "compactor.cleaning": "cleaner_checkpoints removals",
         "compactor.originals": "kept_run_lock",

@@ -25,14 +25,14 @@ from storage.log.appending import BY_CLIENT, AppendRequest
 from storage.log.batch_appends import BatchAppendError
 from storage.log.batches import in_memory
 from storage.log.errors import IllegalArgumentError, KafkaStorageError, LogError
-from storage.log.lazy_messages import whole
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig
-from storage.log.rebuilding import message_set
+from storage.log.record_decoder import whole
 from storage.log.scheduler import ManualScheduler
 from storage.log.segment import LogSegment
+from storage.log.validation import message_set
 from tests.engine.replay.replayed import kernels_used
-from tests.storage.log.test_compiled import mutated
+from tests.storage.log.test_lazy_kernels import mutated
 
 NOW_MS = 1_700_000_000_000
 CONFIGS = (

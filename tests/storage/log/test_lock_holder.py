@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from storage.log import lock_holder
+from storage.log import log_dir_lock
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir, require_free
 from tests.support.lock_holding import holding
 
@@ -48,7 +48,7 @@ def test_a_process_that_cannot_be_looked_at_has_its_number(
     def hidden(path: str) -> bytes:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(lock_holder, "read_bytes", hidden)
+    monkeypatch.setattr(log_dir_lock, "read_bytes", hidden)
     with pytest.raises(LogDirLockedError, match=rf"process {holder.pid}\. Stop the broker"):
         require_free(str(tmp_path))
 
@@ -67,4 +67,4 @@ def test_a_process_that_cannot_be_looked_at_has_its_number(
     ],
 )
 def test_a_command_is_shown_without_its_options_and_secrets(words: str, shown: str) -> None:
-    assert lock_holder.shown_command(words.split()) == shown
+    assert log_dir_lock.shown_command(words.split()) == shown

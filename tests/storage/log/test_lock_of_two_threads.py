@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 
 from compactor import Log, LogManager, LogOptions
-from storage.log.lock_holder import is_locked
-from storage.log.log_dir_lock import LOCK_FILE, LogDirLockedError, lock_log_dir, require_free
+from storage.log.log_dir_lock import (
+    LOCK_FILE,
+    LogDirLockedError,
+    is_locked,
+    lock_log_dir,
+    require_free,
+)
 from storage.log.scheduler import ManualScheduler
 from tests.support.command_process import PROJECT
 from tests.support.lock_holding import held_by_another
@@ -55,7 +60,7 @@ def test_a_look_at_the_lock_gives_none_away_that_is_taken_meanwhile(
             is_held.wait(0.3)  # where nothing keeps it waiting it is there by then
         return is_locked(descriptor)
 
-    monkeypatch.setattr("storage.log.lock_holder.is_locked", meanwhile)
+    monkeypatch.setattr("storage.log.log_dir_lock.is_locked", meanwhile)
     assert callable(look)
     try:
         look(str(tmp_path))

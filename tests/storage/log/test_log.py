@@ -14,7 +14,7 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log import parts
+from storage.log import log_state
 from storage.log.appending import AppendRequest
 from storage.log.errors import (
     IllegalArgumentError,
@@ -28,10 +28,10 @@ from storage.log.errors import (
     UnexpectedAppendOffsetError,
 )
 from storage.log.log_config import LogConfig
-from storage.log.lookup import Isolation
+from storage.log.log_state import Isolation
 from storage.log.producer_append_info import AppendOrigin
-from storage.log.rebuilding import message_set
 from storage.log.scheduler import ManualScheduler
+from storage.log.validation import message_set
 from tests.storage.log.batches_for_tests import EDGE_BATCHES, batch
 from tests.support.files.memory import MemoryFiles
 
@@ -197,10 +197,10 @@ def test_a_roll_may_begin_further_on_and_never_before() -> None:
     """EE-123, L-21.1: as the roll for a batch that is too far away does."""
     log = Log.open("/t-0", options(MemoryFiles(), LogConfig()))
     log.append_as_follower(batch(0, 10), 0)
-    assert parts.roll(log._parts, 50).base_offset == 50
+    assert log_state.roll(log._state, 50).base_offset == 50
     assert (log.log_end_offset, log.producers.map_end_offset) == (1, 50)
     with pytest.raises(KafkaError):
-        parts.roll(log._parts, 20)
+        log_state.roll(log._state, 20)
 
 
 def test_a_closed_log_refuses_everything() -> None:

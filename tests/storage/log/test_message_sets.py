@@ -4,7 +4,7 @@ import pytest
 
 from storage.codecs.compression import Codec
 from storage.formats.record import Record
-from storage.log.rebuilding import message_set
+from storage.log.validation import message_set
 from tests.support.legacy_writer import encode_message_set
 
 RECORDS = [Record(40 + i, 1_000 - i, b"key" if i else None, b"v" * 90 * i) for i in range(3)]

@@ -25,8 +25,7 @@ from storage.log.errors import (
 )
 from storage.log.log_config import LogConfig
 from storage.log.recovering import recover
-from storage.log.segment import LogSegment
-from storage.log.segment_values import IncomingBytes, LogPlace
+from storage.log.segment import IncomingBytes, LogPlace, LogSegment
 from tests.engine.replay.replayed import kernels_used
 from tests.storage.log.batches_for_tests import EDGE_BATCHES, batch
 from tests.support.files.memory import MemoryFiles

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.log import sound_batches
-from storage.log.sound_batches import first_sound_batch
+from storage.log import segment_reader
+from storage.log.segment_reader import first_sound_batch
 from tests.storage.legacy_vectors import V0, V0_LZ4, V1, V1_LZ4
 from tests.support.made_log import keyed
 from tests.support.reference_batch import encode
@@ -74,7 +74,7 @@ def test_the_offset_has_to_be_one_of_the_segment(tmp_path: Path) -> None:
 def test_one_at_the_edge_of_what_is_read_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sound_batches, "_CHUNK_BYTES", 64)
+    monkeypatch.setattr(segment_reader, "_CHUNK_BYTES", 64)
     for before in range(40, 90):
         assert found(tmp_path, b"\xff" * before + BATCH) == before
 
@@ -83,7 +83,7 @@ def test_bytes_that_pretend_too_often_are_taken_for_sound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What cannot be checked is not cut off: a log that feigns batches costs no endless time."""
-    monkeypatch.setattr(sound_batches, "_CHECKED_AT_MOST", 1000)
+    monkeypatch.setattr(segment_reader, "_CHECKED_AT_MOST", 1000)
     feigned = bytes(8) + (300).to_bytes(4, "big") + b"\xff" * 300
     assert found(tmp_path, feigned * 3 + bytes(300)) is None
     assert found(tmp_path, feigned * 4 + bytes(300)) == 3 * len(feigned)

@@ -13,7 +13,7 @@ from storage.formats import txn_index
 from storage.formats.txn_index import AbortedTxn
 from storage.log.loading import LoadingState
 from storage.log.log import Log
-from storage.log.log_options import LogOptions
+from storage.log.opening import LogOptions
 from storage.log.scheduler import ManualScheduler
 from storage.log.segment_swap import CleanedGroup
 from tests.crash.matrix import sample

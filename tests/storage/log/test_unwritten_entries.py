@@ -23,8 +23,7 @@ from storage.log.log_config import LogConfig
 from storage.log.manager.manager_options import BY_HAND
 from storage.log.offsets import LargestTimestamp
 from storage.log.scheduler import ManualScheduler
-from storage.log.segment import LogSegment
-from storage.log.segment_values import LogPlace
+from storage.log.segment import LogPlace, LogSegment
 from tests.engine.replay.replayed import kernels_used
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles

@@ -27,16 +27,16 @@ from storage.kernels.crc32c import crc32c
 from storage.log import recovering
 from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory
-from storage.log.compiled import COMPILED
 from storage.log.errors import LogError
 from storage.log.file_records import next_offset
+from storage.log.lazy_kernels import COMPILED
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig
 from storage.log.opening import rehearsed
 from storage.log.plain_append import PlainAppends
-from storage.log.rebuilding import message_set
 from storage.log.scheduler import ManualScheduler
 from storage.log.segment import LogSegment
+from storage.log.validation import message_set
 from tests.engine.replay.replayed import kernels_used
 
 NOW_MS = 1_700_000_000_000
@@ -237,7 +237,7 @@ from compactor import Log, LogOptions
 from storage.log import recovering
 from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory
-from storage.log.compiled import COMPILED
+from storage.log.lazy_kernels import COMPILED
 from storage.log.scheduler import ManualScheduler
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
