@@ -39,11 +39,7 @@ from storage.log.producer_append_info import (
     ProducerAppendInfo,
 )
 from storage.log.producer_state_entry import SENTINEL, BatchMetadata, VerificationGuard
-from storage.log.rebuilding_producers import (
-    index_and_complete,
-    update_all,
-    update_producer,
-)
+from storage.log.producer_state_manager import index_and_complete, update_all, update_producer
 from storage.log.segment import IncomingBytes, LogSegment
 from storage.log.validation import Validation, give_offsets, require_next_offset, validate
 

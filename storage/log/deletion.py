@@ -16,8 +16,7 @@ from storage.log.errors import IllegalArgumentError, OffsetOutOfRangeError
 from storage.log.local_log import LocalLog
 from storage.log.log_state import LogState, roll
 from storage.log.moves import remove_if_there
-from storage.log.producer_state_manager import ProducerStateManager
-from storage.log.rebuilding_producers import rebuild_producers
+from storage.log.producer_state_manager import ProducerStateManager, rebuild_producers
 from storage.log.retention import RetentionLimits, Rule, deletable
 from storage.log.segment import LogSegment
 

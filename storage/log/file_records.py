@@ -21,9 +21,8 @@ from storage.formats.batch_header import (
 from storage.log.batches import Batch, Bytes, in_file, in_memory
 from storage.log.errors import IllegalArgumentError, KafkaError
 from storage.log.index_files import IndexFile
-from storage.log.lazy_kernels import COMPILED
+from storage.log.lazy_kernels import COMPILED, scratch
 from storage.log.offsets import UNKNOWN, LargestTimestamp, TimestampAndOffset
-from storage.log.scratch import scratch
 
 WINDOW_BYTES = 8 * 1024  # two index entries are half as far apart, by default,
 _NEXT_WINDOW_BYTES = 40 * 1024  # unless the batches are large

@@ -12,13 +12,14 @@ from storage.log.find_kernels import (
     FOUND,
     MORE,
     UNKNOWN,
+    RecoveryLimits,
     find_place,
     find_record,
     find_time,
     last_batch,
     lower_bound,
+    recover_batches,
 )
-from storage.log.recovery_kernel import RecoveryLimits, recover_batches
 
 __all__ = (
     "DONE",

@@ -44,8 +44,7 @@ from storage.log.errors import (
 from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.local_log import LocalLog
 from storage.log.moves import remove_if_there
-from storage.log.producer_state_manager import ProducerStateManager
-from storage.log.rebuilding_producers import aborted_in, rebuild_producers
+from storage.log.producer_state_manager import ProducerStateManager, aborted_in, rebuild_producers
 from storage.log.recovering import RecoveredSegment, recover_segment
 from storage.log.segment import LogSegment
 from storage.log.segment_swap import end_of, put_in_place

@@ -17,7 +17,6 @@ from storage.files.file_pool import FilePool
 from storage.formats.txn_index import AbortedTxn
 from storage.log import appending, deletion, log_state, segment_swap
 from storage.log.appending import BY_CLIENT, AppendRequest, LogAppendInfo
-from storage.log.batch_appends import AppendedBatches, BatchAppends
 from storage.log.batches import Bytes
 from storage.log.local_log import ReadResult
 from storage.log.log_config import LogConfig
@@ -25,7 +24,7 @@ from storage.log.log_state import Isolation, LogState, offset_by_timestamp
 from storage.log.offsets import EndOffset, OffsetMetadata, OffsetSnapshot, TimestampAndOffset
 from storage.log.opening import LogOptions as LogOptions
 from storage.log.opening import opened_alone
-from storage.log.plain_append import PlainAppends
+from storage.log.plain_append import AppendedBatches, BatchAppends, PlainAppends
 from storage.log.producer_append_info import AppendOrigin
 from storage.log.producer_state_entry import VerificationGuard, VerificationStateEntry
 from storage.log.segment import LogSegment

@@ -17,14 +17,13 @@ from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.copy_marks import require_may_change
 from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.loading import LoadingReport, LoadingState, LoadingWay, LogLoader
-from storage.log.local_log import LocalLog, LogDirState
+from storage.log.local_log import LocalLog, LogDirState, LogSegments
 from storage.log.log_config import LogConfig
 from storage.log.log_dir_lock import require_nobody
 from storage.log.log_state import LogState, Truncating, Watermarks, no_owner
 from storage.log.producer_state_manager import ProducerStateManager, ProducerStateManagerConfig
 from storage.log.scheduler import Scheduler
 from storage.log.segment import Clock, LogPlace
-from storage.log.segments import LogSegments
 from storage.log.snapshot_files import SnapshotFiles
 
 

@@ -31,8 +31,9 @@ from storage.log.producer_state_manager import (
     OpenTransaction,
     ProducerStateManager,
     ProducerStateManagerConfig,
+    rebuild_producers,
+    replay_recovered,
 )
-from storage.log.rebuilding_producers import rebuild_producers, replay_recovered
 from storage.log.segment_reader import read_batch_headers
 from storage.log.snapshot_files import SnapshotFiles
 

@@ -26,8 +26,7 @@ from storage.log.errors import (
 from storage.log.lazy_kernels import COMPILED
 from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.offsets import UNKNOWN
-from storage.log.producer_state_manager import ProducerStateManager
-from storage.log.rebuilding_producers import replay_recovered
+from storage.log.producer_state_manager import ProducerStateManager, replay_recovered
 from storage.log.segment import LogSegment
 
 _WINDOW_BYTES = 512 * 1024  # stays in the processor's cache

@@ -26,12 +26,11 @@ from storage.log import kernels, recovering
 from storage.log.appending import AppendRequest
 from storage.log.errors import LogError
 from storage.log.file_records import next_offset
-from storage.log.lazy_kernels import COMPILED
+from storage.log.lazy_kernels import COMPILED, Scratch
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig
 from storage.log.opening import rehearsed
 from storage.log.scheduler import ManualScheduler
-from storage.log.scratch import Scratch
 from tests.bounds.lying_batches import lie
 
 NOW_MS = 1_700_000_000_000

@@ -10,10 +10,10 @@ from unittest import mock
 
 from storage.files.files import Files
 from storage.log.appending import AppendRequest
-from storage.log.batch_appends import AppendedBatches, BatchAppendError
 from storage.log.batches import in_memory
 from storage.log.errors import LogError
 from storage.log.log import Log
+from storage.log.plain_append import AppendedBatches, BatchAppendError
 from storage.log.producer_state_entry import SENTINEL
 from tests.engine.replay.log_operations import LogOperations, _appended
 from tests.engine.replay.replayed import replayed

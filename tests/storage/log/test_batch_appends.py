@@ -20,13 +20,13 @@ from storage.codecs.compression import Codec
 from storage.file_names import file_name
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log import batch_appends, index_files
+from storage.log import index_files, plain_append
 from storage.log.appending import BY_CLIENT, AppendRequest
-from storage.log.batch_appends import BatchAppendError
 from storage.log.batches import in_memory
 from storage.log.errors import IllegalArgumentError, KafkaStorageError, LogError
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig
+from storage.log.plain_append import BatchAppendError
 from storage.log.record_decoder import whole
 from storage.log.scheduler import ManualScheduler
 from storage.log.segment import LogSegment
@@ -196,7 +196,7 @@ def test_a_call_does_what_its_batches_do_one_by_one(
             assert one_by_one(path, config, calls) == expected
             assert at_once(path, config, calls) == expected
             with monkeypatch.context() as small:
-                small.setattr(batch_appends, "_FIRST_WINDOW_BYTES", 200)
+                small.setattr(plain_append, "_FIRST_WINDOW_BYTES", 200)
                 assert at_once(path, config, calls) == expected
 
 

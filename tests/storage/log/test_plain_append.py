@@ -8,10 +8,10 @@ import pytest
 from compactor import Log, LogOptions
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log.batch_appends import BatchAppendError
 from storage.log.errors import InvalidOffsetError, KafkaStorageError, LogError
 from storage.log.index_files import TIME_ENTRY
 from storage.log.log_config import LogConfig
+from storage.log.plain_append import BatchAppendError
 from storage.log.scheduler import ManualScheduler
 from tests.engine.replay.replayed import kernels_used
 
