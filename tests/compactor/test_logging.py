@@ -9,7 +9,7 @@ import pytest
 
 from compactor.api.changes import Progress, watched
 from storage.log.errors import KafkaError
-from storage.log.manager.background import BackgroundScheduler
+from storage.log.scheduler import BackgroundScheduler
 from tests.storage.log.manager.test_log_manager import T0, Broker
 
 IMPORTED = """

@@ -24,7 +24,7 @@ from storage.log.copy_marks import require_may_change
 from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
 from storage.log.log import Log
 from storage.log.log_config import LogConfig
-from storage.log.manager import cleaning, creation, removal, upkeep
+from storage.log.manager import log_lifecycle, upkeep
 from storage.log.manager.loading_logs import LogLoading
 from storage.log.manager.log_cleaner import LogCleaner
 from storage.log.manager.log_directory import LogDirectory
@@ -249,7 +249,7 @@ class LogManager:
     def prefer_directory(self, partition: TopicPartition, path: str) -> None:
         """Say where a log, or the copy of a log that is there, is created next."""
         with self._lock:
-            creation.prefer_directory(self._managed, partition, path)
+            log_lifecycle.prefer_directory(self._managed, partition, path)
 
     def create(self, partition: TopicPartition, is_future: bool = False) -> Log:
         """A log: the one that there is, or a new one in the preferred directory, else in the one
@@ -259,7 +259,7 @@ class LogManager:
         paused before.
         """
         with self._lock:
-            return creation.create(self._running(), partition, is_future)
+            return log_lifecycle.create(self._running(), partition, is_future)
 
     def replace_with_future(self, partition: TopicPartition) -> None:
         """End a move: the copy takes the place of the log, whose files are deleted later. Whoever
@@ -269,7 +269,7 @@ class LogManager:
         if copy is not None:
             copy.sync()  # most of it before anybody waits for the lock
         with self._lock:
-            removal.replace_with_future(self._running(), partition)
+            log_lifecycle.replace_with_future(self._running(), partition)
         _LOGGER.info("%s-%d is replaced with its future log", *partition)
 
     def delete(
@@ -279,7 +279,7 @@ class LogManager:
         stay. One that is not there is no error, while all directories are live.
         """
         with self._lock:
-            removal.delete(self._running(), partition, is_future, is_stray)
+            log_lifecycle.delete(self._running(), partition, is_future, is_stray)
 
     def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
         """End logs at offsets, and note it in the recovery points of their directories. A log that
@@ -318,7 +318,7 @@ class LogManager:
         waits.
         """
         managed = self._running()
-        cleaned = [] if self._cleaner is None else cleaning.clean_logs(managed, self._cleaner)
+        cleaned = [] if self._cleaner is None else upkeep.clean_logs(managed, self._cleaner)
         for partition in cleaned:
             _LOGGER.info("%s-%d is cleaned", *partition)
         return cleaned

@@ -3,7 +3,7 @@
 import threading
 from functools import partial
 
-from storage.log.manager.background import BackgroundScheduler
+from storage.log.scheduler import BackgroundScheduler
 
 
 def test_what_has_no_delay_is_done_by_the_caller() -> None:
