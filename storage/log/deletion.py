@@ -1,8 +1,8 @@
-"""Segments of a log in use that are deleted, by its retention, and their producer snapshots.
+"""Operations that take something off a log: truncation, deletion of segments, of the whole log.
 
-What goes by one rule of retention is deleted before the next one is asked.
-
-Which segments go says `storage.log.retention`. Source: Kafka, UnifiedLog; spec C-18, L-14.10, L-23.
+What goes by one rule of retention is deleted before the next one is asked; which segments go says
+`storage.log.retention`. Source: Kafka, UnifiedLog.truncateTo, truncateFullyAndStartAt,
+deleteOldSegments, maybeIncrementLogStartOffset, renameDir, delete; spec C-18, L-14.10, L-22 to L-24.
 """
 
 import os

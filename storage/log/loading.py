@@ -9,7 +9,17 @@
    one takes all later ones with it.
 6. The producers are rebuilt.
 
-Source: Kafka, LogLoader; spec L-25, F-16.1, C-15.5 to C-15.7.
+The split of step 4:
+
+1. The files of the new segments (`storage.log.splitting`) are written, with `.cleaned` at their
+   end, and synced.
+2. They take its place (`segment_swap`). A start that comes before the last of them has `.swap` at
+   its end finds the old segment as it was, and splits it again.
+3. The old files are deleted where the segment was loaded already; else a new one of the same base
+   offset takes their names.
+
+Source: Kafka, LogLoader, LocalLog.splitOverflowedSegment; spec L-8.4, L-25, F-16.1, C-15.5 to
+C-15.7, C-16.3 to C-16.6.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""The segments of one log, its end, and its recovery point.
+"""The segments of one log, by base offset, with the log's end and its recovery point.
 
-Source: Kafka, LocalLog; spec L-11.9, L-17.1, L-19, L-21.1, L-22.
+Source: Kafka, LocalLog, LogSegments; spec L-11.9, L-12, L-17.1, L-19, L-21.1, L-22, C-2.1.
 """
 
 import errno

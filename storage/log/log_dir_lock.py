@@ -3,8 +3,12 @@
 A POSIX record lock on `.lock`, as a broker takes: a running broker makes us refuse, and we make a
 starting one refuse. Such a lock keeps nobody out who is in the same process, and closing any
 descriptor of the file there would drop it: so nothing else opens it, and of two calls at once in
-one process the second is refused by what is noted here. Source: log-format F-15.1; Kafka,
-LogManager.lockLogDirs.
+one process the second is refused by what is noted here.
+
+Who holds it is said in words: the kernel names the process to whoever asks for its lock (F_GETLK),
+and /proc the command. Of a process in another container, or on another host, neither is known.
+
+Source: log-format F-15.1; Kafka, LogManager.lockLogDirs.
 """
 
 import contextlib

@@ -1,6 +1,9 @@
-"""What a log is made of, and the moves of its end that several operations need.
+"""The state of one log that is in use, and the moves of its end that several operations need.
 
-Source: Kafka, UnifiedLog.roll, flush; spec L-21.
+`LogState` is what a log consists of; `Watermarks` says where it begins, how far it is replicated,
+and how far its transactions are decided.
+
+Source: Kafka, UnifiedLog.roll, flush, fetchOffsetByTimestamp; spec L-17, L-20, L-21, C-4.5.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The state of a log, made when it is opened: what is in its directory, loaded or begun.
+"""Opening of a log: its options, and its state, loaded from its directory or begun there.
 
 Or what would come of that, with no file changed.
 

@@ -1,11 +1,15 @@
-"""The append that is made nearly always, in one go: batches that a kernel finds plain.
+"""Fast path of appends: one batch or many, of which a kernel finds that they are plain.
 
 Such batches (`append_kernel`) get their offsets and go to the end of the log; they are without a
 producer, or the next ones of a producer that has nothing else to be looked at. The kernel writes
 them, and indexes them, where nothing else is to be done; else the rest is done here. All other
 appends, and all where the kernels are not loaded, are left to `appending`, which does the same step
 by step. Of the producers that a kernel is given, nothing but their sequences is looked at (L-14.2
-to L-14.4). Source: as there; spec L-13, L-14, L-18.
+to L-14.4).
+
+Of many batches at once each is checked, gets its offsets, and is indexed as if it were appended by
+itself, with one write for as many as are plain; what there is then in memory is the same, and so is
+what a flush leaves in the files. Source: as there; spec L-13, L-14, L-18.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -125,7 +129,9 @@ class PlainAppends:
         room.put(data)
         if not self.producers.put_all(room):
             return None
-        reached, count = self.run(kernels, Run(room, 0, size, is_alone=True, how=how))
+        reached, count = self.run(
+            kernels, Run(room=room, start=0, end=size, is_alone=True, how=how)
+        )
         if not count:
             return None
         if reached == kernels.DONE:

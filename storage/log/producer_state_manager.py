@@ -1,6 +1,10 @@
-"""The producers of a log, its open transactions, and the snapshots of both.
+"""The producers of a log, its open transactions, the snapshots of both, and their rebuilding.
 
-Source: Kafka, ProducerStateManager; spec L-14, L-15.
+Rebuilding begins with the newest snapshot and goes on with the batches behind it. Nothing here
+needs arrays: a plan of many logs loads their producers, too.
+
+Source: Kafka, ProducerStateManager, UnifiedLog.rebuildProducerState, loadProducersFromRecords; spec
+L-14, L-15.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,11 @@
-"""The records of a v2 batch as Kafka's broker decodes them, with its errors for what is none.
+"""Decoders of records and legacy messages, with the errors of Kafka's broker for what is none.
 
-A record is read on through whatever follows it, and only then held against its length. Source:
-Kafka, DefaultRecord.readFrom, ByteUtils, Utils.readBytes; spec F-5.
+A record of format v2 is read on through whatever follows it, and only then held against its
+length. Of a message of format v0 or v1 a field is read when it is asked for: so a message whose key
+or value is damaged has an offset and a time all the same.
+
+Source: Kafka, DefaultRecord.readFrom, ByteUtils, Utils.readBytes, LegacyRecord,
+AbstractLegacyRecordBatch, Utils.sizeDelimited; spec F-5, F-7, L-3.6.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,8 @@
-"""What a log leaves to be done later: files to delete, segments to flush.
+"""Schedulers of what a log leaves to be done later: files to delete, segments to flush.
 
-A log is given a `Scheduler`. `ManualScheduler` has no threads: what is due at once is done at once,
-the rest when its owner says how late it is.
+A log works with any `Scheduler`. `ManualScheduler` has no threads: what is due at once is done at
+once, the rest when its owner says how late it is. `BackgroundScheduler` has a thread of its own,
+which does what is due, one task after the other.
 """
 
 import heapq

@@ -1,7 +1,8 @@
 """What a leader does to batches before they are written: checks, offsets, times, conversion.
 
 Offsets and times go into the buffer in place where Kafka does it in place; else one new batch is
-made. Source: Kafka, LogValidator; spec L-13.
+made. Source: Kafka, LogValidator, MemoryRecordsBuilder, DefaultRecordBatch.setMaxTimestamp,
+LegacyRecord; spec L-3, L-13.
 """
 
 from collections.abc import Sequence

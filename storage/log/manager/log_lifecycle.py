@@ -1,6 +1,7 @@
-"""Logs that are created: in which directory, and under which name.
+"""How the logs of a manager come into use and go out of it: created, replaced, deleted, kept aside.
 
-Source: Kafka, LogManager.getOrCreateLog, nextLogDirs; spec L-28.1 to L-28.3.
+Source: Kafka, LogManager.getOrCreateLog, nextLogDirs, asyncDelete, replaceCurrentWithFutureLog;
+spec L-28.
 """
 
 import logging

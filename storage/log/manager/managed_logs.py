@@ -1,6 +1,7 @@
-"""The logs of a running log manager: found, to be removed, and how far each is checkpointed.
+"""The logs of a running log manager: current, future, to be deleted, and paused for the cleaner.
 
-Source: Kafka, kafka.log.LogManager; spec L-26 to L-28.
+Source: Kafka, kafka.log.LogManager; LogCleanerManager.abortAndPauseCleaning, resumeCleaning; spec
+L-26 to L-28, C-3.5.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""What a log manager does to its logs from time to time, or when it is told to.
+"""Upkeep of the logs of a manager: retention, cleaning, flushes, truncation, failed directories.
 
-Source: Kafka, LogManager.cleanupLogs, flushDirtyLogs, truncateTo, handleLogDirFailure; spec L-27,
-L-28.11, L-22.3.
+Source: Kafka, LogManager.cleanupLogs, flushDirtyLogs, truncateTo, handleLogDirFailure,
+LogCleaner.cleanFilthiestLog, LogCleanerManager.doneCleaning; spec L-27, L-28.11, L-22.3, C-3, C-17.
 """
 
 from collections.abc import Mapping
