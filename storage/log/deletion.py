@@ -2,7 +2,8 @@
 
 What goes by one rule of retention is deleted before the next one is asked; which segments go says
 `storage.log.retention`. Source: Kafka, UnifiedLog.truncateTo, truncateFullyAndStartAt,
-deleteOldSegments, maybeIncrementLogStartOffset, renameDir, delete; spec C-18, L-14.10, L-22 to L-24.
+deleteOldSegments, maybeIncrementLogStartOffset, renameDir, delete; spec C-18, L-14.10, L-22 to
+L-24.
 """
 
 import os

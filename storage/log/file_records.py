@@ -1,7 +1,8 @@
 """One `.log` file: batches are put at its end, read in ranges, looked for, and cut off.
 
 A search by kernels finds what a search batch by batch finds, in a log that is as it should be;
-where a kernel meets anything else, the search goes batch by batch. Source: Kafka, FileRecords; spec L-2.
+where a kernel meets anything else, the search goes batch by batch. Source: Kafka,
+FileRecords; spec L-2.
 """
 
 import contextlib
