@@ -33,7 +33,7 @@ from storage.formats.batch_header import (
     RECORDS_COUNT_AT,
 )
 from storage.formats.segment import MAX_RELATIVE_OFFSET
-from storage.kernels.crc32c_kernel import crc32c_between
+from storage.kernels.crc_kernels import crc32c_between
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import (
     load_be_int16,
