@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from storage.file_names import Segment
 from storage.files.files import Entry
-from storage.formats.segment import Segment
 from storage.formats.txn_index import AbortedTxn
 from storage.kafka_versions import NEWEST, KafkaVersion
 

@@ -1,12 +1,12 @@
 from cleaner_jobs.spark.kafka_log_source import KafkaLogDataSource as KafkaLogDataSource
 from compactor.api import *  # noqa: F403
-from storage.arrow.incoming import BadTableError as BadTableError
 from storage.arrow.log_view import NotALogError as NotALogError
 from storage.arrow.reading import RecordStream as RecordStream
 from storage.arrow.selection import BadSelectionError as BadSelectionError
 from storage.arrow.selection import Selection as Selection
 from storage.arrow.writing import Appended as Appended
 from storage.arrow.writing import AppendStoppedError as AppendStoppedError
+from storage.arrow.writing import BadTableError as BadTableError
 from storage.arrow.writing import Batching as Batching
 from storage.codecs.compression import Codec as Codec
 from storage.formats.record import Record as Record

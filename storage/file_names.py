@@ -1,4 +1,4 @@
-"""Names of the directories of a log directory and of the files of a partition directory.
+"""Files of a log: the names of directories and files, and the sizes of a segment's files.
 
 A segment file is its base offset in twenty digits and a suffix; what is half-done has a second
 suffix. A partition directory is `<topic>-<partition>`, split at the last `-`. Source: Kafka,
@@ -7,6 +7,7 @@ LogFileUtils, LocalLog.parseTopicPartitionName; spec F-1.2 to F-2.5.
 
 import re
 import uuid
+from typing import NamedTuple
 
 LOG = ".log"
 INDEX = ".index"
@@ -91,3 +92,21 @@ def special_dir(topic: str, partition: int, kind: str) -> str:
 def is_special_dir(name: str) -> bool:
     """Say whether the directory is queued for deletion, a replica being moved, or kept aside."""
     return _SPECIAL_DIR.fullmatch(name) is not None
+
+
+MAX_LOG_BYTES = 2**31 - 1  # Kafka addresses a segment with 32 bits (F-2.6)
+MAX_RELATIVE_OFFSET = 2**31 - 1  # of a record in a segment to its base offset
+
+
+class Segment(NamedTuple):
+    """One `.log` file and the index files beside it, as a listing shows them."""
+
+    base_offset: int
+    log_bytes: int
+    index_bytes: int | None  # None: there is no such file
+    time_index_bytes: int | None
+    txn_index_bytes: int | None
+    log_mtime_ns: int
+    log_inode: int
+    log_ctime_ns: int = 0
+    log_device: int = 0

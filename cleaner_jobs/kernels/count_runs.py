@@ -15,7 +15,6 @@ from cleaner_jobs.kernels.key_parts import hash_key_parts
 from cleaner_jobs.kernels.packed_runs import plausible
 from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, NOT_PLAIN, PART_FULL, frame_chunk
 from cleaner_jobs.kernels.record_counts import count_records
-from storage.formats.batch_checksums import first_wrong_checksum
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -31,7 +30,7 @@ from storage.formats.batch_columns import (
     parse_records,
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
-from storage.formats.batch_payloads import decompress_batches
+from storage.formats.batch_payloads import decompress_batches, first_wrong_checksum
 from storage.kernels.kernel import allocating_kernel, inlined
 
 

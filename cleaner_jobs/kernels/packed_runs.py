@@ -19,7 +19,6 @@ from cleaner_jobs.kernels.rebuild import (
 )
 from cleaner_jobs.kernels.same_batches import compare_payloads, sum_heads
 from cleaner_jobs.kernels.same_records import SAME
-from storage.formats.batch_checksums import first_wrong_checksum
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -35,7 +34,7 @@ from storage.formats.batch_columns import (
     parse_records,
 )
 from storage.formats.batch_header import CODEC_MASK
-from storage.formats.batch_payloads import decompress_batches
+from storage.formats.batch_payloads import decompress_batches, first_wrong_checksum
 from storage.kernels.kernel import allocating_kernel, inlined, kernel
 from storage.kernels.xxh3_kernel import digest_between
 

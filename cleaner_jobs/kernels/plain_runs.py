@@ -15,7 +15,7 @@ from cleaner_jobs.kernels.kept_batches import COPY, DROP, decide_batches
 from cleaner_jobs.kernels.rebuild import GROWTH_BYTES_PER_RECORD, rewrite_batches
 from cleaner_jobs.kernels.same_batches import compare_batches, sum_heads
 from cleaner_jobs.kernels.same_records import SAME
-from storage.formats.batch_checksums import first_wrong_checksum, seal_batches
+from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -33,7 +33,7 @@ from storage.formats.batch_columns import (
     walk_batches,
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
-from storage.formats.segment import MAX_RELATIVE_OFFSET
+from storage.formats.batch_payloads import first_wrong_checksum, seal_batches
 from storage.kernels.kernel import allocating_kernel, kernel
 from storage.kernels.native_calls import read_at
 

@@ -1,7 +1,7 @@
 """Kernels that write batches anew: fewer records, another time base, or a header alone.
 
 Source: Kafka, MemoryRecords.buildRetainedRecordsInto and MemoryRecordsBuilder (compaction C-11.10
-to C-11.14). `headers` writes the headers, `batch_checksums` adds the checksum.
+to C-11.14). `headers` writes the headers, `batch_payloads` adds the checksum.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Windows of whole batches of a segment that a task works on (`storage.formats.framed_batches`)."""
+"""Windows of whole batches of a segment that a task works on (`storage.formats.batch_windows`)."""
 
 import os
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import check_open, check_opened
 from storage.errors import UnsupportedFormatError
+from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.files import io_limit
 from storage.files.filesystem import look_at, naming, open_known
-from storage.formats.batch_checksums import first_wrong_checksum
 from storage.formats.batch_columns import (
     BASE_OFFSET,
     LAST_OFFSET,
@@ -21,8 +21,8 @@ from storage.formats.batch_columns import (
     ByteArray,
     Int64Array,
 )
-from storage.formats.batch_payloads import UInt64Array
-from storage.formats.framed_batches import (
+from storage.formats.batch_payloads import UInt64Array, first_wrong_checksum
+from storage.formats.batch_windows import (
     Payloads,
     Place,
     Window,
@@ -31,7 +31,6 @@ from storage.formats.framed_batches import (
     checksum_error,
     payloads_of,
 )
-from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.kernels.xxh3_kernel import digests_between
 
 ALL: NDArray[np.bool_] = np.empty(0, np.bool_)  # of batches

@@ -25,7 +25,7 @@ from storage.files import io_limit
 from storage.files.file_attributes import FileAttributes, give_attributes
 from storage.files.filesystem import naming, private
 from storage.formats.batch_columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, SIZE
-from storage.formats.framed_batches import Window
+from storage.formats.batch_windows import Window
 from storage.formats.segment_indexes import IndexBuilder, check_capacity, made_to_fit
 
 _INDEXED = "size", "last_offset", "max_timestamp"

@@ -46,7 +46,7 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.batch_header import CODEC_MASK
-from storage.formats.framed_batches import Payloads, Place, Window, place_behind
+from storage.formats.batch_windows import Payloads, Place, Window, place_behind
 
 RUN_RECORDS = 1 << 20
 MAX_RUN_OFFSETS = 1 << 32

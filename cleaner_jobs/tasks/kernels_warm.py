@@ -35,13 +35,7 @@ from cleaner_jobs.tasks import map_capacity
 from cleaner_jobs.txn_batch import TXN_WORDS
 from storage.codecs.payload_kernels import max_payload_bytes, tools_of_thread
 from storage.codecs.snappy_block import compress_small_block
-from storage.formats import (
-    batch_checksums,
-    batch_columns,
-    batch_payloads,
-    legacy_records,
-    segment_indexes,
-)
+from storage.formats import batch_columns, batch_payloads, legacy_upgrade, segment_indexes
 from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.kernels.kernel import require_keeping
 from storage.kernels.xxh3_kernel import digest_between, digests_between
@@ -52,11 +46,11 @@ def warm() -> None:
     rows = np.zeros((1, batch_columns.BATCH_COLUMNS), np.int64)
     window = np.zeros(batch_columns.SLACK_BYTES, np.uint8)
     batch_columns.walk_batches(window, 0, 0, -1, rows)
-    legacy_records.upgrade_messages(window, 0, rows[:0], 0, window, 0)
-    legacy_records.first_out_of_order(rows[:0], 0)
+    legacy_upgrade.upgrade_messages(window, 0, rows[:0], 0, window, 0)
+    legacy_upgrade.first_out_of_order(rows[:0], 0)
     same_batches.first_other_row(rows[:0], rows[:0])
     same_batches.have_same_bytes(window, window, 0)
-    legacy_records.upgrade_wrapper(window, 0, rows[0], window, 0)
+    legacy_upgrade.upgrade_wrapper(window, 0, rows[0], window, 0)
     columns = (
         np.zeros(1, np.uint64),
         np.zeros(1, np.uint64),
@@ -68,7 +62,7 @@ def warm() -> None:
     batch_columns.parse_records(window, bounds[:0], rows[:0], (0, 0, 0), secret, columns, 0)
     max_payload_bytes(0)
     tools = tools_of_thread()
-    legacy_records.upgrade_entries((window, 0, rows[:0]), (0, 0), window, window, tools)
+    legacy_upgrade.upgrade_entries((window, 0, rows[:0]), (0, 0), window, window, tools)
     digests = np.zeros(1, np.uint64)
     digests_between(window, bounds[:0], digests)
     digest_between(window, 0, 0)
@@ -121,8 +115,8 @@ def warm() -> None:
     )
     choices = kept_records[:0], horizons[:0]
     pack.pack_batches(nobody, (window, bounds), choices, window, bounds, (0, 0, -1), tools)
-    batch_checksums.seal_batches(window, bounds[:0])
-    batch_checksums.first_wrong_checksum(window, 0, rows[:0], np.zeros(0, np.bool_))
+    batch_payloads.seal_batches(window, bounds[:0])
+    batch_payloads.first_wrong_checksum(window, 0, rows[:0], np.zeros(0, np.bool_))
     expected = np.zeros((1, EXPECTED_COLUMNS), np.int64)
     same_batches.sum_heads(window, 0, 0)
     same_batches.compare_payloads(

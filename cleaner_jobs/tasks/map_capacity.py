@@ -24,7 +24,7 @@ from storage.formats.batch_columns import (
     Int64Array,
     UInt64Array,
 )
-from storage.formats.framed_batches import Payloads, Window
+from storage.formats.batch_windows import Payloads, Window
 from storage.kernels.kernel import inlined, kernel
 
 FIRST_SLOTS = 1 << 12

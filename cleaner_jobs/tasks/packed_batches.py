@@ -42,7 +42,7 @@ from storage.formats.batch_columns import (
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
 from storage.formats.batch_payloads import UInt64Array
-from storage.formats.framed_batches import NO_DIGESTS, NO_RECORDS, Payloads, Window
+from storage.formats.batch_windows import NO_DIGESTS, NO_RECORDS, Payloads, Window
 from storage.formats.legacy_upgrade import has_legacy
 
 PACKED_BYTES = 4 << 20  # rebuilt at once, unless a single batch holds more

@@ -48,7 +48,7 @@ from storage.formats.batch_columns import (
     problem_text,
     walk_batches,
 )
-from storage.formats.framed_batches import Window
+from storage.formats.batch_windows import Window
 
 
 class OutputFiles(NamedTuple):

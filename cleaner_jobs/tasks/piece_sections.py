@@ -26,7 +26,7 @@ from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.tasks.written_batches import heads_of
 from storage.errors import CorruptFileError
 from storage.formats.batch_columns import POSITION, RECORDS_COUNT, Int64Array
-from storage.formats.framed_batches import place_behind
+from storage.formats.batch_windows import place_behind
 
 NO_OFFSETS: Int64Array = np.zeros(0, np.int64)  # of control batches
 

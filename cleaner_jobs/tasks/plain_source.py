@@ -17,7 +17,7 @@ from storage.formats.batch_columns import (
     ByteArray,
     Int64Array,
 )
-from storage.formats.framed_batches import Place, Window
+from storage.formats.batch_windows import Place, Window
 from storage.kernels.native_calls import pread_address
 
 CHUNK_BYTES = 512 << 10  # read at once: it stays in the cache of one core

@@ -14,7 +14,7 @@ from cleaner_jobs.tasks.same_as_source import miswritten
 from storage.errors import CorruptFileError
 from storage.formats.batch_columns import ATTRIBUTES, LEGACY, POSITION, REASON_MASK, SIZE
 from storage.formats.batch_header import CONTROL, DELETE_HORIZON, NO_TIMESTAMP
-from storage.formats.framed_batches import Window
+from storage.formats.batch_windows import Window
 from storage.formats.java_text import through_java
 from storage.formats.record import Record
 from storage.formats.record_batch import (

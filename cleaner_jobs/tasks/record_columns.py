@@ -9,7 +9,7 @@ from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.errors import CorruptFileError
 from storage.formats.batch_columns import OK, POSITION, RECORDS_COUNT, parse_records, problem_text
-from storage.formats.framed_batches import Payloads, Window
+from storage.formats.batch_windows import Payloads, Window
 
 COLUMN_TYPES: dict[str, Any] = {
     "first_hash": np.uint64,

@@ -33,7 +33,6 @@ from cleaner_jobs.tasks.same_as_source import Decided, check_batches, check_upgr
 from cleaner_jobs.tasks.sink import Sink, write_whole
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.tasks.written_batches import WrittenBatches
-from storage.formats.batch_checksums import seal_batches
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     LEGACY,
@@ -45,7 +44,8 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.batch_header import CODEC_MASK, CONTROL
-from storage.formats.framed_batches import NO_RECORDS, Place, Window, place_behind
+from storage.formats.batch_payloads import seal_batches
+from storage.formats.batch_windows import NO_RECORDS, Place, Window, place_behind
 
 OUTPUT_BYTES = 24 << 20
 CHECKED_AT_ONCE_BYTES = 4 << 20  # of the source: while most of it is in the processor's cache

@@ -28,7 +28,7 @@ from storage.formats.batch_columns import (
     Int64Array,
     walk_batches,
 )
-from storage.formats.framed_batches import Payloads, Window
+from storage.formats.batch_windows import Payloads, Window
 from storage.formats.legacy_upgrade import Entries, upgrade
 
 WHAT_WAS_DECOMPRESSED = "what it was decompressed to"

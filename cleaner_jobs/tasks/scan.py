@@ -55,7 +55,7 @@ from storage.formats.batch_columns import (
     UInt64Array,
 )
 from storage.formats.batch_header import CODEC_MASK, CONTROL, TRANSACTIONAL
-from storage.formats.framed_batches import COMPRESSED, PLAIN, Payloads, Place, Window, place_behind
+from storage.formats.batch_windows import COMPRESSED, PLAIN, Payloads, Place, Window, place_behind
 
 PART_RECORDS = 1 << 20
 CHUNK_PAYLOAD_BYTES = 512 << 10  # decompressed at once: the cache of one core holds it

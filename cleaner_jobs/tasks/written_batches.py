@@ -16,7 +16,7 @@ from cleaner_jobs.task_values import FINGERPRINT_RANGE
 from cleaner_jobs.tasks.batch_window import digests_of
 from storage.formats.batch_columns import ByteArray
 from storage.formats.batch_payloads import UInt64Array
-from storage.formats.framed_batches import Payloads, Window
+from storage.formats.batch_windows import Payloads, Window
 
 
 def heads_of(buffer: ByteArray, start: int, end: int) -> tuple[int, int]:

@@ -8,11 +8,10 @@ import os
 from collections.abc import Mapping
 
 from storage.errors import CorruptFileError
-from storage.file_names import DELETED, LOG, SWAP, offset_of
+from storage.file_names import DELETED, LOG, MAX_RELATIVE_OFFSET, SWAP, offset_of
 from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.log.log_dir import PartitionListing, log_end_offset
 
 

@@ -20,9 +20,9 @@ from compactor.planning.layout import sources_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.uncleaned import problem_report, untouched_report
 from storage.errors import CorruptFileError
+from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.log.segment_reader import read_batch_headers
 
 if TYPE_CHECKING:

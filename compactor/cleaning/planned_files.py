@@ -14,11 +14,11 @@ from functools import cached_property
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.unchanged import check_same
-from storage.collector import collector_paused
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name, offset_of
 from storage.files.files import Entry, Files
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.gc_pause import collector_paused
 from storage.log.log_dir import list_files
 
 LISTED_A_GROUP = 64  # files of the whole directory, on average; a group's own come on top

@@ -19,7 +19,7 @@ from compactor.command_line.words import log_dirs_and_topic
 from compactor.host.output import print_line
 from compactor.outcome.exit_codes import ExitCode
 from compactor.views.report_json import summary
-from storage.collector import collector_paused
+from storage.gc_pause import collector_paused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

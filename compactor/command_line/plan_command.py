@@ -26,7 +26,7 @@ from compactor.command_line.shared_options import (
 from compactor.outcome.exit_codes import ending_of_logs
 from compactor.outcome.round_report import LogStatus
 from compactor.views.report_json import JsonObject, summary
-from storage.collector import collector_paused, spare_what_stays
+from storage.gc_pause import collector_paused, freeze_heap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,5 +120,5 @@ class Plan(Command):
             problems = {"start_problems": views.to_json(planned.start_problems)}
             return begin | document | warned | problems | views.estimates_document(planned)
 
-        spare_what_stays()
+        freeze_heap()
         return Result(begin | warned, begin, found, whole)

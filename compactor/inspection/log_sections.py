@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 
 
 class SectionName(StrEnum):

@@ -23,13 +23,20 @@ from compactor.log_dirs.missing_logs import (
 )
 from compactor.reason_codes import reason_code_of
 from storage.errors import CorruptFileError
-from storage.file_names import LOG, TIME_INDEX, file_name, parse_future_dir, parse_partition_dir
+from storage.file_names import (
+    LOG,
+    MAX_RELATIVE_OFFSET,
+    TIME_INDEX,
+    Segment,
+    file_name,
+    parse_future_dir,
+    parse_partition_dir,
+)
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.index_entry import TIME_ENTRY, time_at
-from storage.formats.segment import MAX_RELATIVE_OFFSET, Segment
 from storage.log import segment_reader
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
 

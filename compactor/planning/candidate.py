@@ -29,8 +29,7 @@ from compactor.reason_codes import Reason, ReasonCode
 from compactor.settings.config import Config
 from compactor.settings.topic_config import TopicConfig
 from storage.errors import CorruptFileError
-from storage.file_names import CLEANED, DELETED, LOG, file_name
-from storage.formats.segment import MAX_LOG_BYTES, Segment
+from storage.file_names import CLEANED, DELETED, LOG, MAX_LOG_BYTES, Segment, file_name
 from storage.formats.txn_index import AbortedTxn
 from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.log_dir import PartitionListing, log_end_offset, why_unloadable

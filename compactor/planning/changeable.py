@@ -11,10 +11,9 @@ from collections.abc import Iterable
 
 from compactor.host.users import user_name
 from compactor.reason_codes import Reason, ReasonCode
-from storage.file_names import SEGMENT_SUFFIXES, SWAP, file_name
+from storage.file_names import SEGMENT_SUFFIXES, SWAP, Segment, file_name
 from storage.files.file_attributes import may_give, require_replaceable
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.formats.segment import Segment
 from storage.log.log_dir import PartitionListing
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from compactor.host.printable import iso_time, span_text
 from compactor.log_dirs.survey import last_time_entry_ms
 from compactor.settings.config import CLOCKS_DIFFER_MS
-from storage.file_names import LOG, file_name
-from storage.formats.segment import Segment
+from storage.file_names import LOG, Segment, file_name
 from storage.log.log_dir import PartitionListing
 
 YOUNGER_RECORDS = (

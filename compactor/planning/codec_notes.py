@@ -6,8 +6,7 @@ from itertools import islice
 
 from storage.codecs.compression import build_notes, builds_here, differing_builds
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.file_names import LOG, file_name
-from storage.formats.segment import Segment
+from storage.file_names import LOG, Segment, file_name
 from storage.kafka_versions import KafkaVersion
 from storage.log.log_dir import PartitionListing
 from storage.log.segment_reader import read_batch_headers

@@ -23,9 +23,9 @@ from compactor.planning.outcomes import PartitionOutcome, Problems
 from compactor.planning.planner import Planner
 from compactor.planning.second_process import side_by_side
 from compactor.settings.config import Config
-from storage.collector import collector_paused
 from storage.files.files import Files
 from storage.files.local import LOCAL
+from storage.gc_pause import collector_paused
 from storage.log.log_dir import list_partition
 
 FEWEST_FOR_TWO = 2000  # directories: what the second process costs is then a tenth of what it saves

@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 
 from cleaner_jobs.plan import LogPlan
 from cleaner_jobs.task_values import Part, Piece, Source, Stretch, Verdict
-from storage.collector import collector_paused
 from storage.file_names import LOG, file_name
+from storage.gc_pause import collector_paused
 
 STRETCH_BYTES = 64 << 20  # at most
 SHORTEST_STRETCH_BYTES = 4 << 20  # of a small log that many cores share

@@ -24,11 +24,11 @@ from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.retention.log_retention import LogRetention
 from compactor.settings.cluster_settings import registered_log_dirs
 from compactor.settings.config import Config
-from storage.collector import collector_paused
 from storage.file_names import parse_partition_dir
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
+from storage.gc_pause import collector_paused
 from storage.kafka_versions import KafkaUse, last_kept_offset, record_limit
 from storage.log.log_dir import is_topic_name
 

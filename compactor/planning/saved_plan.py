@@ -19,7 +19,7 @@ from compactor.errors import ConfigError
 from compactor.json_types import is_of_type, json_text
 from compactor.planning.round_plan import RoundPlan
 from compactor.retention.log_retention import LogRetention
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 
 FORMAT, VERSION = "compactor-plan", 2
 

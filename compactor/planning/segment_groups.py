@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cleaner_jobs.plan import LogPlan, SegmentGroup
-from storage.formats.segment import MAX_RELATIVE_OFFSET, Segment
+from storage.file_names import MAX_RELATIVE_OFFSET, Segment
 
 OFFSET_INDEX_ENTRY_BYTES = 8
 TIME_INDEX_ENTRY_BYTES = 12

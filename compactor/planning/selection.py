@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from compactor.host.printable import duration_text
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 
 
 class DirtyFrom(StrEnum):

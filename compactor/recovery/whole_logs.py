@@ -10,9 +10,8 @@ from contextlib import suppress
 from compactor.log_dirs.survey import has_batch_from, last_time_entry_ms
 from compactor.reason_codes import Reason, ReasonCode
 from storage.errors import CorruptFileError
-from storage.file_names import LOG, SWAP, file_name
+from storage.file_names import LOG, SWAP, Segment, file_name
 from storage.files.files import Files
-from storage.formats.segment import Segment
 from storage.log import segment_reader
 from storage.log.log_dir import PartitionListing, list_partition
 

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from compactor.log_dirs.survey import CheckpointOffsets, has_batch_from, largest_timestamp_ms
 from compactor.settings.topic_config import TopicConfig
-from storage.file_names import TIME_INDEX, file_name
-from storage.formats.segment import Segment
+from storage.file_names import TIME_INDEX, Segment, file_name
 from storage.log.log_dir import PartitionListing, log_end_offset
 from storage.log.retention import Deletion, RetentionLimits, decide
 

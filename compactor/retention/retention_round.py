@@ -27,11 +27,10 @@ from compactor.retention.log_retention import (
     deletion_of,
 )
 from storage.errors import CorruptFileError
-from storage.file_names import file_name
+from storage.file_names import Segment, file_name
 from storage.files.files import Entry, Files
 from storage.files.local import LOCAL
 from storage.formats.producer_snapshot import ProducerEntry
-from storage.formats.segment import Segment
 from storage.log.log_dir import PartitionListing, list_files, list_partition
 from storage.log.producer_state import ExpiryClock, load_producer_state
 from storage.log.retention import Deletion, Rule

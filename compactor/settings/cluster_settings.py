@@ -28,7 +28,7 @@ from compactor.settings.sources import (
 )
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
-from storage.formats import clean_shutdown, java_properties, meta_properties
+from storage.formats import clean_shutdown, java_text, meta_properties
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, decode_uuid, encode_uuid
@@ -407,7 +407,7 @@ def _identity_problem(log_dirs: Sequence[str], files: Files) -> str | None:
 
 def _properties(path: str, files: Files) -> dict[str, str]:
     try:
-        return java_properties.decode(files.read_bytes(path), path)
+        return java_text.decode_properties(files.read_bytes(path), path)
     except (OSError, CorruptFileError) as error:
         problem = error.strerror if isinstance(error, OSError) else error.problem
         raise ConfigError(f"--server-properties {path}: {problem}") from error

@@ -36,7 +36,16 @@ from compactor.host.printable import first_few, offset_range
 from compactor.verification.verify_batches import Finding, SegmentCheck, SegmentColumns
 from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
-from storage.file_names import DELETED, INDEX, LOG, SNAPSHOT, TXN_INDEX, file_name, offset_of
+from storage.file_names import (
+    DELETED,
+    INDEX,
+    LOG,
+    SNAPSHOT,
+    TXN_INDEX,
+    Segment,
+    file_name,
+    offset_of,
+)
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, producer_snapshot, txn_index
@@ -47,7 +56,6 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.batch_header import TRANSACTIONAL
-from storage.formats.segment import Segment
 from storage.log.log_dir import PartitionListing, segment_end_offset
 
 KEYS = 1 << 22  # of a log are looked at, 24 bytes each

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from crc32c import crc32c
 from numpy.typing import NDArray
 
 from compactor.verification.reader_kernels import (
@@ -23,7 +24,7 @@ from compactor.verification.reader_kernels import (
 )
 from storage.codecs.compression import decompress
 from storage.errors import CorruptFileError
-from storage.file_names import LOG, file_name
+from storage.file_names import LOG, MAX_RELATIVE_OFFSET, Segment, file_name
 from storage.formats import legacy_messages, record
 from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
@@ -39,8 +40,6 @@ from storage.formats.batch_header import (
 )
 from storage.formats.control_record import ControlType, decode_type
 from storage.formats.record import MalformedRecordError, Record
-from storage.formats.segment import MAX_RELATIVE_OFFSET, Segment
-from storage.kernels.crc32c import crc32c
 
 READ_BYTES = 4 * 1024 * 1024
 DECOMPRESSED_BYTES = 32 * 1024 * 1024  # of one chunk, but for the batch that passes it

@@ -31,7 +31,7 @@ from compactor.verification.reader_slices import END, NOTHING, Cursor, DataLeft,
 from compactor.verification.reader_transactions import BoolArray, ConsumerView, MarkerView
 from compactor.verification.rewritten_indexes import RewrittenIndexes, TxnIndexes
 from compactor.verification.verify_batches import Finding, unexplained
-from storage.file_names import LOG, file_name
+from storage.file_names import LOG, Segment, file_name
 from storage.files import filesystem
 from storage.formats import legacy_messages
 from storage.formats.batch_header import (
@@ -42,7 +42,6 @@ from storage.formats.batch_header import (
 from storage.formats.control_record import decode_type
 from storage.formats.java_text import through_java
 from storage.formats.record import Record
-from storage.formats.segment import Segment
 from storage.log import segment_reader
 
 

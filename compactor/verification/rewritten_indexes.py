@@ -20,11 +20,10 @@ from compactor.verification.reader_kernels import Int64Array
 from compactor.verification.reader_log import Batches
 from compactor.verification.verify_batches import Finding, difference, finding_of
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, Segment, file_name
 from storage.files import filesystem
 from storage.formats import offset_index, time_index, txn_index
 from storage.formats.batch_header import CONTROL, TRANSACTIONAL
-from storage.formats.segment import Segment
 from storage.formats.txn_index import AbortedTxn
 
 _FACTS = ("position", "last_offset", "max_timestamp")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+from crc32c import crc32c
 
 from compactor.reason_codes import ReasonCode, reason_code_of
 from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
@@ -48,7 +49,6 @@ from storage.formats.batch_header import (
     entry_bytes,
 )
 from storage.formats.legacy_upgrade import Entries, has_legacy, take_fresh, upgrade
-from storage.kernels.crc32c import crc32c
 
 CHUNK_BYTES = 8 * 1024 * 1024
 ROWS = CHUNK_BYTES // BATCH_HEADER_BYTES + 1

@@ -11,11 +11,19 @@ import numpy as np
 
 from compactor.verification.verify_batches import Finding, SegmentCheck, SegmentColumns, finding_of
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
+from storage.file_names import (
+    INDEX,
+    LOG,
+    MAX_LOG_BYTES,
+    MAX_RELATIVE_OFFSET,
+    TIME_INDEX,
+    TXN_INDEX,
+    Segment,
+    file_name,
+)
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import offset_index, time_index, txn_index
-from storage.formats.segment import MAX_LOG_BYTES, MAX_RELATIVE_OFFSET, Segment
 
 MISSING = "there is no such file; a broker makes a new one when it starts"
 

@@ -13,10 +13,10 @@ CorruptFileError behind the last sound batch; or it ends there (`until_damage`),
 metadata says where and why (`STOPPED_AT`).
 """
 
-from storage.arrow.incoming import BadTableError as BadTableError
 from storage.arrow.log_view import LogView as LogView
 from storage.arrow.log_view import NotALogError as NotALogError
 from storage.arrow.log_view import partition_dirs as partition_dirs
+from storage.arrow.log_view import splits_of as splits_of
 from storage.arrow.reading import STOPPED_AT as STOPPED_AT
 from storage.arrow.reading import RecordStream as RecordStream
 from storage.arrow.reading import read as read
@@ -25,9 +25,9 @@ from storage.arrow.selection import SCHEMA as SCHEMA
 from storage.arrow.selection import BadSelectionError as BadSelectionError
 from storage.arrow.selection import Isolation as Isolation
 from storage.arrow.selection import Selection as Selection
-from storage.arrow.splits import splits_of as splits_of
 from storage.arrow.writing import Appended as Appended
 from storage.arrow.writing import AppendStoppedError as AppendStoppedError
+from storage.arrow.writing import BadTableError as BadTableError
 from storage.arrow.writing import Batching as Batching
 from storage.arrow.writing import append as append
 

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.arrow.record_kernel import Range, choose_batches
-from storage.formats.batch_checksums import first_wrong_checksum
 from storage.formats.batch_columns import BASE_OFFSET, LAST_OFFSET, SIZE, ByteArray, Int64Array
-from storage.formats.framed_batches import (
+from storage.formats.batch_payloads import first_wrong_checksum
+from storage.formats.batch_windows import (
+    Buffers,
     Place,
     Window,
     Windows,
@@ -23,7 +24,6 @@ from storage.formats.framed_batches import (
     checksum_error,
     payloads_of,
 )
-from storage.kernels.buffers import Buffers
 
 BoolArray = NDArray[np.bool_]
 ReadRange = Callable[[int, int], bytes]  # position, length; fewer where the file ends

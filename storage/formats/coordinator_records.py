@@ -16,14 +16,14 @@ from functools import cache
 from struct import Struct
 from typing import Any, NamedTuple
 
-from storage.formats.coordinator_schemas import (
+from storage.formats.message_fields import INT8, INT16, INT32, INT64, UINT16, MessageFields
+from storage.formats.message_schemas import (
     CONTROL_OF_QUORUM,
     GROUP_COORDINATOR,
+    METADATA,
     TRANSACTION_COORDINATOR,
 )
-from storage.formats.message_fields import INT8, INT16, INT32, INT64, UINT16, MessageFields
 from storage.formats.metadata_records import FRAME_VERSION
-from storage.formats.metadata_schemas import METADATA
 from storage.formats.partition_metadata import encode_uuid
 from storage.formats.record import MalformedRecordError
 from storage.formats.varint import MalformedVarintError

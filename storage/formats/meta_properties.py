@@ -10,7 +10,7 @@ from typing import NamedTuple
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.formats import java_properties
+from storage.formats import java_text
 from storage.formats.checkpoint import integer
 
 META_PROPERTIES = "meta.properties"
@@ -29,7 +29,7 @@ class MetaProperties(NamedTuple):
 
 def decode(data: bytes, path: str) -> MetaProperties:
     """Raise CorruptFileError where a required property is missing or is no number."""
-    values = java_properties.decode(data, path)
+    values = java_text.decode_properties(data, path)
     version = integer(values.get("version", "0").strip(_TRIMMED), 32, path, 0)
     if version not in VERSIONS:
         raise UnsupportedFormatError(path, 0, f"version {version}, expected one of {VERSIONS}")
@@ -52,7 +52,7 @@ def encode(properties: MetaProperties) -> bytes:
         "directory.id": properties.directory_id,
     }
     lines = [
-        f"{key}={java_properties.escaped(str(value))}\n"
+        f"{key}={java_text.escape_property(str(value))}\n"
         for key, value in values.items()
         if value is not None
     ]

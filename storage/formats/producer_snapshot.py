@@ -12,10 +12,11 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import NamedTuple
 
+from crc32c import crc32c
+
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.kernels.crc32c import crc32c
 
 VERSION = 1
 HEADER = Struct(">hIi")  # version, CRC, number of entries

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import NamedTuple
 
+from crc32c import crc32c
+
 from storage.codecs.compression import Bytes, Codec, compress, decompress
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats import record as record_format
@@ -37,7 +39,6 @@ from storage.formats.batch_header import (
 )
 from storage.formats.record import MalformedRecordError, Record
 from storage.formats.varint import MalformedVarintError
-from storage.kernels.crc32c import crc32c
 
 HEADER = Struct(">qiibIhiqqqhii")  # the fields of BatchHeader, in order
 assert HEADER.size == BATCH_HEADER_BYTES

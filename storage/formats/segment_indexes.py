@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from storage.file_names import MAX_LOG_BYTES as MAX_LOG_BYTES
+from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.formats import offset_index, time_index
-from storage.formats.segment import MAX_LOG_BYTES as MAX_LOG_BYTES
-from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.kernels.kernel import kernel
 
 Int64Array = NDArray[np.int64]

@@ -6,7 +6,7 @@ no instruction for one of them, tables serve: eight or sixteen bytes a step.
 CRC-32C (0x1EDC6F41; record batches, F-4.2): by an instruction. Each waits for the one before it,
 which takes three times as long as it does itself. So three consecutive ranges are taken in at once,
 and what the first two come to is moved over the bytes of the next: the checksum is linear. Python
-calls the package's function (`storage.kernels.crc32c`) instead.
+calls the function of the package `crc32c` instead.
 
 CRC-32 (0x04C11DB7; messages of format v0 and v1, F-7.1, and gzip): a call of Python's function for
 each of many short messages would take longer than the checksum. Long ranges are folded, 64 bytes a

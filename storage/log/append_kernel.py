@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from storage.codecs.compression import Codec
+from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.formats.batch_columns import ByteArray, Int64Array
 from storage.formats.batch_header import (
     ATTRIBUTES_AT,
@@ -35,7 +36,6 @@ from storage.formats.batch_header import (
     RECORDS_COUNT_AT,
     TRANSACTIONAL,
 )
-from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.kernels.crc_kernels import crc32c_between
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import (

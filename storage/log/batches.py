@@ -11,6 +11,8 @@ from struct import Struct
 from typing import Protocol
 from zlib import crc32
 
+from crc32c import crc32c
+
 from storage.codecs.compression import Codec, CutPayloadError, decompress, inflated
 from storage.codecs.lz4_frame import with_header_checksum
 from storage.errors import CorruptFileError, LogCompactionError
@@ -34,7 +36,6 @@ from storage.formats.batch_header import (
 )
 from storage.formats.record import Record
 from storage.formats.record_batch import FRAMING, HEADER, BatchHeader
-from storage.kernels.crc32c import crc32c
 from storage.log.errors import (
     BufferUnderflowError,
     CodecError,

@@ -20,6 +20,8 @@ from struct import Struct
 from typing import NamedTuple
 from uuid import UUID
 
+from crc32c import crc32c
+
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import LOG, OFFSET_DIGITS, is_offset
 from storage.file_names import SNAPSHOT as PRODUCERS
@@ -38,7 +40,6 @@ from storage.formats.metadata_records import MetadataRecord
 from storage.formats.record import MalformedRecordError, Record
 from storage.formats.record_batch import BatchHeader, decode_records
 from storage.formats.varint import Bytes
-from storage.kernels.crc32c import crc32c
 from storage.log.segment_reader import first_sound_batch, read_batches
 
 METADATA_DIR = "__cluster_metadata-0"

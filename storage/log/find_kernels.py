@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.formats.batch_columns import ByteArray, Int64Array, skip_headers
 from storage.formats.batch_header import (
     ATTRIBUTES_AT,
@@ -32,7 +33,6 @@ from storage.formats.batch_header import (
     PRODUCER_ID_AT,
     RECORDS_COUNT_AT,
 )
-from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.kernels.crc_kernels import crc32c_between
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import (

@@ -20,6 +20,7 @@ from storage.file_names import (
     TIME_INDEX,
     TXN_INDEX,
     UNFINISHED_SUFFIXES,
+    Segment,
     file_name,
     is_offset,
     is_special_dir,
@@ -35,7 +36,6 @@ from storage.formats.index_entry import OffsetPosition, read_last
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES
 from storage.formats.partition_metadata import PARTITION_METADATA
-from storage.formats.segment import Segment
 from storage.log import segment_reader
 
 _KAFKA_DIRS = {

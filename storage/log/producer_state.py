@@ -15,13 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.file_names import INDEX, LOG, file_name
+from storage.file_names import INDEX, LOG, Segment, file_name
 from storage.files.files import Files
 from storage.files.overlay import OverlayFiles
 from storage.formats import producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.record_batch import BatchHeader
-from storage.formats.segment import Segment
 from storage.formats.txn_index import AbortedTxn
 from storage.log.batches import Batch
 from storage.log.errors import BufferUnderflowError, IllegalArgumentError, LogError

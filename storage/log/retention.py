@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeVar
 
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 
 
 class Sized(Protocol):

@@ -13,6 +13,7 @@ from storage.file_names import (
     DELETED,
     INDEX,
     LOG,
+    MAX_RELATIVE_OFFSET,
     SEGMENT_SUFFIXES,
     TIME_INDEX,
     TXN_INDEX,
@@ -21,7 +22,6 @@ from storage.file_names import (
 from storage.files.file_pool import FilePool
 from storage.formats.batch_header import NO_TIMESTAMP
 from storage.formats.index_entry import OffsetPosition
-from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.formats.txn_index import Aborted, AbortedTxn
 from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.batches import Batch, Bytes

@@ -16,6 +16,8 @@ from struct import Struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from crc32c import crc32c
+
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files, OpenFile
 from storage.files.local import LOCAL
@@ -34,7 +36,6 @@ from storage.formats.control_record import ControlType, decode_coordinator_epoch
 from storage.formats.legacy_messages import check_crc, decode_header
 from storage.formats.record import MalformedRecordError
 from storage.formats.record_batch import BatchHeader, decode_records
-from storage.kernels.crc32c import crc32c
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,10 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX
+from storage.file_names import INDEX, LOG, MAX_RELATIVE_OFFSET, TIME_INDEX, TXN_INDEX
 from storage.files.files import Files
 from storage.formats import txn_index
-from storage.formats.segment import MAX_RELATIVE_OFFSET
 from storage.formats.segment_indexes import (
     IndexBuilder,
     SegmentIndexes,

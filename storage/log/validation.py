@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from zlib import crc32
 
+from crc32c import crc32c
+
 from storage.codecs.compression import Codec, compress
 from storage.codecs.lz4_frame import with_wrong_header_checksum
 from storage.formats.batch_header import (
@@ -33,7 +35,6 @@ from storage.formats.batch_header import (
 from storage.formats.legacy_messages import FRAMING, HEADS, LENGTH
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.kernels.crc32c import crc32c
 from storage.log.batches import Batch, in_memory
 from storage.log.errors import (
     CorruptRecordError,

@@ -16,6 +16,8 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from crc32c import crc32c
+
 from compactor import Log, LogOptions
 from storage.formats.batch_header import (
     BASE_TIMESTAMP_AT,
@@ -25,7 +27,6 @@ from storage.formats.batch_header import (
 )
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.kernels.crc32c import crc32c
 from storage.log.file_records import next_offset
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig

@@ -17,7 +17,7 @@ from cleaner_jobs.tasks.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.tasks.resolve import MERGE_ENTRIES
 from cleaner_jobs.tasks.scan import PART_RECORDS
 from compactor.planning import layout
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 from tests.bench.table import markdown
 from tests.support.made_values import part, rewritten
 

@@ -42,12 +42,11 @@ from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from compactor.verification.reader_log import LogReader
 from compactor.verification.verify_batches import SegmentCheck
 from storage.errors import LogCompactionError
-from storage.file_names import LOG, file_name
+from storage.file_names import LOG, Segment, file_name
 from storage.files.files import entry_of
 from storage.files.local import LOCAL
-from storage.formats import framed_batches, legacy_upgrade
+from storage.formats import batch_windows, legacy_upgrade
 from storage.formats.batch_columns import ABORTED_FOR_CLEANING, UNREAD
-from storage.formats.segment import Segment
 from tests.bounds.log_cases import LogCase
 from tests.bounds.lying_batches import lie
 from tests.bounds.made_batches import made, written_by_kafka
@@ -56,9 +55,9 @@ from tests.support.reference_batch import decode, split
 
 NOW_MS = 1_700_000_000_000
 SMALL = {  # so that a buffer has no more room than what is in it
-    (framed_batches, "WINDOW_BYTES"): 64,
-    (framed_batches, "WINDOW_BATCHES"): 8,
-    (framed_batches, "PAYLOAD_BYTES"): 64,
+    (batch_windows, "WINDOW_BYTES"): 64,
+    (batch_windows, "WINDOW_BATCHES"): 8,
+    (batch_windows, "PAYLOAD_BYTES"): 64,
     (plain_source, "CHUNK_BYTES"): 400,
     (plain_source, "RUN_BATCHES"): 3,
     (scan, "CHUNK_PAYLOAD_BYTES"): 300,

@@ -18,10 +18,10 @@ from storage import arrow
 from storage.codecs.compression import Codec
 from storage.errors import LogCompactionError
 from storage.file_names import LOG, file_name
-from storage.formats import framed_batches
+from storage.formats import batch_windows
+from storage.formats.batch_windows import Buffers
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.kernels.buffers import Buffers
 from storage.log import kernels, recovering
 from storage.log.appending import AppendRequest
 from storage.log.errors import LogError
@@ -67,7 +67,7 @@ class LogCase:
             mock.patch.object(COMPILED, "kernels", kernels),
             mock.patch.object(Scratch, "put", _exact_put),
             mock.patch.object(recovering, "_ROOM", ROOM),
-            mock.patch.object(framed_batches, "WINDOW_BYTES", WINDOW_BYTES),
+            mock.patch.object(batch_windows, "WINDOW_BYTES", WINDOW_BYTES),
             mock.patch.object(Buffers, "_room", lambda _, length, __: length),
             mock.patch.object(os, "fsync", lambda _: None),
         ):

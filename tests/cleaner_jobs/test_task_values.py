@@ -23,7 +23,7 @@ from cleaner_jobs.task_values import (
     save_task,
     stretch_from,
 )
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 from tests.support.made_values import part, stretch
 
 SOURCE = Source("/logs/t-0/é.log", 2**62, 5, 1_600_000_000_000_000_001, 7, 8, 9)

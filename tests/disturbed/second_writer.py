@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from storage.kernels.crc32c import crc32c
+from crc32c import crc32c
+
 from tests.crash.states import LOCK_FILE
 from tests.disturbed.scenes import Place
 from tests.disturbed.stage import Files, Stage, files_in

@@ -8,9 +8,8 @@ from pathlib import Path
 from cleaner_jobs.plan import ActiveProducer, LogPlan, SegmentGroup
 from compactor.planning.round_plan import RoundPlan
 from storage.codecs.compression import Codec, compress
-from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
+from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, Segment, file_name
 from storage.formats import clean_shutdown
-from storage.formats.segment import Segment
 from tests.support.reference_batch import (
     HEADER,
     ReferenceBatch,

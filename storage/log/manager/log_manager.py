@@ -17,9 +17,9 @@ from dataclasses import replace
 from typing import NamedTuple, Self
 
 from storage.arguments import Paths, paths_of, require_a
-from storage.collector import collector_paused
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
+from storage.gc_pause import collector_paused
 from storage.log.copy_marks import require_may_change
 from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
 from storage.log.log import Log

@@ -10,9 +10,9 @@ from cleaner_jobs.tasks.batch_window import WindowReader, check_checksums, paylo
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.codecs.compression import Codec, compress
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.formats import framed_batches
+from storage.formats import batch_windows
 from storage.formats.batch_columns import BASE_OFFSET, POSITION, SIZE
-from storage.formats.framed_batches import Window
+from storage.formats.batch_windows import Window
 from storage.formats.record import Record
 from tests.support.legacy_writer import encode_message_set
 from tests.support.made_log import batch, keyed, packed, record
@@ -54,8 +54,8 @@ def test_windows_of_every_size_hold_whole_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window_bytes: int, window_batches: int
 ) -> None:
     """A batch larger than the window gets one of its own (C-12.6)."""
-    monkeypatch.setattr(framed_batches, "WINDOW_BYTES", window_bytes)
-    monkeypatch.setattr(framed_batches, "WINDOW_BATCHES", window_batches)
+    monkeypatch.setattr(batch_windows, "WINDOW_BYTES", window_bytes)
+    monkeypatch.setattr(batch_windows, "WINDOW_BATCHES", window_batches)
     found = windows_of(write(tmp_path / "0.log", BATCHES))
     assert b"".join(data for _, data in found) == b"".join(BATCHES)
     assert [row[BASE_OFFSET] for rows, _ in found for row in rows] == [0, 2, 42]
@@ -69,9 +69,9 @@ def test_windows_behind_legacy_messages_are_smaller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     messages = encode_message_set(1, [Record(i, i, b"k", b"v") for i in range(8)])
-    monkeypatch.setattr(framed_batches, "LEGACY_WINDOW_BYTES", len(messages) // 4)
+    monkeypatch.setattr(batch_windows, "LEGACY_WINDOW_BYTES", len(messages) // 4)
     path = write(tmp_path / "0.log", [messages])
-    monkeypatch.setattr(framed_batches, "WINDOW_BYTES", len(messages) // 2)
+    monkeypatch.setattr(batch_windows, "WINDOW_BYTES", len(messages) // 2)
     with WindowReader(path, 0, WorkerBuffers()) as reader:
         found = [
             window.rows[:, BASE_OFFSET].tolist() for window in reader.windows(0, len(messages))
@@ -92,7 +92,7 @@ def test_a_tail_cut_short_at_any_length_is_corrupt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window_bytes: int
 ) -> None:
     """C-12.7: from one byte on."""
-    monkeypatch.setattr(framed_batches, "WINDOW_BYTES", window_bytes)
+    monkeypatch.setattr(batch_windows, "WINDOW_BYTES", window_bytes)
     for kept in range(1, len(BATCHES[2])):
         path = write(tmp_path / "0.log", [BATCHES[0], BATCHES[2][:kept]])
         with pytest.raises(CorruptFileError, match=f"cut short, {kept} are left") as caught:
@@ -148,7 +148,7 @@ def test_an_offset_below_the_segments_base_is_corrupt(tmp_path: Path) -> None:
 def test_offsets_ascend_over_the_edge_of_windows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(framed_batches, "WINDOW_BATCHES", 1)
+    monkeypatch.setattr(batch_windows, "WINDOW_BATCHES", 1)
     with pytest.raises(CorruptFileError, match="base offset 2 is not above"):
         windows_of(write(tmp_path / "0.log", [BATCHES[1], BATCHES[1]]))
 
@@ -242,7 +242,7 @@ def test_runs_share_a_buffer_between_codec_and_none(tmp_path: Path) -> None:
 def test_records_that_do_not_fit_the_buffer_grow_it_or_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    monkeypatch.setattr(framed_batches, "PAYLOAD_BYTES", room)
+    monkeypatch.setattr(batch_windows, "PAYLOAD_BYTES", room)
     path = write(tmp_path / "0.log", [packed(*item) for item in MIXED])
     runs = records_of(path)
     assert [records for run in runs for records in run] == MIXED_RECORDS
@@ -264,8 +264,8 @@ def test_a_bomb_is_refused_before_it_fills_memory(
 ) -> None:
     """A batch that decompresses to more than a task has room for; here 1 MiB."""
     limit = 1 << 20
-    monkeypatch.setattr(framed_batches, "MAX_DECOMPRESSED_BYTES", limit)
-    monkeypatch.setattr(framed_batches, "PAYLOAD_BYTES", 1 << 16)
+    monkeypatch.setattr(batch_windows, "MAX_DECOMPRESSED_BYTES", limit)
+    monkeypatch.setattr(batch_windows, "PAYLOAD_BYTES", 1 << 16)
     bomb = encode_parts(batch(record(0, b"a"), attributes=codec), compress(codec, bytes(8 * limit)))
     path = write(tmp_path / "0.log", [bomb])
     tracemalloc.start()
@@ -273,7 +273,7 @@ def test_a_bomb_is_refused_before_it_fills_memory(
         records_of(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    window = framed_batches.WINDOW_BYTES + 16 * 8 * framed_batches.WINDOW_BATCHES
+    window = batch_windows.WINDOW_BYTES + 16 * 8 * batch_windows.WINDOW_BATCHES
     assert peak < window + 4 * limit
 
 

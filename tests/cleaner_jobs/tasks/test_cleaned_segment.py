@@ -29,7 +29,7 @@ from cleaner_jobs.tasks.written_batches import WrittenBatches, heads_of
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.file_attributes import attributes_of
-from storage.formats import framed_batches
+from storage.formats import batch_windows
 from tests.support.local_round import HASH_KEY
 from tests.support.made_log import NOW_MS, keyed, packed
 from tests.support.reference_batch import ReferenceBatch, encode
@@ -70,7 +70,7 @@ def written(path: Path, batches: list[bytes] = BATCHES) -> str:
 def test_what_stands_in_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window_bytes: int
 ) -> None:
-    monkeypatch.setattr(framed_batches, "WINDOW_BYTES", window_bytes)
+    monkeypatch.setattr(batch_windows, "WINDOW_BYTES", window_bytes)
     path = written(tmp_path / "5.log")
     facts = tmp_path / "facts"
     with FactsFile(str(facts)) as out:
@@ -131,7 +131,7 @@ def test_indexes_are_those_of_the_reference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches_at_once: int
 ) -> None:
     """C-13.2, C-14.2."""
-    monkeypatch.setattr(framed_batches, "WINDOW_BATCHES", batches_at_once)
+    monkeypatch.setattr(batch_windows, "WINDOW_BATCHES", batches_at_once)
     path = written(tmp_path / "5.log")
     for interval_bytes in (0, 100, 1000, 4096):
         assert made(path, interval_bytes, 1 << 20)[:2] == indexes(BATCHES, 5, interval_bytes)
@@ -141,8 +141,8 @@ def test_memory_does_not_grow_with_the_batches_of_a_segment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A segment of 1 GiB may have ten million batches of a record each."""
-    monkeypatch.setattr(framed_batches, "WINDOW_BATCHES", 100)
-    monkeypatch.setattr(framed_batches, "WINDOW_BYTES", 1 << 14)
+    monkeypatch.setattr(batch_windows, "WINDOW_BATCHES", 100)
+    monkeypatch.setattr(batch_windows, "WINDOW_BYTES", 1 << 14)
     path = written(tmp_path / "0.log", [encode(keyed(i, "a")) for i in range(4000)])
     buffers = WorkerBuffers()
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from crc32c import crc32c
+
 from cleaner_jobs.inspect_values import RECORDS, CountedRun
 from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.inspect_scan import Choices, count_stretches
@@ -11,7 +13,6 @@ from storage.errors import CorruptFileError
 from storage.files.files import entry_of
 from storage.files.local import LOCAL
 from storage.formats.batch_header import CHECKED_AT, CRC_AT, LAST_OFFSET_DELTA_AT, RECORDS_COUNT_AT
-from storage.kernels.crc32c import crc32c
 from tests.support.local_round import settings_in
 from tests.support.made_log import NOW_MS, keyed
 from tests.support.made_values import stretch

@@ -22,9 +22,9 @@ from cleaner_jobs.tasks.same_as_source import Decided
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.codecs.compression import Codec
 from storage.codecs.payload_kernels import tools_of_thread
-from storage.formats import framed_batches
+from storage.formats import batch_windows
 from storage.formats.batch_columns import KEEP, SUPERSEDED
-from storage.formats.framed_batches import Window
+from storage.formats.batch_windows import Window
 from tests.cleaner_jobs.kernels.framed import framed, padded
 from tests.support.kernel_steps import uncompiled
 from tests.support.made_log import keyed, packed
@@ -230,7 +230,7 @@ def test_the_same_bytes_where_libraries_cannot_be_called_by_address(
     expected = rebuild_all(cases, numbers).batches
     nothing = np.zeros(5, np.int64)
     tools = tools_of_thread()._replace(addresses=nothing, zlib_functions=nothing)
-    for module in (packed_batches, framed_batches):
+    for module in (packed_batches, batch_windows):
         monkeypatch.setattr(module, "tools_of_thread", lambda: tools)
     assert rebuild_all(cases, numbers).batches == expected
 

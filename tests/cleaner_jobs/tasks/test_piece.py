@@ -21,7 +21,7 @@ from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles
 from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from cleaner_jobs.unchanged import LogChangedError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
-from storage.formats import framed_batches
+from storage.formats import batch_windows
 from tests.cleaner_jobs.tasks.test_resolve import resolved
 from tests.cleaner_jobs.tasks.test_scan import Scanner
 from tests.support.kernel_steps import uncompiled
@@ -122,7 +122,7 @@ def test_it_is_the_same_however_much_is_read_at_a_time(
     group: Group, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int, run_batches: int
 ) -> None:
     """By a kernel, and what is too large for that step by step."""
-    monkeypatch.setattr(framed_batches, "WINDOW_BATCHES", 1)
+    monkeypatch.setattr(batch_windows, "WINDOW_BATCHES", 1)
     monkeypatch.setattr(plain_source, "CHUNK_BYTES", chunk_bytes)
     monkeypatch.setattr(plain_source, "RUN_BATCHES", run_batches)
     assert Path(group.rewritten().log_file).read_bytes() == b"".join(group.expected())

@@ -30,7 +30,7 @@ from storage.formats.batch_columns import (
     TOMBSTONE,
     ByteArray,
 )
-from storage.formats.framed_batches import Window
+from storage.formats.batch_windows import Window
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from tests.cleaner_jobs.kernels.framed import framed

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from crc32c import crc32c
 
 from cleaner_jobs.kernels.kept_batches import KeptBatches
 from cleaner_jobs.kernels.rebuild import rewrite_batches
@@ -17,7 +18,6 @@ from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.errors import CorruptFileError
 from storage.formats.batch_columns import KEEP, SUPERSEDED, TOMBSTONE
 from storage.formats.record import Record
-from storage.kernels.crc32c import crc32c
 from tests.support.legacy_writer import encode_message_set
 from tests.support.made_log import batch, keyed, record
 from tests.support.reference_batch import HORIZON, LOG_APPEND_TIME, encode, split

@@ -38,7 +38,7 @@ from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
 from storage.files.files import entry_of
 from storage.files.local import LOCAL
-from storage.formats import framed_batches
+from storage.formats import batch_windows
 from storage.formats.batch_columns import (
     ABORTED,
     BAD_RECORD,
@@ -487,7 +487,7 @@ def test_a_run_of_compressed_batches_finds_what_its_steps_find(
     scanner.first_dirty_offset = chance.randrange(20)
     stretches = scanner.segment(made, cut_at=[chance.randrange(5, 35)])
     monkeypatch.setattr(scan, "PART_RECORDS", 10**6)
-    monkeypatch.setattr(framed_batches, "WINDOW_BYTES", 300)
+    monkeypatch.setattr(batch_windows, "WINDOW_BYTES", 300)
     found, runs = [], []
 
     def counted(*given: Any) -> Any:

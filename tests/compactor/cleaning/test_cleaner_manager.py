@@ -17,7 +17,7 @@ from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.disk_hints import wait_until_freed
-from storage.formats import checkpoint, framed_batches
+from storage.formats import batch_windows, checkpoint
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in, only
 from tests.support import worked_example
 from tests.support.local_round import LocalRound
@@ -224,7 +224,7 @@ def test_a_group_that_loses_nothing_is_merged(local: LocalRound, tmp_path: Path)
 def test_verdicts_fit_their_records_over_the_edges_of_windows(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(framed_batches, "WINDOW_BYTES", 1)
+    monkeypatch.setattr(batch_windows, "WINDOW_BYTES", 1)
     partition = logs_in(tmp_path)
     assert local.run(round_of(plan_of(partition, GROUPS, 12))).logs[0].counts == COUNTS
     kept = [[r.offset for r in decode(raw).records] for raw in batches_of(partition, 8)]

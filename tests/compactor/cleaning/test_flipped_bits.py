@@ -26,7 +26,7 @@ from cleaner_jobs.tasks import (
 from compactor.outcome.round_report import LogStatus
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
-from storage.formats import framed_batches
+from storage.formats import batch_windows
 from storage.formats.record import Record
 from tests.compactor.small_rounds import only
 from tests.support.kernel_steps import uncompiled
@@ -360,7 +360,7 @@ def test_of_legacy_messages(
 
     def arm() -> Once:
         if moment == "upgraded":
-            return put(monkeypatch, framed_batches, "upgrade", after=in_upgraded)
+            return put(monkeypatch, batch_windows, "upgrade", after=in_upgraded)
         if codec:
             return put(monkeypatch, packed_batches, "rebuild_payloads", after=in_written)
         return put(monkeypatch, rewrite, "rewrite_batches", after=in_written)

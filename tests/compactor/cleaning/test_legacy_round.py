@@ -11,9 +11,8 @@ from compactor.cleaning.log_report import LEGACY_EMPTIED_NOTE
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.selection import legacy_horizon_ms
 from storage.codecs.compression import Codec
-from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
+from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, Segment, file_name
 from storage.formats.record import Record
-from storage.formats.segment import Segment
 from tests.compactor.small_rounds import only
 from tests.support.legacy_writer import encode_message_set
 from tests.support.local_round import LocalRound

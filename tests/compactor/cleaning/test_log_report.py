@@ -8,7 +8,7 @@ from compactor.cleaning.log_report import log_report
 from compactor.cleaning.stage_values import LogResult, TransactionsOfLog
 from compactor.cleaning.swapper import Swapped
 from compactor.outcome.round_report import Counts, LogReport, LogStatus
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 from tests.support.made_values import part, rewritten
 
 SEGMENTS = [Segment(base, 100 + base, 0, 0, None, 0, 0) for base in (0, 10, 20)]

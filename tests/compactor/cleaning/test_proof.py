@@ -14,7 +14,7 @@ from compactor.cleaning.proof import (
     why_verdicts_are_wrong,
 )
 from storage.errors import CorruptFileError
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 from tests.support.made_values import part, rewritten
 
 

@@ -24,7 +24,7 @@ from compactor.outcome.round_report import Counts, LogStatus
 from compactor.planning import layout
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
-from storage.formats import checkpoint, framed_batches
+from storage.formats import batch_windows, checkpoint
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import (
     MTIME_NS,
@@ -139,9 +139,9 @@ def logs(draw: st.DrawFn) -> MadeLog:
 
 
 CRAMPED: list[tuple[object, str, int]] = [
-    (framed_batches, "WINDOW_BYTES", 80),
-    (framed_batches, "WINDOW_BATCHES", 2),
-    (framed_batches, "PAYLOAD_BYTES", 40),
+    (batch_windows, "WINDOW_BYTES", 80),
+    (batch_windows, "WINDOW_BATCHES", 2),
+    (batch_windows, "PAYLOAD_BYTES", 40),
     (plain_source, "CHUNK_BYTES", 250),
     (plain_source, "RUN_BATCHES", 2),
     (packed_batches, "PACKED_BYTES", 40),

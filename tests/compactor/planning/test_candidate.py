@@ -17,8 +17,7 @@ from compactor.planning.selection import BoundName
 from compactor.settings.config import CLOCKS_DIFFER_MS
 from compactor.settings.topic_config import TopicConfig, topic_config
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
-from storage.formats.segment import MAX_LOG_BYTES
+from storage.file_names import INDEX, LOG, MAX_LOG_BYTES, TIME_INDEX, file_name
 from storage.log.log_dir import PartitionListing, list_log_dir
 from tests.compactor.plan_logs import BATCH_BYTES, NOW_MS, Shape, build, open_transaction
 

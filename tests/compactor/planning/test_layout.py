@@ -24,7 +24,7 @@ from compactor.planning.layout import (
     stretches_of,
     task_count,
 )
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 from tests.support.made_values import part
 
 MIB, GIB = 1 << 20, 1 << 30

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor.planning.segment_groups import SegmentLimits, group_segments
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 
 GIB = 1024**3
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compactor.planning import selection
 from compactor.planning.selection import Bound, BoundName, CleanableRange, DirtyFrom
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 
 OFFSETS = st.integers(0, 40)
 

@@ -15,7 +15,7 @@ from compactor.planning.space import (
     rewritten_bytes,
     staged_peak,
 )
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 
 MIB = 1 << 20
 DATA, OTHER, WORK, ORIGINALS = 1, 2, 3, 4

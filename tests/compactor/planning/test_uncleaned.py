@@ -19,8 +19,8 @@ from compactor.outcome.exit_codes import ending_of_error
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.uncleaned import problem_report, stop_if_corrupt, untouched_report
 from storage.errors import CorruptFileError
+from storage.file_names import Segment
 from storage.files.held_directories import DirectoryExchangedError
-from storage.formats.segment import Segment
 
 PLAN = LogPlan(
     log_id=3,

@@ -10,9 +10,9 @@ import pytest
 
 from compactor.verification import reader_bounds
 from compactor.verification.reader_bounds import Bounds, Side, bounds_of
+from storage.file_names import Segment
 from storage.formats import checkpoint
 from storage.formats.producer_snapshot import EXPIRATION_MS, ProducerEntry
-from storage.formats.segment import Segment
 from storage.log import log_dir
 from storage.log.log_dir import LogDirListing, PartitionListing, list_partition
 from storage.log.producer_state import ProducerState

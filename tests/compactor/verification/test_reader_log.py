@@ -8,9 +8,8 @@ import pytest
 from compactor.verification.reader_log import LogReader
 from storage.codecs.compression import Codec, compress
 from storage.errors import CorruptFileError
-from storage.file_names import LOG, file_name
+from storage.file_names import LOG, Segment, file_name
 from storage.formats.record import Record
-from storage.formats.segment import Segment
 from tests.support.legacy_writer import encode_message
 
 

@@ -9,7 +9,7 @@ from compactor.outcome.exit_codes import UsageError
 from compactor.verification.verify import Verification, verify
 from compactor.verification.verify_segment import check_segment
 from compactor.views.next_steps import after_verify
-from storage.file_names import LOG, SNAPSHOT, file_name
+from storage.file_names import LOG, SNAPSHOT, Segment, file_name
 from storage.formats import (
     checkpoint,
     leader_epoch_checkpoint,
@@ -20,7 +20,6 @@ from storage.formats.leader_epoch_checkpoint import EpochEntry
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.formats.producer_snapshot import ProducerEntry
-from storage.formats.segment import Segment
 from storage.log.log_dir import list_log_dir
 from tests.compactor.small_log import END_OFFSET, build, patch
 from tests.storage.log.test_cluster_metadata import A, batches, topic

@@ -7,6 +7,8 @@ to stand in the script as `hex`.
 import struct
 from typing import Any
 
+from crc32c import crc32c
+
 from storage.codecs.compression import Codec
 from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
@@ -22,7 +24,6 @@ from storage.formats.batch_header import (
 from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchHeader, BatchOptions, encode_batch, seal
-from storage.kernels.crc32c import crc32c
 from storage.log.validation import message_set, set_v2_times
 from tests.engine.replay.script_values import Line, ScriptError, Values
 

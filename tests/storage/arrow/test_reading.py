@@ -15,7 +15,7 @@ from storage import arrow
 from storage.arrow import reading
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
-from storage.formats import framed_batches
+from storage.formats import batch_windows
 from storage.log.scheduler import ManualScheduler
 from tests.golden import corpora
 from tests.storage.arrow.slow_reading import Row, rows_of
@@ -77,9 +77,9 @@ def test_windows_of_every_size_give_the_same_table(
     expected = rows_of(path)
     assert read(path) == expected
     for window_bytes, window_batches in ((1, 100), (500, 3), (4096, 1)):
-        monkeypatch.setattr(framed_batches, "WINDOW_BYTES", window_bytes)
-        monkeypatch.setattr(framed_batches, "PAYLOAD_BYTES", window_bytes)
-        monkeypatch.setattr(framed_batches, "WINDOW_BATCHES", window_batches)
+        monkeypatch.setattr(batch_windows, "WINDOW_BYTES", window_bytes)
+        monkeypatch.setattr(batch_windows, "PAYLOAD_BYTES", window_bytes)
+        monkeypatch.setattr(batch_windows, "WINDOW_BATCHES", window_batches)
         assert read(path) == expected
 
 
@@ -293,7 +293,7 @@ def test_a_partition_stays_one_whatever_else_is_in_it(tmp_path: Path) -> None:
 def test_a_stream_joins_small_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joined_rows: int, expected: list[int]
 ) -> None:
-    monkeypatch.setattr(framed_batches, "WINDOW_BYTES", 100)
+    monkeypatch.setattr(batch_windows, "WINDOW_BYTES", 100)
     monkeypatch.setattr(reading, "JOINED_ROWS", joined_rows)
     reader = arrow.RecordStream(str(small(tmp_path))).reader()
     assert isinstance(reader, pa.RecordBatchReader)

@@ -5,6 +5,7 @@ import zlib
 
 import numpy as np
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +21,6 @@ from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.kernels.crc32c import crc32c
 from tests.storage.codecs.kafka_builds import ZSTD_HERE
 from tests.storage.codecs.payloads import into, text
 from tests.storage.kafka_batches import two_records

@@ -4,12 +4,12 @@ import struct
 
 import cramjam
 import pytest
+from crc32c import crc32c
 
 from storage.codecs.compression import Codec, compress, decompress
 from storage.errors import CorruptFileError
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.kernels.crc32c import crc32c
 from tests.storage.codecs.payloads import text
 
 

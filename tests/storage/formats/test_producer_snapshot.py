@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats import producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry, decode, encode
-from storage.kernels.crc32c import crc32c
 
 EMPTY = bytes.fromhex("000148674bc700000000")
 KAFKAS = bytes.fromhex(

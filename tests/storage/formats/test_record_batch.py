@@ -3,6 +3,7 @@
 import struct
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,6 @@ from storage.formats.record_batch import (
     encode_batch,
     seal,
 )
-from storage.kernels.crc32c import crc32c
 from tests.storage.formats.test_record import RECORDS
 from tests.storage.kafka_batches import (
     COMMIT_MARKER,

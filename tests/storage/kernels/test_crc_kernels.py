@@ -5,8 +5,8 @@ from random import Random
 from zlib import crc32
 
 import numpy as np
+from crc32c import crc32c
 
-from storage.kernels.crc32c import crc32c
 from storage.kernels.crc_kernels import FOLDED_BYTES, STREAM_BYTES, crc32_between, crc32c_between
 from tests.storage.kernels.another_processor import shown_by
 

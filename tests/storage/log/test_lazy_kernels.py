@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
+from crc32c import crc32c
 
 from compactor import Log, LogOptions
 from storage.codecs.compression import Codec
@@ -23,7 +24,6 @@ from storage.files.local import _LocalChangingFile
 from storage.formats.batch_header import CHECKED_AT, CRC_AT
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.kernels.crc32c import crc32c
 from storage.log import recovering
 from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from storage.errors import CorruptFileError
+from storage.file_names import Segment
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.formats.segment import Segment
 from storage.log.log_dir import list_log_dir, list_partition, log_end_offset
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from storage.formats.segment import Segment
+from storage.file_names import Segment
 from storage.log.retention import Deletion, RetentionLimits, Rule, decide, deletable
 
 NOW_MS = 10_000

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from storage.kernels.buffers import Buffers
+from storage.formats.batch_windows import Buffers
 
 
 def test_an_array_is_kept_until_a_longer_one_is_asked_for() -> None:

@@ -1,15 +1,15 @@
-"""Windows: whole batches of a file in a buffer, checked, with what is needed to read their records.
+"""Windows of a log file: whole batches in a buffer, checked, with what their records are read from.
 
-A window is as many whole batches as fit a buffer of some MiB; a batch larger than that gets a
-window of its own. Compressed batches are decompressed into a second buffer, a run of batches at a
-time; of legacy messages the records are upgraded into a third one, and a window ends where that is
-full. For rounds and tables alike. Source of the framing: log-format F-3; of the growth: compaction
-C-12.6.
+The one reader of batches for rounds, tables and the inspection. A window is as many whole batches
+as fit a buffer of some MiB; a batch larger than that gets a window of its own. Compressed batches
+are decompressed into a second buffer, a run of batches at a time; the records of legacy messages
+are upgraded into a third one, and a window ends where that is full. Source of the framing:
+log-format F-3; of the growth: compaction C-12.6.
 """
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,6 @@ from storage.formats.batch_columns import (
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK, FRAME_BYTES, entry_bytes
 from storage.formats.batch_payloads import decompress_batches
 from storage.formats.legacy_upgrade import Entries, TakeArray, has_legacy, upgrade
-from storage.kernels.buffers import Buffers
 from storage.kernels.xxh3_kernel import digest_between
 
 WINDOW_BYTES = 4 << 20  # more would not stay in the cache between reading and checking
@@ -55,6 +54,44 @@ NO_RECORDS: ByteArray = np.empty(0, np.uint8)
 NO_DIGESTS: UInt64Array = np.empty(0, np.uint64)
 
 BoolArray = NDArray[np.bool_]
+
+
+class Buffers:
+    """Arrays by name, kept from one use to the next, since fresh pages cost as much as the work.
+
+    They only ever grow; their sizes are bounded by what is worked on at once, not by the size of a
+    log. What an array holds is lost when it is asked for again in a larger size.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    def array(self, name: str, length: int, dtype: Any = np.uint8, width: int = 0) -> NDArray[Any]:
+        """Return at least `length` elements, or rows of that width, for the owner alone."""
+        held = self._arrays.get(name)
+        if held is None or held.shape[0] < length:
+            room = self._room(length, 0 if held is None else held.shape[0])
+            self._arrays.pop(name, None)  # before the new one is made, so that both never stand
+            held = np.empty((room, width) if width else room, dtype)
+            self._arrays[name] = held
+        return held
+
+    def keep(
+        self, name: str, length: int, used: int, dtype: Any = np.uint8, width: int = 0
+    ) -> NDArray[Any]:
+        """As array, but the first `used` elements are carried over when it has to grow."""
+        held = self._arrays.get(name)
+        if held is None or held.shape[0] >= length or not used:
+            return self.array(name, length, dtype, width)
+        room = self._room(length, held.shape[0])
+        grown = np.empty((room, width) if width else room, dtype)
+        grown[:used] = held[:used]
+        self._arrays[name] = grown
+        return grown
+
+    def _room(self, length: int, held: int) -> int:
+        """How long an array is made where one of length `held` is too short: growth is rare."""
+        return max(length, held * 5 // 4)
 
 
 class Place(NamedTuple):

@@ -2,16 +2,16 @@
 
 import gc
 
-from storage.collector import MUCH, collector_paused, spare_what_stays
+from storage.gc_pause import MUCH, collector_paused, freeze_heap
 
 
 def test_only_much_is_spared() -> None:
     before = gc.get_freeze_count()
     with collector_paused():
         few: list[object] = [[] for _ in range(MUCH // 2)]
-        spare_what_stays()
+        freeze_heap()
         assert gc.get_freeze_count() == before
         many: list[object] = [[] for _ in range(MUCH)]
-        spare_what_stays()
+        freeze_heap()
         assert gc.get_freeze_count() >= before + len(few) + len(many)
     gc.unfreeze()
