@@ -65,6 +65,11 @@ from compactor.inspection.topic_settings import ConfigEntry as ConfigEntry
 from compactor.inspection.topic_settings import TopicConfiguration as TopicConfiguration
 from compactor.log_dirs.preconditions import Obstacle as Obstacle
 from compactor.log_dirs.preconditions import RunEnding as RunEnding
+from compactor.offline_log.changes import Outcome as Outcome
+from compactor.offline_log.log_offsets import LogOffsets as LogOffsets
+from compactor.offline_log.new_record import NewRecord as NewRecord
+from compactor.offline_log.wanted_records import Isolation as Isolation
+from compactor.offline_log.wanted_records import ReadRecord as ReadRecord
 from compactor.originals.undo import UndoReport as UndoReport
 from compactor.originals.undo import UndoStatus as UndoStatus
 from compactor.outcome.exit_codes import UsageError as UsageError
@@ -77,11 +82,6 @@ from compactor.planning.round_plan import RoundPlan as RoundPlan
 from compactor.recovery.log_dir_recovery import LogDirRecovery as LogDirRecovery
 from compactor.recovery.log_dir_recovery import LogRecovery as LogRecovery
 from compactor.recovery.recovery_account import problems_of as problems_of
-from compactor.stopped_log.changes import Outcome as Outcome
-from compactor.stopped_log.log_offsets import LogOffsets as LogOffsets
-from compactor.stopped_log.new_record import NewRecord as NewRecord
-from compactor.stopped_log.wanted_records import Isolation as Isolation
-from compactor.stopped_log.wanted_records import ReadRecord as ReadRecord
 from compactor.verification.cleaning_clock import CleaningClock as CleaningClock
 from compactor.verification.run_reports import read_run_report as read_run_report
 from compactor.verification.verify import Verification as Verification

@@ -18,20 +18,20 @@ from compactor.errors import RefusedError
 from compactor.host.shell_commands import compactor
 from compactor.log_dirs.directory_state import require_may_change
 from compactor.log_dirs.log_dir_lock import lock_log_dirs
-from compactor.outcome.exit_codes import UsageError
-from compactor.reason_codes import Reason, ReasonCode
-from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
-from compactor.stopped_log import additions, changes
-from compactor.stopped_log.changes import Change, Outcome, carried_out
-from compactor.stopped_log.log_place import (
+from compactor.offline_log import additions, changes
+from compactor.offline_log.changes import Change, Outcome, carried_out
+from compactor.offline_log.log_place import (
     KnownOffsets,
     LogAt,
     find_log,
     known_offsets,
     require_changeable,
 )
-from compactor.stopped_log.new_record import NewRecord
-from compactor.stopped_log.opened_log import LogSettings, changed, settings_of, viewed
+from compactor.offline_log.new_record import NewRecord
+from compactor.offline_log.opened_log import LogSettings, changed, settings_of, viewed
+from compactor.outcome.exit_codes import UsageError
+from compactor.reason_codes import Reason, ReasonCode
+from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from storage.arguments import PathArg
 from storage.codecs.compression import Codec
 from storage.file_names import LOG

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from compactor.api.places import in_place
+from compactor.offline_log.new_record import NewRecord
 from compactor.outcome.exit_codes import UsageError
-from compactor.stopped_log.new_record import NewRecord
 from storage.formats.batch_header import NO_TIMESTAMP
 
 STANDARD_INPUT = "-"

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, printable, size_text
 from compactor.host.shell_commands import about_file
-from compactor.stopped_log.log_offsets import LogOffsets
+from compactor.offline_log.log_offsets import LogOffsets
 from compactor.views.json_values import to_json
 from compactor.views.report_json import JsonObject
 

@@ -19,8 +19,8 @@ from storage.formats.checkpoint import RECOVERY_POINT
 if TYPE_CHECKING:
     from compactor.inspection.inspection import Inspection
     from compactor.inspection.topic_settings import TopicConfiguration
+    from compactor.offline_log.log_offsets import LogOffsets
     from compactor.recovery.log_dir_recovery import LogDirRecovery
-    from compactor.stopped_log.log_offsets import LogOffsets
     from compactor.verification.verify import Verification
     from compactor.verification.verify_against import Comparison
 

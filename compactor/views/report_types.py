@@ -12,12 +12,12 @@ from compactor.broker_start.values import StartProblem
 from compactor.diagnosis.checks import Check
 from compactor.inspection.explain import NamedBound
 from compactor.inspection.inspection import LogInspection
+from compactor.offline_log.log_offsets import LogOffsets
 from compactor.originals.undo import UndoReport
 from compactor.outcome.round_report import CopyReport, LogStatus, OriginalsReport, SegmentCounts
 from compactor.planning.expected import Expected
 from compactor.planning.remedies import Remedy
 from compactor.reason_codes import ReasonCode
-from compactor.stopped_log.log_offsets import LogOffsets
 from compactor.views.log_types import (
     OF_LOG_COMMANDS,
     ComparedPartitionDocument,

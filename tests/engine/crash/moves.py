@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compactor.errors import RefusedError
+from compactor.offline_log.log_move import carry_out, planned
+from compactor.offline_log.log_place import LogAt
 from compactor.outcome.exit_codes import UsageError
-from compactor.stopped_log.log_move import carry_out, planned
-from compactor.stopped_log.log_place import LogAt
 from storage.files.local import LOCAL
 from tests.crash.operations import Record
 from tests.crash.states import CrashState

@@ -15,9 +15,9 @@ from typing import Any
 
 from compactor import api
 from compactor.errors import RefusedError
+from compactor.offline_log.changes import Outcome
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
-from compactor.stopped_log.changes import Outcome
 from storage.files import local
 from storage.files.local import LOCAL
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir

@@ -46,7 +46,7 @@ PLAIN: dict[str, dict[str, str]] = {
     "copies from descriptor to descriptor, with owner, mode and attributes of the source": {
         "compactor.cleaning": "assembly early_join segment_split",
         "compactor.copying": "contents copier",
-        "compactor.stopped_log": "log_move",
+        "compactor.offline_log": "log_move",
     },
     "locks, and directories that are held; the table of mounts; room on a disk": {
         "compactor.log_dirs": "lock_support log_dir_lock",
@@ -79,7 +79,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.api": "metrics record_lines saved_plans",
         "compactor.command_line": "carry_out completion report_file whole_file words",
         "compactor.host": "java output run_history suggestions temporary",
-        "compactor.stopped_log": "record_tables",
+        "compactor.offline_log": "record_tables",
         "compactor.views": "report_schema",
         "compactor.views.page": "html",
         "storage": "user_home",

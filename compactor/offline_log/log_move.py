@@ -23,10 +23,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from compactor.errors import RefusedError
+from compactor.offline_log.log_place import LogAt, require_not_missing
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 from compactor.settings import own_writes
-from compactor.stopped_log.log_place import LogAt, require_not_missing
 from storage.file_names import DELETE_DIR, MAX_DIR_NAME
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Files

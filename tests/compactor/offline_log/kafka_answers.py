@@ -1,6 +1,6 @@
 """What Kafka's own engine leaves where it does to a log what a command does: files, by the oracle.
 
-`python -m tests.compactor.stopped_log.kafka_answers` asks Kafka again and writes the golden file.
+`python -m tests.compactor.offline_log.kafka_answers` asks Kafka again and writes the golden file.
 """
 
 import json
@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.compactor.stopped_log.made_logs import SMALL, Line
+from tests.compactor.offline_log.made_logs import SMALL, Line
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "stopped_log.json"
 ORACLE = Path(__file__).parents[2] / "oracle" / "oracle"

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from compactor import command_context
+from compactor.offline_log.log_place import KnownOffsets, LogAt
 from compactor.settings import own_writes
 from compactor.settings.config import Config
 from compactor.settings.own_writes import LastWrite, OwnWrite, last_write, others_ms
-from compactor.stopped_log.log_place import KnownOffsets, LogAt
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import LOG
 from storage.files.files import Files

@@ -8,7 +8,7 @@ import pytest
 
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
-from tests.compactor.stopped_log.made_logs import CLOCK_MS, SMALL, files_in, make
+from tests.compactor.offline_log.made_logs import CLOCK_MS, SMALL, files_in, make
 from tests.engine.replay.replayed import replayed
 from tests.support.local_command import run_command
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from compactor import api
 from storage.files.local import LOCAL
-from tests.compactor.stopped_log.made_logs import CLOCK_MS, SMALL, Line, make
+from tests.compactor.offline_log.made_logs import CLOCK_MS, SMALL, Line, make
 from tests.engine.replay.replayed import replayed
 
 NAME = "orders-0"

@@ -11,13 +11,13 @@ import pytest
 
 from compactor import api
 from compactor.errors import RefusedError
+from compactor.offline_log.changes import Outcome
 from compactor.settings.own_writes import OWN_WRITES
-from compactor.stopped_log.changes import Outcome
 from storage.formats import checkpoint, clean_shutdown
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.log_dirs.test_log_dir_lock import other_process
-from tests.compactor.stopped_log.kafka_answers import answers
-from tests.compactor.stopped_log.made_logs import CLOCK_MS, LOG_END, files_in, make
+from tests.compactor.offline_log.kafka_answers import answers
+from tests.compactor.offline_log.made_logs import CLOCK_MS, LOG_END, files_in, make
 from tests.storage.log.test_cluster_metadata import A, batches, config, log, topic
 from tests.support.local_command import Ended, run_command
 

@@ -12,17 +12,17 @@ from typing import NamedTuple
 import pytest
 
 from compactor.errors import RefusedError
-from compactor.stopped_log import additions, changes, log_move
-from compactor.stopped_log.changes import Change, carried_out
-from compactor.stopped_log.log_place import LogAt, known_offsets
-from compactor.stopped_log.new_record import NewRecord
-from compactor.stopped_log.opened_log import LogSettings, changed, viewed
+from compactor.offline_log import additions, changes, log_move
+from compactor.offline_log.changes import Change, carried_out
+from compactor.offline_log.log_place import LogAt, known_offsets
+from compactor.offline_log.new_record import NewRecord
+from compactor.offline_log.opened_log import LogSettings, changed, viewed
 from storage.codecs.compression import Codec
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
 from storage.log.batches import in_memory as batches_in
 from storage.log.log_config import LogConfig
-from tests.compactor.stopped_log.made_logs import CLOCK_MS, make
+from tests.compactor.offline_log.made_logs import CLOCK_MS, make
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.in_memory import in_memory

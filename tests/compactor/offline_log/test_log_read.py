@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from compactor import api
+from compactor.offline_log import record_tables
+from compactor.offline_log.wanted_records import ReadRecord
 from compactor.outcome.exit_codes import UsageError
-from compactor.stopped_log import record_tables
-from compactor.stopped_log.wanted_records import ReadRecord
 from compactor.views.record_lines import Form, csv_line
 from storage.arrow import reading
 from storage.errors import CorruptFileError
@@ -24,7 +24,7 @@ from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log.manager.new_log_dir import new_log_dir
-from tests.compactor.stopped_log.made_logs import CLOCK_MS, SMALL, Line, files_in, make
+from tests.compactor.offline_log.made_logs import CLOCK_MS, SMALL, Line, files_in, make
 from tests.engine.replay.replayed import replayed
 from tests.support.local_command import run_command
 

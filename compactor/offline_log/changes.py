@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from compactor.errors import RefusedError
+from compactor.offline_log.log_offsets import Ends, ends_of
+from compactor.offline_log.opened_log import LogAtWork
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
-from compactor.stopped_log.log_offsets import Ends, ends_of
-from compactor.stopped_log.opened_log import LogAtWork
 
 
 class AppendedRecord(NamedTuple):

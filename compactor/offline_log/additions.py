@@ -3,10 +3,10 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 
+from compactor.offline_log.changes import AppendedRecord, Change
+from compactor.offline_log.new_record import NewRecord
+from compactor.offline_log.opened_log import LogAtWork
 from compactor.outcome.exit_codes import UsageError
-from compactor.stopped_log.changes import AppendedRecord, Change
-from compactor.stopped_log.new_record import NewRecord
-from compactor.stopped_log.opened_log import LogAtWork
 from storage.codecs.compression import Codec
 from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
 from storage.formats.record import Record
