@@ -65,11 +65,11 @@ from compactor.inspection.topic_settings import ConfigEntry as ConfigEntry
 from compactor.inspection.topic_settings import TopicConfiguration as TopicConfiguration
 from compactor.log_dirs.preconditions import Obstacle as Obstacle
 from compactor.log_dirs.preconditions import RunEnding as RunEnding
-from compactor.offline_log.changes import Outcome as Outcome
 from compactor.offline_log.log_offsets import LogOffsets as LogOffsets
-from compactor.offline_log.new_record import NewRecord as NewRecord
-from compactor.offline_log.wanted_records import Isolation as Isolation
-from compactor.offline_log.wanted_records import ReadRecord as ReadRecord
+from compactor.offline_log.record_filter import Isolation as Isolation
+from compactor.offline_log.record_filter import NewRecord as NewRecord
+from compactor.offline_log.record_filter import ReadRecord as ReadRecord
+from compactor.offline_log.truncate import Outcome as Outcome
 from compactor.originals.undo import UndoReport as UndoReport
 from compactor.originals.undo import UndoStatus as UndoStatus
 from compactor.outcome.exit_codes import UsageError as UsageError

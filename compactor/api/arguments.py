@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 
 from compactor.api.bounds import Bounds
 from compactor.api.python_words import python_words
-from compactor.offline_log.new_record import NewRecord
+from compactor.offline_log.record_filter import NewRecord
 from compactor.outcome.exit_codes import UsageError
 from storage.arguments import PathArg, is_text, unfolded
 from storage.errors import shown

@@ -18,17 +18,17 @@ from compactor.errors import RefusedError
 from compactor.host.shell_commands import compactor
 from compactor.log_dirs.directory_state import require_may_change
 from compactor.log_dirs.log_dir_lock import lock_log_dirs
-from compactor.offline_log import additions, changes
-from compactor.offline_log.changes import Change, Outcome, carried_out
-from compactor.offline_log.log_place import (
+from compactor.offline_log import append, truncate
+from compactor.offline_log.log_location import (
     KnownOffsets,
     LogAt,
     find_log,
     known_offsets,
     require_changeable,
 )
-from compactor.offline_log.new_record import NewRecord
-from compactor.offline_log.opened_log import LogSettings, changed, settings_of, viewed
+from compactor.offline_log.open_log import LogSettings, changed, settings_of, viewed
+from compactor.offline_log.record_filter import NewRecord
+from compactor.offline_log.truncate import Change, Outcome, carried_out
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import Reason, ReasonCode
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
@@ -79,7 +79,7 @@ DEFAULTS = ChangeOptions()
 
 def log_roll(log_dir: PathArg, topic_partition: str, options: ChangeOptions = DEFAULTS) -> Outcome:
     """Begin a new segment, as a broker does when one is full. Raises as `change_log` does."""
-    return change_log(log_dir, topic_partition, changes.roll(), options)
+    return change_log(log_dir, topic_partition, truncate.roll(), options)
 
 
 def log_delete_records(
@@ -91,14 +91,14 @@ def log_delete_records(
     """Delete all records below an offset, as `kafka-delete-records` does. before: None: all.
     Raises as `change_log` does.
     """
-    return change_log(log_dir, topic_partition, changes.delete_records(before), options)
+    return change_log(log_dir, topic_partition, truncate.delete_records(before), options)
 
 
 def log_truncate(
     log_dir: PathArg, topic_partition: str, to: Natural, options: ChangeOptions = DEFAULTS
 ) -> Outcome:
     """Delete all records from an offset on. Raises as `change_log` does."""
-    return change_log(log_dir, topic_partition, changes.truncate(to), options)
+    return change_log(log_dir, topic_partition, truncate.truncate(to), options)
 
 
 def log_append(
@@ -113,16 +113,16 @@ def log_append(
     """
     if codec.upper() not in Codec.__members__:
         raise UsageError(f"--codec {codec}: expected none, gzip, snappy, lz4 or zstd")
-    change = additions.append(records, Codec[codec.upper()])
+    change = append.append(records, Codec[codec.upper()])
     outcome = change_log(log_dir, topic_partition, change, options)
-    return outcome._replace(appended=additions.appended(records, outcome.before.log_end))
+    return outcome._replace(appended=append.appended(records, outcome.before.log_end))
 
 
 def log_abort(
     log_dir: PathArg, topic_partition: str, producer_id: Natural, options: ChangeOptions = DEFAULTS
 ) -> Outcome:
     """Abort the open transaction of a producer in this log. Raises as `change_log` does."""
-    return change_log(log_dir, topic_partition, additions.abort(producer_id), options)
+    return change_log(log_dir, topic_partition, append.abort(producer_id), options)
 
 
 def change_log(

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from compactor.api import places
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.offline_log.log_location import find_log, known_offsets
 from compactor.offline_log.log_offsets import LogOffsets, offsets_of
-from compactor.offline_log.log_place import find_log, known_offsets
-from compactor.offline_log.opened_log import settings_of, viewed
+from compactor.offline_log.open_log import settings_of, viewed
 from storage.arguments import PathArg
 from storage.files.local import LOCAL
 

@@ -11,11 +11,11 @@ from compactor.errors import RefusedError
 from compactor.host.shell_commands import compactor
 from compactor.log_dirs.log_dir_lock import lock_log_dirs
 from compactor.offline_log import log_move as moving
-from compactor.offline_log.changes import Outcome
+from compactor.offline_log.log_location import LogAt, known_offsets, named_log, require_changeable
 from compactor.offline_log.log_move import Move
 from compactor.offline_log.log_offsets import ends_of
-from compactor.offline_log.log_place import LogAt, known_offsets, named_log, require_changeable
-from compactor.offline_log.opened_log import settings_of, viewed
+from compactor.offline_log.open_log import settings_of, viewed
+from compactor.offline_log.truncate import Outcome
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 from storage.arguments import PathArg

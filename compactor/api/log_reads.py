@@ -15,11 +15,11 @@ from compactor.api.bounds import Natural
 from compactor.api.places import log_dir_around
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
-from compactor.offline_log.following import LogTail
-from compactor.offline_log.log_place import LogAt, find_log, known_offsets
-from compactor.offline_log.opened_log import ViewedLog, settings_of, viewed
+from compactor.offline_log.log_location import LogAt, find_log, known_offsets
+from compactor.offline_log.log_tail import LogTail
+from compactor.offline_log.open_log import ViewedLog, settings_of, viewed
+from compactor.offline_log.record_filter import Isolation, ReadRecord, Wanted
 from compactor.offline_log.record_tables import rows_of, write_parquet
-from compactor.offline_log.wanted_records import Isolation, ReadRecord, Wanted
 from compactor.outcome.exit_codes import UsageError
 from storage.arguments import PathArg
 from storage.files.local import LOCAL

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from compactor.errors import RefusedError
-from compactor.offline_log.log_place import LogAt, require_not_missing
+from compactor.offline_log.log_location import LogAt, require_not_missing
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 from compactor.settings import own_writes

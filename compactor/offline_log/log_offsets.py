@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compactor.offline_log.opened_log import ViewedLog
+from compactor.offline_log.open_log import ViewedLog
 from storage.formats.record import or_none
 from storage.log.log import Log
 from storage.log.producer_state_manager import OpenTransaction

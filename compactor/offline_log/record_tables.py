@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from compactor.offline_log.opened_log import ViewedLog
-from compactor.offline_log.wanted_records import Isolation, ReadRecord, Wanted
+from compactor.offline_log.open_log import ViewedLog
+from compactor.offline_log.record_filter import Isolation, ReadRecord, Wanted
 from storage.arrow import SCHEMA, RecordStream, Selection
 from storage.files import filesystem
 

@@ -1,6 +1,6 @@
 """What a change of one log does, before and after: lines for a person, and a document."""
 
-from compactor.offline_log.changes import Outcome
+from compactor.offline_log.truncate import Outcome
 from compactor.views.json_values import to_json
 from compactor.views.report_json import JsonObject
 

@@ -6,8 +6,8 @@ And what those of several commands have in common.
 from typing import Any, Literal, NotRequired, TypedDict
 
 from compactor.diagnosis.checks import Check
-from compactor.offline_log.changes import AppendedRecord
 from compactor.offline_log.log_offsets import Ends, LogOffsets
+from compactor.offline_log.truncate import AppendedRecord
 from compactor.outcome.round_report import SegmentCounts
 from compactor.reason_codes import ReasonCode
 from compactor.verification.soundness import Soundness

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from compactor.host.printable import iso_time, printable
-from compactor.offline_log.wanted_records import ReadRecord
+from compactor.offline_log.record_filter import ReadRecord
 
 CSV_HEADER = "offset,timestamp,timestamp_type,key,value,headers,key_form,value_form"
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import pytest
 
 from compactor.errors import RefusedError
-from compactor.offline_log import additions, changes, log_move
-from compactor.offline_log.changes import Change, carried_out
-from compactor.offline_log.log_place import LogAt, known_offsets
-from compactor.offline_log.new_record import NewRecord
-from compactor.offline_log.opened_log import LogSettings, changed, viewed
+from compactor.offline_log import append, log_move, truncate
+from compactor.offline_log.log_location import LogAt, known_offsets
+from compactor.offline_log.open_log import LogSettings, changed, viewed
+from compactor.offline_log.record_filter import NewRecord
+from compactor.offline_log.truncate import Change, carried_out
 from storage.codecs.compression import Codec
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
@@ -31,14 +31,14 @@ SETTINGS = LogSettings(
     LogConfig(index_interval_bytes=0, segment_index_bytes=4096), CLOCK_MS, 86_400_000
 )
 CHANGES: dict[str, Callable[[], Change]] = {
-    "roll": changes.roll,
-    "delete-records 5": lambda: changes.delete_records(5),
-    "delete-records": lambda: changes.delete_records(None),
-    "truncate 9": lambda: changes.truncate(9),
-    "truncate 4": lambda: changes.truncate(4),
-    "truncate 1": lambda: changes.truncate(1),
-    "append": lambda: additions.append([NewRecord(b"k", b"v")] * 3, Codec.NONE),
-    "abort": lambda: additions.abort(8),
+    "roll": truncate.roll,
+    "delete-records 5": lambda: truncate.delete_records(5),
+    "delete-records": lambda: truncate.delete_records(None),
+    "truncate 9": lambda: truncate.truncate(9),
+    "truncate 4": lambda: truncate.truncate(4),
+    "truncate 1": lambda: truncate.truncate(1),
+    "append": lambda: append.append([NewRecord(b"k", b"v")] * 3, Codec.NONE),
+    "abort": lambda: append.abort(8),
 }
 # what of the records there before has to be there whatever happens: from, up to
 KEPT = {"delete-records 5": (5, 10), "delete-records": (10, 10), "truncate 9": (0, 9),

@@ -11,7 +11,7 @@ import pytest
 
 from compactor import api
 from compactor.errors import RefusedError
-from compactor.offline_log.changes import Outcome
+from compactor.offline_log.truncate import Outcome
 from compactor.settings.own_writes import OWN_WRITES
 from storage.formats import checkpoint, clean_shutdown
 from storage.log.cluster_metadata import METADATA_DIR

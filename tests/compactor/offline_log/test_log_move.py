@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compactor.offline_log import log_move
-from compactor.offline_log.log_place import LogAt
+from compactor.offline_log.log_location import LogAt
 from storage.file_names import is_special_dir
 from storage.formats import checkpoint, clean_shutdown, meta_properties
 from storage.formats.meta_properties import MetaProperties

@@ -13,7 +13,7 @@ import pytest
 
 from compactor import api
 from compactor.offline_log import record_tables
-from compactor.offline_log.wanted_records import ReadRecord
+from compactor.offline_log.record_filter import ReadRecord
 from compactor.outcome.exit_codes import UsageError
 from compactor.views.record_lines import Form, csv_line
 from storage.arrow import reading

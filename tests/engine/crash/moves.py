@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compactor.errors import RefusedError
+from compactor.offline_log.log_location import LogAt
 from compactor.offline_log.log_move import carry_out, planned
-from compactor.offline_log.log_place import LogAt
 from compactor.outcome.exit_codes import UsageError
 from storage.files.local import LOCAL
 from tests.crash.operations import Record

@@ -15,7 +15,7 @@ from typing import Any
 
 from compactor import api
 from compactor.errors import RefusedError
-from compactor.offline_log.changes import Outcome
+from compactor.offline_log.truncate import Outcome
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 from storage.files import local

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.offline_log.log_offsets import Ends, ends_of
-from compactor.offline_log.opened_log import LogAtWork
+from compactor.offline_log.open_log import LogAtWork
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 

@@ -3,9 +3,9 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from compactor.offline_log.changes import AppendedRecord, Change
-from compactor.offline_log.new_record import NewRecord
-from compactor.offline_log.opened_log import LogAtWork
+from compactor.offline_log.open_log import LogAtWork
+from compactor.offline_log.record_filter import NewRecord
+from compactor.offline_log.truncate import AppendedRecord, Change
 from compactor.outcome.exit_codes import UsageError
 from storage.codecs.compression import Codec
 from storage.formats.control_record import KEY, MARKER_VALUE, ControlType

@@ -8,8 +8,8 @@ Nothing is locked or changed.
 import os
 from collections.abc import Iterator
 
-from compactor.offline_log.log_place import LogAt
-from compactor.offline_log.wanted_records import ReadRecord
+from compactor.offline_log.log_location import LogAt
+from compactor.offline_log.record_filter import ReadRecord
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 from storage.files.files import Files

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from compactor import command_context
-from compactor.offline_log.log_place import KnownOffsets, LogAt
+from compactor.offline_log.log_location import KnownOffsets, LogAt
 from compactor.settings import own_writes
 from compactor.settings.config import Config
 from compactor.settings.own_writes import LastWrite, OwnWrite, last_write, others_ms
