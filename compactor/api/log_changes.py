@@ -21,14 +21,14 @@ from compactor.log_dirs.log_dir_lock import lock_log_dirs
 from compactor.offline_log import append, truncate
 from compactor.offline_log.log_location import (
     KnownOffsets,
-    LogAt,
+    LogLocation,
     find_log,
     known_offsets,
     require_changeable,
 )
-from compactor.offline_log.open_log import LogSettings, changed, settings_of, viewed
+from compactor.offline_log.open_log import LogSettings, change_log, log_settings, view_log
 from compactor.offline_log.record_filter import NewRecord
-from compactor.offline_log.truncate import Change, Outcome, carried_out
+from compactor.offline_log.truncate import Change, Outcome, apply_change
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import Reason, ReasonCode
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
@@ -78,8 +78,8 @@ DEFAULTS = ChangeOptions()
 
 
 def log_roll(log_dir: PathArg, topic_partition: str, options: ChangeOptions = DEFAULTS) -> Outcome:
-    """Begin a new segment, as a broker does when one is full. Raises as `change_log` does."""
-    return change_log(log_dir, topic_partition, truncate.roll(), options)
+    """Begin a new segment, as a broker does when one is full. Raises as `make_change` does."""
+    return make_change(log_dir, topic_partition, truncate.roll(), options)
 
 
 def log_delete_records(
@@ -89,16 +89,16 @@ def log_delete_records(
     options: ChangeOptions = DEFAULTS,
 ) -> Outcome:
     """Delete all records below an offset, as `kafka-delete-records` does. before: None: all.
-    Raises as `change_log` does.
+    Raises as `make_change` does.
     """
-    return change_log(log_dir, topic_partition, truncate.delete_records(before), options)
+    return make_change(log_dir, topic_partition, truncate.delete_records(before), options)
 
 
 def log_truncate(
     log_dir: PathArg, topic_partition: str, to: Natural, options: ChangeOptions = DEFAULTS
 ) -> Outcome:
-    """Delete all records from an offset on. Raises as `change_log` does."""
-    return change_log(log_dir, topic_partition, truncate.truncate(to), options)
+    """Delete all records from an offset on. Raises as `make_change` does."""
+    return make_change(log_dir, topic_partition, truncate.truncate(to), options)
 
 
 def log_append(
@@ -109,23 +109,23 @@ def log_append(
     options: ChangeOptions = DEFAULTS,
 ) -> Outcome:
     """Append records as a leader would. codec: of the batches, none, gzip, snappy, lz4 or zstd; the
-    topic's compression.type comes first. Raises as `change_log` does.
+    topic's compression.type comes first. Raises as `make_change` does.
     """
     if codec.upper() not in Codec.__members__:
         raise UsageError(f"--codec {codec}: expected none, gzip, snappy, lz4 or zstd")
     change = append.append(records, Codec[codec.upper()])
-    outcome = change_log(log_dir, topic_partition, change, options)
-    return outcome._replace(appended=append.appended(records, outcome.before.log_end))
+    outcome = make_change(log_dir, topic_partition, change, options)
+    return outcome._replace(appended=append.appended_records(records, outcome.before.log_end))
 
 
 def log_abort(
     log_dir: PathArg, topic_partition: str, producer_id: Natural, options: ChangeOptions = DEFAULTS
 ) -> Outcome:
-    """Abort the open transaction of a producer in this log. Raises as `change_log` does."""
-    return change_log(log_dir, topic_partition, append.abort(producer_id), options)
+    """Abort the open transaction of a producer in this log. Raises as `make_change` does."""
+    return make_change(log_dir, topic_partition, append.abort(producer_id), options)
 
 
-def change_log(
+def make_change(
     log_dir: PathArg, topic_partition: str, change: Change, options: ChangeOptions
 ) -> Outcome:
     """Change one log; say what came of it.
@@ -146,11 +146,11 @@ def change_log(
         if change.needs_policy:
             _require_proven_policy(at, premises)
         with _recovered(at, premises, options):
-            settings = settings_of(at.topic, premises.config, premises.as_of_ms)
+            settings = log_settings(at.topic, premises.config, premises.as_of_ms)
             return _change(at, settings, change, options)
 
 
-def _require_proven_policy(at: LogAt, premises: Premises) -> None:
+def _require_proven_policy(at: LogLocation, premises: Premises) -> None:
     """Raise RefusedError where no source proves what its topic's policy is: a run sets it aside."""
     config = premises.config
     found = config.why_policy_is_unproven(at.topic)
@@ -168,7 +168,7 @@ def _require_proven_policy(at: LogAt, premises: Premises) -> None:
 
 
 @contextmanager
-def _recovered(at: LogAt, premises: Premises, options: ChangeOptions) -> Iterator[None]:
+def _recovered(at: LogLocation, premises: Premises, options: ChangeOptions) -> Iterator[None]:
     """Recover the log directory first, where that is asked for, needed and confirmed.
 
     A refusal behind it does not say that nothing was changed.
@@ -198,14 +198,16 @@ def _recovered(at: LogAt, premises: Premises, options: ChangeOptions) -> Iterato
         raise
 
 
-def _change(at: LogAt, settings: LogSettings, change: Change, options: ChangeOptions) -> Outcome:
+def _change(
+    at: LogLocation, settings: LogSettings, change: Change, options: ChangeOptions
+) -> Outcome:
     known = known_offsets(at, LOCAL)
     require_changeable(at, known, LOCAL)
     _require_sound(at, known, settings)
-    act = partial(carried_out, change)
+    act = partial(apply_change, change)
     overlay = OverlayFiles(LOCAL)
     try:
-        outcome = changed(at, known, settings, act, overlay)
+        outcome = change_log(at, known, settings, act, overlay)
     finally:
         overlay.close()
     if options.dry_run or not outcome.is_changed:
@@ -214,7 +216,7 @@ def _change(at: LogAt, settings: LogSettings, change: Change, options: ChangeOpt
         problem = f"{at.name}: {change.command} was not confirmed{_UNCHANGED}"
         raise RefusedError(problem, ReasonCode.NOT_CONFIRMED)
     try:
-        outcome = changed(at, known, settings, act, LOCAL)
+        outcome = change_log(at, known, settings, act, LOCAL)
     except BaseException as error:
         note_changes(error, PARTLY)
         raise
@@ -222,9 +224,9 @@ def _change(at: LogAt, settings: LogSettings, change: Change, options: ChangeOpt
     return outcome
 
 
-def _require_sound(at: LogAt, known: KnownOffsets, settings: LogSettings) -> None:
+def _require_sound(at: LogLocation, known: KnownOffsets, settings: LogSettings) -> None:
     """Raise RefusedError where whoever opens the log would cut a part of it off."""
-    with viewed(at, known, settings, LOCAL) as view:
+    with view_log(at, known, settings, LOCAL) as view:
         for path in view.hidden:
             assert path.endswith(LOG)
             raise RefusedError(

@@ -9,7 +9,7 @@ from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.offline_log.log_location import find_log, known_offsets
 from compactor.offline_log.log_offsets import LogOffsets, offsets_of
-from compactor.offline_log.open_log import settings_of, viewed
+from compactor.offline_log.open_log import log_settings, view_log
 from storage.arguments import PathArg
 from storage.files.local import LOCAL
 
@@ -30,6 +30,6 @@ def log_offsets(
     (path,) = places.log_dirs([log_dir], to_write=False)
     at = find_log(path, topic_partition, LOCAL)
     premises = premises_of(rules, [path])
-    settings = settings_of(at.topic, premises.config, premises.as_of_ms)
-    with viewed(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
+    settings = log_settings(at.topic, premises.config, premises.as_of_ms)
+    with view_log(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
         return offsets_of(at.name, view, times_ms)

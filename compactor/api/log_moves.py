@@ -11,10 +11,15 @@ from compactor.errors import RefusedError
 from compactor.host.shell_commands import compactor
 from compactor.log_dirs.log_dir_lock import lock_log_dirs
 from compactor.offline_log import log_move as moving
-from compactor.offline_log.log_location import LogAt, known_offsets, named_log, require_changeable
+from compactor.offline_log.log_location import (
+    LogLocation,
+    known_offsets,
+    named_log,
+    require_changeable,
+)
 from compactor.offline_log.log_move import Move
 from compactor.offline_log.log_offsets import ends_of
-from compactor.offline_log.open_log import settings_of, viewed
+from compactor.offline_log.open_log import log_settings, view_log
 from compactor.offline_log.truncate import Outcome
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
@@ -47,12 +52,12 @@ def log_move(
     locks = lock_log_dirs([source, target], options.allowed_file_systems, True)
     with locks:
         _require_clean(source, target)
-        move = moving.planned(named_log(source, topic_partition), target, LOCAL)
+        move = moving.plan_move(named_log(source, topic_partition), target, LOCAL)
         here = move.target if move.is_removed else move.source
         known = known_offsets(here, LOCAL)
         _require_movable(move)
-        settings = settings_of(here.topic, premises.config, premises.as_of_ms)
-        with viewed(here, known, settings, LOCAL) as view:
+        settings = log_settings(here.topic, premises.config, premises.as_of_ms)
+        with view_log(here, known, settings, LOCAL) as view:
             ends = ends_of(view.log)
         outcome = Outcome(_told(move), ends, ends, True)
         if options.dry_run:
@@ -61,7 +66,7 @@ def log_move(
             problem = f"{here.name}: move was not confirmed. Nothing was changed"
             raise RefusedError(problem, ReasonCode.NOT_CONFIRMED)
         try:
-            moving.carry_out(move, LOCAL)
+            moving.move_log(move, LOCAL)
         except BaseException as error:
             note_changes(error, PARTLY)
             raise
@@ -103,7 +108,7 @@ def _require_movable(move: Move) -> None:
             _require_no_future(at)
 
 
-def _require_no_future(at: LogAt) -> None:
+def _require_no_future(at: LogLocation) -> None:
     if at.key in list_log_dir(at.log_dir, LOCAL).moving_here:
         raise RefusedError(
             f"{at.log_dir}: a broker was moving {at.name} here. Let it finish. Nothing was changed",

@@ -15,10 +15,10 @@ from compactor.api.bounds import Natural
 from compactor.api.places import log_dir_around
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
-from compactor.offline_log.log_location import LogAt, find_log, known_offsets
+from compactor.offline_log.log_location import LogLocation, find_log, known_offsets
 from compactor.offline_log.log_tail import LogTail
-from compactor.offline_log.open_log import ViewedLog, settings_of, viewed
-from compactor.offline_log.record_filter import Isolation, ReadRecord, Wanted
+from compactor.offline_log.open_log import ViewedLog, log_settings, view_log
+from compactor.offline_log.record_filter import Isolation, ReadRecord, RecordFilter
 from compactor.offline_log.record_tables import rows_of, write_parquet
 from compactor.outcome.exit_codes import UsageError
 from storage.arguments import PathArg
@@ -123,26 +123,28 @@ def log_to_parquet(
         return write_parquet(view, _wanted(view.log, options), output)
 
 
-def _find(log_dir: PathArg, topic_partition: str) -> LogAt:
+def _find(log_dir: PathArg, topic_partition: str) -> LogLocation:
     (path,) = places.log_dirs([log_dir], to_write=False)
     return find_log(path, topic_partition, LOCAL)
 
 
 @contextmanager
-def _viewed(at: LogAt, options: ReadOptions, on_hidden: OnHidden | None) -> Iterator[ViewedLog]:
+def _viewed(
+    at: LogLocation, options: ReadOptions, on_hidden: OnHidden | None
+) -> Iterator[ViewedLog]:
     premises = premises_of(options.rules, [at.log_dir])
-    settings = settings_of(at.topic, premises.config, premises.as_of_ms)
-    with viewed(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
+    settings = log_settings(at.topic, premises.config, premises.as_of_ms)
+    with view_log(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
         if on_hidden is not None and view.hidden:
             on_hidden(view.hidden)
         yield view
 
 
-def _wanted(log: Log, options: ReadOptions) -> Wanted:
+def _wanted(log: Log, options: ReadOptions) -> RecordFilter:
     if options.isolation not in list(Isolation):
         known = ", ".join(Isolation)
         raise UsageError(f"--isolation {options.isolation}: expected one of {known}")
-    return Wanted(
+    return RecordFilter(
         start_offset=_offset(log, "--from", options.first),
         end_offset=None if options.end is None else _offset(log, "--to", options.end),
         isolation=Isolation(options.isolation),

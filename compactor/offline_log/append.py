@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from compactor.offline_log.open_log import LogAtWork
+from compactor.offline_log.open_log import OpenLog
 from compactor.offline_log.record_filter import NewRecord
 from compactor.offline_log.truncate import AppendedRecord, Change
 from compactor.outcome.exit_codes import UsageError
@@ -25,7 +25,7 @@ def append(records: Sequence[NewRecord], codec: Codec) -> Change:
     The high watermark follows, as that of an only replica.
     """
 
-    def act(work: LogAtWork) -> str | None:
+    def act(work: OpenLog) -> str | None:
         if not records:
             return None
         log, now_ms = work.log, work.now_ms
@@ -44,7 +44,7 @@ def append(records: Sequence[NewRecord], codec: Codec) -> Change:
     return Change("append", act, True, "there are no records to append")
 
 
-def appended(records: Sequence[NewRecord], first_offset: int) -> tuple[AppendedRecord, ...]:
+def appended_records(records: Sequence[NewRecord], first_offset: int) -> tuple[AppendedRecord, ...]:
     """What is known of records in a report, by which they are found again."""
     return tuple(
         AppendedRecord(
@@ -63,7 +63,7 @@ def abort(producer_id: int) -> Change:
     Source: Kafka, TransactionsCommand (abort), UnifiedLog.appendAsLeader; spec L-14, L-17.
     """
 
-    def act(work: LogAtWork) -> str | None:
+    def act(work: OpenLog) -> str | None:
         log = work.log
         known = log.producers.producers.get(producer_id)
         if known is None or known.txn_first_offset is None:

@@ -23,7 +23,7 @@ from storage.log.log_dir import (
 )
 
 
-class LogAt(NamedTuple):
+class LogLocation(NamedTuple):
     """A partition's directory in a log directory."""
 
     log_dir: str
@@ -57,7 +57,7 @@ class KnownOffsets(NamedTuple):
     is_clean: bool  # the broker stopped in good order
 
 
-def find_log(log_dir: str, topic_partition: str, files: Files = LOCAL) -> LogAt:
+def find_log(log_dir: str, topic_partition: str, files: Files = LOCAL) -> LogLocation:
     """The log that a command is about. Raise UsageError if there is none of that name."""
     at = named_log(log_dir, topic_partition)
     found = files.look_up(at.path)
@@ -71,7 +71,7 @@ def find_log(log_dir: str, topic_partition: str, files: Files = LOCAL) -> LogAt:
     return at
 
 
-def require_not_missing(at: LogAt, files: Files) -> None:
+def require_not_missing(at: LogLocation, files: Files) -> None:
     """Raise RefusedError where the log should be there, and is not."""
     for log in gone_from(entries_in(at.log_dir, files), (), files).logs:
         if (log.topic, log.partition) == at.key:
@@ -79,7 +79,7 @@ def require_not_missing(at: LogAt, files: Files) -> None:
             raise RefusedError(f"{at.path}: {text}", ReasonCode.LOG_MISSING)
 
 
-def named_log(log_dir: str, topic_partition: str) -> LogAt:
+def named_log(log_dir: str, topic_partition: str) -> LogLocation:
     """The log of a name, whether it is there or not. Raise UsageError where no log has it."""
     key = partition_of(topic_partition)
     if key is None or os.path.basename(topic_partition) != topic_partition:
@@ -87,10 +87,10 @@ def named_log(log_dir: str, topic_partition: str) -> LogAt:
             f"TOPIC-PARTITION {topic_partition}: is no log that these commands work on; "
             "expected the name of a partition, like orders-0"
         )
-    return LogAt(log_dir, *key)
+    return LogLocation(log_dir, *key)
 
 
-def known_offsets(at: LogAt, files: Files = LOCAL) -> KnownOffsets:
+def known_offsets(at: LogLocation, files: Files = LOCAL) -> KnownOffsets:
     """Read them. CorruptFileError where a checkpoint cannot be read, RefusedError where the log's
     records are gone: who opens it then begins it again as an empty one.
     """
@@ -110,7 +110,7 @@ def known_offsets(at: LogAt, files: Files = LOCAL) -> KnownOffsets:
     )
 
 
-def _require_records(at: LogAt, files: Files) -> None:
+def _require_records(at: LogLocation, files: Files) -> None:
     names = files.list_names(at.path)[1]
     missing = recorded_ends(at.log_dir, files).why_missing_by_names(at.key, names)
     if missing is not None:
@@ -118,7 +118,9 @@ def _require_records(at: LogAt, files: Files) -> None:
         raise RefusedError(f"{at.path}: {text}", missing.code)
 
 
-def require_changeable(at: LogAt, known: KnownOffsets, files: Files = LOCAL) -> PartitionListing:
+def require_changeable(
+    at: LogLocation, known: KnownOffsets, files: Files = LOCAL
+) -> PartitionListing:
     """Raise where the log is not in an order in which a change of it is safe; nothing is changed.
 
     RefusedError: it is being moved, or files are in the way. CorruptFileError: it does not end with

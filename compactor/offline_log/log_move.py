@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from compactor.errors import RefusedError
-from compactor.offline_log.log_location import LogAt, require_not_missing
+from compactor.offline_log.log_location import LogLocation, require_not_missing
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 from compactor.settings import own_writes
@@ -51,8 +51,8 @@ GiveAttributes = Callable[[str, str], None]
 class Move(NamedTuple):
     """A move of a log, and how much of it was done before."""
 
-    source: LogAt
-    target: LogAt
+    source: LogLocation
+    target: LogLocation
     is_copied: bool  # the log is whole in the target
     is_removed: bool  # it is no longer in the source
     size_bytes: int
@@ -66,7 +66,7 @@ class Move(NamedTuple):
         return _aside(self.source)
 
 
-def _aside(at: LogAt) -> str:
+def _aside(at: LogLocation) -> str:
     """Return the path of a directory that a broker deletes, the same for each move of the log."""
     end = f"-{at.partition}.{MOVE_ID}{DELETE_DIR}"
     if len(at.topic) + len(end) > MAX_DIR_NAME:  # cut, as Kafka does; another topic is cut the same
@@ -75,11 +75,11 @@ def _aside(at: LogAt) -> str:
     return os.path.join(at.log_dir, at.topic[: MAX_DIR_NAME - len(end)] + end)
 
 
-def planned(source: LogAt, target_dir: str, files: Files = LOCAL) -> Move:
+def plan_move(source: LogLocation, target_dir: str, files: Files = LOCAL) -> Move:
     """Look what there is to do. Raise UsageError, or RefusedError where the target has another log
     of that name.
     """
-    target = LogAt(target_dir, source.topic, source.partition)
+    target = LogLocation(target_dir, source.topic, source.partition)
     is_copied = files.look_up(target.path) is not None
     is_removed = files.look_up(source.path) is None
     if is_removed:
@@ -100,7 +100,7 @@ def planned(source: LogAt, target_dir: str, files: Files = LOCAL) -> Move:
     return Move(source, target, is_copied, is_removed, size)
 
 
-def carry_out(move: Move, files: Files = LOCAL, give: GiveAttributes | None = None) -> None:
+def move_log(move: Move, files: Files = LOCAL, give: GiveAttributes | None = None) -> None:
     """Do what is left of a move. The caller holds the locks of both log directories.
 
     give: makes a copy like its original: owner, mode, extended attributes.
@@ -216,7 +216,7 @@ def _move_entries(move: Move, files: Files) -> None:
         _set(move.target.checkpoint(name), move.target.key, cleaned, files)
 
 
-def _entry(at: LogAt, name: str, files: Files) -> int | None:
+def _entry(at: LogLocation, name: str, files: Files) -> int | None:
     return checkpoint.read(at.checkpoint(name), files).get(at.key)
 
 

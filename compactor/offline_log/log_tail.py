@@ -8,7 +8,7 @@ Nothing is locked or changed.
 import os
 from collections.abc import Iterator
 
-from compactor.offline_log.log_location import LogAt
+from compactor.offline_log.log_location import LogLocation
 from compactor.offline_log.record_filter import ReadRecord
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
@@ -24,7 +24,7 @@ _CHUNK_BYTES = 1024 * 1024
 class LogTail:
     """The end of a log, and what has come since."""
 
-    def __init__(self, at: LogAt, next_offset: int, files: Files = LOCAL) -> None:
+    def __init__(self, at: LogLocation, next_offset: int, files: Files = LOCAL) -> None:
         """next_offset: the first that is wanted."""
         self._at, self._files = at, files
         self.next_offset = next_offset

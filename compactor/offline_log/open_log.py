@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from compactor import command_context
-from compactor.offline_log.log_location import KnownOffsets, LogAt
+from compactor.offline_log.log_location import KnownOffsets, LogLocation
 from compactor.settings import own_writes
 from compactor.settings.config import Config
 from compactor.settings.own_writes import LastWrite, OwnWrite, last_write, others_ms
@@ -52,7 +52,7 @@ class LogSettings(NamedTuple):
     kafka: KafkaVersion = NEWEST
 
 
-def settings_of(topic: str, config: Config, now_ms: int) -> LogSettings:
+def log_settings(topic: str, config: Config, now_ms: int) -> LogSettings:
     """Give what the settings of a topic say to the storage engine."""
     command_context.current().topics.add(topic)
     found = LogConfig().with_values(config.values(topic))
@@ -69,10 +69,10 @@ class ViewedLog:
 
 
 @dataclass(frozen=True, slots=True)
-class LogAtWork:
+class OpenLog:
     """An open log that is changed, and the checkpoints beside it."""
 
-    at: LogAt
+    at: LogLocation
     log: Log
     known: KnownOffsets
     now_ms: int
@@ -110,8 +110,8 @@ class LogAtWork:
 
 
 @contextmanager
-def viewed(
-    at: LogAt, known: KnownOffsets, settings: LogSettings, files: Files = LOCAL
+def view_log(
+    at: LogLocation, known: KnownOffsets, settings: LogSettings, files: Files = LOCAL
 ) -> Iterator[ViewedLog]:
     """Open a log without changing a file, also beside a broker."""
     overlay = OverlayFiles(files)
@@ -126,11 +126,11 @@ def viewed(
         overlay.close()
 
 
-def changed(
-    at: LogAt,
+def change_log(
+    at: LogLocation,
     known: KnownOffsets,
     settings: LogSettings,
-    change: Callable[[LogAtWork], Result],
+    change: Callable[[OpenLog], Result],
     files: Files = LOCAL,
 ) -> Result:
     """Open a log, change it, and leave it as a broker that stops does. The caller holds the lock.
@@ -145,7 +145,7 @@ def changed(
     log = _open(at, known, settings, files)
     end = log.log_end_offset
     try:
-        work = LogAtWork(at, log, known, settings.now_ms, files)
+        work = OpenLog(at, log, known, settings.now_ms, files)
         if (known.cleaner or 0) > log.log_end_offset:  # as Kafka's cleaner, but before any append
             work.lower_cleaner_checkpoint(log.log_start_offset)
             work = replace(work, known=known._replace(cleaner=log.log_start_offset))
@@ -166,7 +166,7 @@ def changed(
     return result
 
 
-def _others_ms(at: LogAt, files: Files) -> int | None:
+def _others_ms(at: LogLocation, files: Files) -> int | None:
     """Give the time of the last records that no command of ours wrote; None: it cannot be told."""
     try:
         return others_ms(_last_write(at, files), own_writes.read(at.log_dir, files).get(at.key))
@@ -174,11 +174,11 @@ def _others_ms(at: LogAt, files: Files) -> int | None:
         return None  # then the log counts as a broker's, and is set aside rather than cleaned
 
 
-def _last_write(at: LogAt, files: Files) -> LastWrite | None:
+def _last_write(at: LogLocation, files: Files) -> LastWrite | None:
     return last_write(list_partition(at.path, at.topic, at.partition, files))
 
 
-def _open(at: LogAt, known: KnownOffsets, settings: LogSettings, files: Files) -> Log:
+def _open(at: LogLocation, known: KnownOffsets, settings: LogSettings, files: Files) -> Log:
     def clock() -> int:
         return settings.now_ms
 

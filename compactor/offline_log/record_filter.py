@@ -25,7 +25,7 @@ class ReadRecord(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RecordFilter:
     """Which records of an open log."""
 
     start_offset: int | None = None

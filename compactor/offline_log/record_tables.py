@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compactor.offline_log.open_log import ViewedLog
-from compactor.offline_log.record_filter import Isolation, ReadRecord, Wanted
+from compactor.offline_log.record_filter import Isolation, ReadRecord, RecordFilter
 from storage.arrow import SCHEMA, RecordStream, Selection
 from storage.files import filesystem
 
@@ -19,7 +19,7 @@ ROWS_AT_ONCE = 1000  # shown before the next are looked at
 
 
 def batches_of(
-    view: ViewedLog, wanted: Wanted, columns: tuple[str, ...]
+    view: ViewedLog, wanted: RecordFilter, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     """Yield Arrow batches. CorruptFileError behind the last sound record where there is damage."""
     log, is_committed = view.log, wanted.isolation is Isolation.COMMITTED
@@ -48,7 +48,7 @@ def batches_of(
             return
 
 
-def rows_of(view: ViewedLog, wanted: Wanted) -> Iterator[list[ReadRecord]]:
+def rows_of(view: ViewedLog, wanted: RecordFilter) -> Iterator[list[ReadRecord]]:
     """Yield records, some at a time. Raise as `batches_of` does."""
     for batch in batches_of(view, wanted, _ROW_COLUMNS):
         for start in range(0, batch.num_rows, ROWS_AT_ONCE):
@@ -67,7 +67,7 @@ def _values(column: pa.Array) -> Any:
     return column.to_numpy(zero_copy_only=False).tolist()
 
 
-def write_parquet(view: ViewedLog, wanted: Wanted, path: str) -> int:
+def write_parquet(view: ViewedLog, wanted: RecordFilter, path: str) -> int:
     """Write every column of the records to a file, which is there whole or not at all; how many.
 
     Raise as `batches_of` does, and OSError.

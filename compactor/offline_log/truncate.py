@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.offline_log.log_offsets import Ends, ends_of
-from compactor.offline_log.open_log import LogAtWork
+from compactor.offline_log.open_log import OpenLog
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     appended: tuple[AppendedRecord, ...] = ()  # for a report
 
 
-Act = Callable[[LogAtWork], str | None]  # what it does, in words; None: there is nothing to do
+Act = Callable[[OpenLog], str | None]  # what it does, in words; None: there is nothing to do
 
 
 class Change(NamedTuple):
@@ -46,7 +46,7 @@ class Change(NamedTuple):
     needs_policy: bool = False  # whether it may be done depends on the topic's cleanup.policy
 
 
-def carried_out(change: Change, work: LogAtWork) -> Outcome:
+def apply_change(change: Change, work: OpenLog) -> Outcome:
     """Do it, and compare."""
     before = ends_of(work.log)
     does = change.act(work)
@@ -56,7 +56,7 @@ def carried_out(change: Change, work: LogAtWork) -> Outcome:
 def roll() -> Change:
     """Begin a new segment, so that all there is lies in closed ones."""
 
-    def act(work: LogAtWork) -> str | None:
+    def act(work: OpenLog) -> str | None:
         if not work.log.segments[-1].size_bytes:
             return None
         return f"begins a new segment at offset {work.log.roll().base_offset}"
@@ -71,7 +71,7 @@ def delete_records(before: int | None) -> Change:
     Source: Kafka, Partition.deleteRecordsOnLeader; spec L-23.1, L-23.2, C-18.2.
     """
 
-    def act(work: LogAtWork) -> str | None:
+    def act(work: OpenLog) -> str | None:
         log = work.log
         if log.config.is_compacted and not log.config.is_deleted:
             raise RefusedError(
@@ -103,7 +103,7 @@ def truncate(to: int) -> Change:
     Source: Kafka, LogManager.truncateTo, UnifiedLog.truncateTo; spec L-22, C-17.5.
     """
 
-    def act(work: LogAtWork) -> str | None:
+    def act(work: OpenLog) -> str | None:
         log = work.log
         start, end = log.log_start_offset, log.log_end_offset
         if not start <= to <= end:

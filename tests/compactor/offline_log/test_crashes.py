@@ -13,10 +13,10 @@ import pytest
 
 from compactor.errors import RefusedError
 from compactor.offline_log import append, log_move, truncate
-from compactor.offline_log.log_location import LogAt, known_offsets
-from compactor.offline_log.open_log import LogSettings, changed, viewed
+from compactor.offline_log.log_location import LogLocation, known_offsets
+from compactor.offline_log.open_log import LogSettings, change_log, view_log
 from compactor.offline_log.record_filter import NewRecord
-from compactor.offline_log.truncate import Change, carried_out
+from compactor.offline_log.truncate import Change, apply_change
 from storage.codecs.compression import Codec
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
@@ -63,14 +63,14 @@ def root(tmp_path: Path) -> Path:
     return make(tmp_path / "log")
 
 
-def place(root: Path) -> LogAt:
-    return LogAt(str(root), "orders", 0)
+def place(root: Path) -> LogLocation:
+    return LogLocation(str(root), "orders", 0)
 
 
-def seen(at: LogAt, files: Files) -> Seen:
+def seen(at: LogLocation, files: Files) -> Seen:
     """Every record that whoever opens the log finds, markers too."""
     found: Seen = []
-    with viewed(at, known_offsets(at, files), SETTINGS, files) as view:
+    with view_log(at, known_offsets(at, files), SETTINGS, files) as view:
         for segment in view.log.segments:
             for batch in batches_in(segment.log.read(0, segment.size_bytes)):
                 assert batch.is_valid()
@@ -113,8 +113,8 @@ def test_a_change_that_is_cut_short_loses_nothing_and_can_be_finished(
     at = place(root)
     first = in_memory(root)
     before = seen(at, first)
-    act = partial(carried_out, CHANGES[name]())
-    changed(at, known_offsets(at, first), SETTINGS, act, first)
+    act = partial(apply_change, CHANGES[name]())
+    change_log(at, known_offsets(at, first), SETTINGS, act, first)
     after = seen(at, first)
     low, high = KEPT.get(name, (0, 10))
     needed = [record for record in before if low <= record[0] < high]
@@ -122,7 +122,7 @@ def test_a_change_that_is_cut_short_loses_nothing_and_can_be_finished(
     kinds = set()
 
     def change(files: Files) -> None:
-        changed(at, known_offsets(at, files), SETTINGS, act, files)
+        change_log(at, known_offsets(at, files), SETTINGS, act, files)
 
     for files, kind in crashes(lambda: in_memory(root), change):
         is_clean = clean_shutdown.exists(at.log_dir, files)
@@ -145,25 +145,27 @@ def test_a_change_that_is_cut_short_loses_nothing_and_can_be_finished(
 
 class TestMove:
     @pytest.fixture
-    def dirs(self, root: Path) -> tuple[LogAt, LogAt]:
+    def dirs(self, root: Path) -> tuple[LogLocation, LogLocation]:
         other = root.parent / "other"
         other.mkdir()
         clean_shutdown.write(str(other))
         checkpoint.write(str(root / checkpoint.CLEANER_OFFSET), {("orders", 0): 4})
-        return place(root), LogAt(str(other), "orders", 0)
+        return place(root), LogLocation(str(other), "orders", 0)
 
-    def move(self, dirs: tuple[LogAt, LogAt], files: Files) -> None:
+    def move(self, dirs: tuple[LogLocation, LogLocation], files: Files) -> None:
         source, target = dirs
-        planned = log_move.planned(source, target.log_dir, files)
-        log_move.carry_out(planned, files, lambda _, __: None)
+        planned = log_move.plan_move(source, target.log_dir, files)
+        log_move.move_log(planned, files, lambda _, __: None)
 
-    def bytes_of(self, at: LogAt, files: Files) -> dict[str, bytes] | None:
+    def bytes_of(self, at: LogLocation, files: Files) -> dict[str, bytes] | None:
         if not files.exists(at.path):
             return None
         names = [entry.name for entry in files.list_directory(at.path)]
         return {name: files.read_bytes(f"{at.path}/{name}") for name in names}
 
-    def test_one_whole_copy_is_there_at_every_moment(self, dirs: tuple[LogAt, LogAt]) -> None:
+    def test_one_whole_copy_is_there_at_every_moment(
+        self, dirs: tuple[LogLocation, LogLocation]
+    ) -> None:
         source, target = dirs
         root = Path(source.log_dir).parent
         whole = self.bytes_of(source, in_memory(root))
@@ -183,14 +185,20 @@ class TestMove:
             self.is_moved(dirs, files, whole, kind)
         assert states == {(True, False), (True, True), (False, True)}
 
-    def cleaner_is_named_once(self, dirs: tuple[LogAt, LogAt], files: Files, kind: str) -> None:
+    def cleaner_is_named_once(
+        self, dirs: tuple[LogLocation, LogLocation], files: Files, kind: str
+    ) -> None:
         """With two entries of a partition a broker's cleaner ends."""
         name = checkpoint.CLEANER_OFFSET
         found = [checkpoint.read(at.checkpoint(name), files).get(at.key) for at in dirs]
         assert found in ([4, None], [None, None], [None, 4]), kind
 
     def is_moved(
-        self, dirs: tuple[LogAt, LogAt], files: Files, whole: dict[str, bytes], kind: str
+        self,
+        dirs: tuple[LogLocation, LogLocation],
+        files: Files,
+        whole: dict[str, bytes],
+        kind: str,
     ) -> None:
         source, target = dirs
         assert self.bytes_of(source, files) is None, kind
@@ -201,10 +209,10 @@ class TestMove:
             assert checkpoint.read(source.checkpoint(name), files) == {}, kind
             assert checkpoint.read(target.checkpoint(name), files) == {target.key: 10}, kind
 
-    def test_two_logs_that_differ_are_left(self, dirs: tuple[LogAt, LogAt]) -> None:
+    def test_two_logs_that_differ_are_left(self, dirs: tuple[LogLocation, LogLocation]) -> None:
         source, target = dirs
         files = in_memory(Path(source.log_dir).parent)
         files.make_directory(target.path)
         files.replace_file(f"{target.path}/00000000000000000000.log", b"")
         with pytest.raises(RefusedError, match="a log of that name with other files"):
-            log_move.planned(source, target.log_dir, files)
+            log_move.plan_move(source, target.log_dir, files)

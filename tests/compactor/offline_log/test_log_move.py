@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compactor.offline_log import log_move
-from compactor.offline_log.log_location import LogAt
+from compactor.offline_log.log_location import LogLocation
 from storage.file_names import is_special_dir
 from storage.formats import checkpoint, clean_shutdown, meta_properties
 from storage.formats.meta_properties import MetaProperties
@@ -143,7 +143,7 @@ def test_a_topic_with_a_long_name(length: int, tmp_path: Path) -> None:
 def test_names_aside_are_a_brokers_to_delete_and_differ_by_topic() -> None:
     """Two topics that are cut to the same text do not share a directory."""
     names = [
-        os.path.basename(log_move._aside(LogAt("/d", topic, 7)))
+        os.path.basename(log_move._aside(LogLocation("/d", topic, 7)))
         for topic in ("orders", "x" * 213, "x" * 248 + "a", "x" * 248 + "b")
     ]
     assert len(set(names)) == 4

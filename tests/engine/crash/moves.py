@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compactor.errors import RefusedError
-from compactor.offline_log.log_location import LogAt
-from compactor.offline_log.log_move import carry_out, planned
+from compactor.offline_log.log_location import LogLocation
+from compactor.offline_log.log_move import move_log, plan_move
 from compactor.outcome.exit_codes import UsageError
 from storage.files.local import LOCAL
 from tests.crash.operations import Record
@@ -102,7 +102,7 @@ def by_command() -> Moved:
 
 def finish(files: Any) -> None:
     """Do what `compactor log move` does under its locks."""
-    carry_out(planned(LogAt(SOURCE, "t", 0), TARGET, files), files, lambda *_: None)
+    move_log(plan_move(LogLocation(SOURCE, "t", 0), TARGET, files), files, lambda *_: None)
 
 
 MOVES = (by_manager, by_command)
