@@ -1,7 +1,7 @@
-"""What is known of a command by now, for whoever tells how it ended: it may end anywhere.
+"""The context of a command: what is known of it so far, to report how it ended wherever it ends.
 
-The command line opens an account, and each function of the api notes in it what it learns. Where
-nobody has opened one, what is noted goes nowhere.
+The command line opens a context, and each function of the API notes in it what it learns. Without
+an open context, notes are dropped.
 """
 
 import os
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Account:
-    """Of one command."""
+class CommandContext:
+    """What one command has noted so far."""
 
     started_at_ms: int
     run_id: str
@@ -39,43 +39,44 @@ class Account:
 
     @property
     def seconds(self) -> float:
-        """How long it has been at work."""
+        """Seconds since the command began."""
         return time.monotonic() - self.began
 
     def note_log_dirs(self, paths: Iterable[str]) -> None:
+        """Add log directories that the command is about, each once."""
         self.log_dirs = list(dict.fromkeys([*self.log_dirs, *paths]))
 
     def take_run_id(self) -> str:
-        """The id of the next round: that of the command for its first, and then another each."""
+        """Return the id of the next round: the command's own for the first, then new ones."""
         taken = _new_id() if self.has_run else self.run_id
         self.has_run = True
         return taken
 
 
-_current: ContextVar[Account | None] = ContextVar("account", default=None)
+_current: ContextVar[CommandContext | None] = ContextVar("command_context", default=None)
 
 
 @contextmanager
-def opened() -> Iterator[Account]:
-    """An account of all that is done meanwhile."""
-    account = _new()
-    token = _current.set(account)
+def open_context() -> Iterator[CommandContext]:
+    """Make a context current for the length of a block."""
+    context = _new()
+    token = _current.set(context)
     try:
-        yield account
+        yield context
     finally:
         _current.reset(token)
 
 
-def current() -> Account:
-    """The one that is open; where none is, one that nobody reads."""
+def current_context() -> CommandContext:
+    """Return the open context, or a new one that nobody reads."""
     return _current.get() or _new()
 
 
-def _new() -> Account:
-    return Account(started_at_ms=now_ms(), run_id=_new_id())
+def _new() -> CommandContext:
+    return CommandContext(started_at_ms=now_ms(), run_id=_new_id())
 
 
 def _new_id() -> str:
-    """Eight hexadecimal digits, a letter first: to readers of CSV, 1e234567 is a number."""
+    """Return eight hexadecimal digits, the first a letter: 1e234567 is a number in CSV."""
     first, *others = os.urandom(4)
     return bytes([first | 0xA0, *others]).hex()

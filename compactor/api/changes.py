@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from compactor import command_context
+from compactor.command_context import current_context
 from compactor.host.progress import ChangeWatch
 
 _LOGGER = logging.getLogger("compactor.api")  # says what `on_progress` is told, bytes apart
@@ -93,7 +93,7 @@ def watched(on_progress: OnProgress | None) -> Iterator[ChangeWatch]:
 
 def note_changes(error: BaseException, changed: str, is_changed: bool = True) -> None:
     """Add to an error what was changed, as a note that `what_was_changed` finds."""
-    command_context.current().is_changed |= is_changed
+    current_context().is_changed |= is_changed
     error.add_note(_Changes(changed))
 
 

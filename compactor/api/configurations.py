@@ -1,10 +1,10 @@
 """`configs`: the effective configuration of topics, and where each value comes from."""
 
-from compactor import command_context
 from compactor.api import places
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.premises import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.command_context import current_context
 from compactor.host.suggestions import did_you_mean
 from compactor.inspection.topic_settings import TopicConfiguration, entries_of
 from compactor.log_dirs.survey import topics_in
@@ -30,7 +30,7 @@ def configs(
         for each in premises.of_brokers
     ]
     here = {name for _, names in of_brokers for name in names}
-    command_context.current().topics |= here if topic is None else {topic}
+    current_context().topics |= here if topic is None else {topic}
     known = here.union(*(_known(each.config) for each, _ in of_brokers))
     if topic is not None and topic not in known:
         hint = did_you_mean(topic, known)

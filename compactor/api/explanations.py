@@ -2,13 +2,13 @@
 
 import os
 
-from compactor import command_context
 from compactor.api import places
 from compactor.api.arguments import Paths
 from compactor.api.premises import OfBroker, Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.api.starts import problems_by_broker
 from compactor.broker_start.reading import Depth
+from compactor.command_context import current_context
 from compactor.inspection import explain as explaining
 from compactor.inspection.explain import Explanation
 from compactor.log_dirs.remembered_logs import RememberedLogs
@@ -24,7 +24,7 @@ def explain(log_dirs: Paths, topic_partition: str, rules: Rules = KAFKAS_DEFAULT
     """
     paths = places.log_dirs(log_dirs, to_write=False)
     premises = _of_its_broker(premises_of(rules, paths), topic_partition)
-    command_context.current().topics |= topics_in(paths, premises.files)[0] & {
+    current_context().topics |= topics_in(paths, premises.files)[0] & {
         topic_partition.rpartition("-")[0]
     }
     remembered = RememberedLogs(paths, files=premises.files)

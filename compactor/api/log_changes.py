@@ -8,12 +8,12 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
-from compactor import command_context
 from compactor.api import places
 from compactor.api.bounds import Natural
 from compactor.api.changes import note_changes
 from compactor.api.premises import Premises, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.command_context import current_context
 from compactor.errors import RefusedError
 from compactor.host.shell_commands import compactor
 from compactor.log_dirs.directory_state import require_may_change
@@ -181,7 +181,7 @@ def _recovered(at: LogLocation, premises: Premises, options: ChangeOptions) -> I
         raise RefusedError(problem, ReasonCode.NOT_CONFIRMED)
     rules = LoadRules(premises.config, premises.as_of_ms)
     recovered = recover_log_dir(at.log_dir, rules, None, LOCAL)
-    command_context.current().is_changed |= bool(recovered.logs or recovered.removed)
+    current_context().is_changed |= bool(recovered.logs or recovered.removed)
     try:
         for log in recovered.logs:
             if log.name == at.name and log.problem is not None:
@@ -220,7 +220,7 @@ def _change(
     except BaseException as error:
         note_changes(error, PARTLY)
         raise
-    command_context.current().is_changed = True
+    current_context().is_changed = True
     return outcome
 
 

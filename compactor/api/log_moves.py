@@ -1,12 +1,12 @@
 """`log move`: a log from one log directory of a broker to another, under the locks of both."""
 
-from compactor import command_context
 from compactor.api import places
 from compactor.api.changes import note_changes
 from compactor.api.log_changes import DEFAULTS, ChangeOptions
 from compactor.api.premises import premises_of
 from compactor.api.starts import start_problems
 from compactor.broker_start.values import forbid_start
+from compactor.command_context import current_context
 from compactor.errors import RefusedError
 from compactor.host.shell_commands import compactor
 from compactor.log_dirs.log_dir_lock import lock_log_dirs
@@ -70,7 +70,7 @@ def log_move(
         except BaseException as error:
             note_changes(error, PARTLY)
             raise
-        command_context.current().is_changed = True
+        current_context().is_changed = True
         return outcome
 
 

@@ -18,8 +18,8 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 
 from cleaner_jobs.spark.local_dirs import LOCAL_DIR
-from compactor import command_context
 from compactor.api.arguments import Paths, path_texts
+from compactor.command_context import current_context
 from compactor.host.suggestions import above, below, near_path
 from compactor.log_dirs.directory_state import require_may_change
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE
@@ -53,9 +53,9 @@ def log_dirs(paths: Paths, to_write: bool) -> tuple[str, ...]:
     try:
         found = other_log_dirs(given, to_write)
     except BaseException:
-        command_context.current().note_log_dirs(given)  # as they were given
+        current_context().note_log_dirs(given)  # as they were given
         raise
-    command_context.current().note_log_dirs(found)
+    current_context().note_log_dirs(found)
     return found
 
 

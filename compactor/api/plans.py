@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cleaner_jobs.spark.class_archive import cache_dir
-from compactor import command_context
 from compactor.api import outlook, places, saved_plans
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.bounds import Positive
@@ -16,6 +15,7 @@ from compactor.api.starts import problems_by_broker
 from compactor.api.turns import turns_of
 from compactor.broker_start.reading import Depth
 from compactor.broker_start.values import StartProblem
+from compactor.command_context import current_context
 from compactor.host.printable import counted
 from compactor.host.run_history import machine_pace
 from compactor.log_dirs.preconditions import RunEnding
@@ -89,7 +89,7 @@ def plan(
         return _planned(given, rules, save, sample_bytes)
     except (LogCompactionError, OSError) as error:
         if save is None:  # else the error may be that of the file
-            command_context.current().run_ending = outlook.of_error(given, rules, error)
+            current_context().run_ending = outlook.of_error(given, rules, error)
         raise
 
 

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from compactor import command_context
 from compactor.api.as_of import as_of_ms, why_as_of_is_doubtful
 from compactor.api.rules import Rules
+from compactor.command_context import current_context
 from compactor.host.clock import now_ms
 from compactor.log_dirs.brokers import BrokerLogDirs, by_broker
 from compactor.log_dirs.high_watermarks import require_high_watermarks
@@ -91,7 +91,7 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
             f"of {len(brokers)} were given ({', '.join(broker.name for broker in brokers)})"
         )
     source = MetadataSource(rules.metadata, rules.no_metadata, rules.server_properties)
-    started_at_ms = command_context.current().started_at_ms
+    started_at_ms = current_context().started_at_ms
     clusters = [
         read_cluster_settings(broker.log_dirs, source, LOCAL, started_at_ms) for broker in brokers
     ]
@@ -106,10 +106,10 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
     ]
     newer = _warnings_of_versions(configs)
     notices = (*(finding.notice for finding in findings), *newer)
-    command_context.current().notices += notices
+    current_context().notices += notices
     of_brokers = tuple(map(OfBroker, brokers, configs))
-    command_context.current().kafka = tuple(map(_kafka_of, of_brokers))
-    command_context.current().config, command_context.current().as_of_ms = config, time_ms
+    current_context().kafka = tuple(map(_kafka_of, of_brokers))
+    current_context().config, current_context().as_of_ms = config, time_ms
     return Premises(
         config=config,
         started_at_ms=started_at_ms,
@@ -171,7 +171,7 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
     if doubt is not None and to_write:
         raise UsageError(doubt)
     topics, moving_here = topics_in(log_dirs, premises.files)
-    command_context.current().topics |= topics
+    current_context().topics |= topics
     require_include(premises.config, topics, moving_here)
     if to_write:
         replicated = premises.config.assume_fully_replicated
@@ -189,7 +189,7 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
 
 def without_lasting(premises: Premises, lasting: Collection[str]) -> tuple[str, ...]:
     """Give the warnings that are new. lasting: those that earlier runs have given."""
-    known = command_context.current()
+    known = current_context()
     known.notices = [notice for notice in known.notices if notice not in lasting]
     return tuple(warning for warning in premises.warnings if warning not in lasting)
 

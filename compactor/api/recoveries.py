@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from compactor import command_context
 from compactor.api import places
 from compactor.api.arguments import Paths
 from compactor.api.changes import OnProgress, watched
 from compactor.api.premises import Premises, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.command_context import current_context
 from compactor.errors import ConfigError
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
 from compactor.log_dirs.log_dir_lock import lock_log_dirs
@@ -47,10 +47,10 @@ def recover(
     locks = lock_log_dirs(paths, allowed_file_systems, after_unclean_shutdown=True)
     with watched(on_progress) as progress, locks:
         premises = premises_of(rules, paths)
-        command_context.current().topics |= topics_in(paths, premises.files)[0]
+        current_context().topics |= topics_in(paths, premises.files)[0]
         recovered = recover_log_dirs(paths, premises, progress, as_kafka=as_kafka)
         recovered = [_with_gone(log_dir, paths, premises, rules) for log_dir in recovered]
-        command_context.current().is_changed |= progress.has_changed
+        current_context().is_changed |= progress.has_changed
         return recovered
 
 

@@ -13,7 +13,6 @@ from cleaner_jobs.spark.local_dirs import given_local_dirs
 from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.task_values import SCAN
 from cleaner_jobs.tasks.tasks_here import TasksHere
-from compactor import command_context
 from compactor.api import places, saved_plans
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.changes import OnProgress, watched
@@ -39,6 +38,7 @@ from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.cleaning.runners import require_own_spark
+from compactor.command_context import current_context
 from compactor.errors import RefusedError
 from compactor.finalizer import may_have_staged
 from compactor.host import descriptor_limit
@@ -119,7 +119,7 @@ def run(
         if slow is not None:
             progress.message(f"{slow}. {UNSET_IT}")
         if options.wait_seconds:  # the clock of horizons is not that of when it began to wait
-            command_context.current().started_at_ms = now_ms()
+            current_context().started_at_ms = now_ms()
         # before anything is changed
         premises = premises_of_round(rules, own.log_dirs, to_write=not options.dry_run)
         if saved is not None:
@@ -225,9 +225,7 @@ def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -
     if not options.dry_run:
         _remember_speed(report)
         if not progress.copies:  # what is in a copy is no change of what was given
-            command_context.current().is_changed |= progress.has_changed or _has_changed(
-                report, plan
-            )
+            current_context().is_changed |= progress.has_changed or _has_changed(report, plan)
     else:
         report = replace(report, notices=(*report.notices, *_refusals(asked, plan, copies)))
     if saved is not None:
@@ -286,7 +284,7 @@ def _has_changed(report: CleaningReport, plan: RoundPlan) -> bool:
 def _clean(
     asked: _Asked, plan: RoundPlan, plan_anew: Callable[[], RoundPlan], progress: ChangeWatch
 ) -> CleaningReport:
-    options, run_id = asked.options, command_context.current().take_run_id()
+    options, run_id = asked.options, current_context().take_run_id()
     with _keeper(asked, run_id, plan) as originals:
         splitting = Splitting(options.dry_run, originals, progress.split, asked.premises.files)
         progress.kept_in = originals.path if originals else None

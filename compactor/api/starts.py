@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from compactor import command_context
 from compactor.api.arguments import Paths, path_texts
 from compactor.broker_start.reading import Depth, Look, problems_at_start
 from compactor.broker_start.values import StartOutcome, StartProblem
+from compactor.command_context import current_context
 from compactor.log_dirs.brokers import brokers_of
 from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
@@ -34,7 +34,7 @@ def problems_by_broker(
     log_dirs: Sequence[str], files: Files, depth: Depth
 ) -> tuple[StartProblem, ...]:
     """Do the same by the files that are given."""
-    look = Look(files, depth, command_context.current().started_at_ms)
+    look = Look(files, depth, current_context().started_at_ms)
     found: list[StartProblem] = []
     for own in brokers_of(log_dirs, files):
         try:

@@ -1,8 +1,8 @@
 """`undo` and `discard`: bring back the originals that a run has kept, or remove them."""
 
-from compactor import command_context
 from compactor.api import places
 from compactor.api.changes import note_changes
+from compactor.command_context import current_context
 from compactor.errors import RefusedError
 from compactor.originals import kept_run
 from compactor.originals.kept_run_lock import held
@@ -29,7 +29,7 @@ def undo(
     if dry_run:
         with held(path):
             reports = undo_outlook(path, allowed_file_systems, LOCAL)
-        command_context.current().note_log_dirs(report.log_dir for report in reports)
+        current_context().note_log_dirs(report.log_dir for report in reports)
         return reports
     try:
         with held(path):
@@ -39,8 +39,8 @@ def undo(
     except BaseException as error:
         note_changes(error, MAY_HAVE_BEEN_UNDONE)
         raise
-    command_context.current().note_log_dirs(report.log_dir for report in reports)
-    command_context.current().is_changed |= any(r.status is UndoStatus.UNDONE for r in reports)
+    current_context().note_log_dirs(report.log_dir for report in reports)
+    current_context().is_changed |= any(r.status is UndoStatus.UNDONE for r in reports)
     return reports
 
 
@@ -52,5 +52,5 @@ def discard(run_dir: PathArg) -> str:
     """
     path = places.kept_run(run_dir, to_discard=True)
     kept_run.discard(path, LOCAL)
-    command_context.current().is_changed = True
+    current_context().is_changed = True
     return path

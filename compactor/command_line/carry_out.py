@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import NamedTuple
 
-from compactor import api, command_context
-from compactor.command_context import Account
+from compactor import api
+from compactor.command_context import CommandContext, open_context
 from compactor.command_line.command import Format, Request, Result
 from compactor.command_line.console import show_warnings
 from compactor.command_line.interrupts import SignalNotes
@@ -33,11 +33,11 @@ def carry_out(request: Request, signals: SignalNotes) -> int:
     if not request.output.debug:
         silence_libraries()
     with (
-        command_context.opened() as known,
+        open_context() as context,
         held_back() if request.output.quiet else nullcontext() as held,
     ):
-        note_run_id(known.run_id)
-        ended = _carried_out(request, signals, known)
+        note_run_id(context.run_id)
+        ended = _carried_out(request, signals, context)
         if held is not None:
             held.is_wanted = bool(ended.code) or ended.has_warnings
         return ended.code
@@ -48,12 +48,12 @@ class _Ended(NamedTuple):
     has_warnings: bool = False  # that a person has to see, though all went well
 
 
-def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _Ended:
+def _carried_out(request: Request, signals: SignalNotes, context: CommandContext) -> _Ended:
     reports: tuple[str, ...] = ()
     metrics = None
     try:
         try:
-            reports = report_files(request.output.report, known)
+            reports = report_files(request.output.report, context)
             metrics = metrics_file(request.output.metrics)
             result = _result_of(request, bool(reports))
         finally:
@@ -68,11 +68,11 @@ def _carried_out(request: Request, signals: SignalNotes, known: Account) -> _End
             log_line("--debug shows where this comes from", Level.ERROR)
         result = Result(summary(request.command, code, line, why))
     warnings = () if result is None else result.document.get("warnings", ())
-    show_warnings([notice for notice in known.notices if notice not in warnings])
+    show_warnings([notice for notice in context.notices if notice not in warnings])
     if result is None:
         return _Ended(ExitCode.OK)
-    document = with_ending(result.document, known)
-    shown = _written(request, result._replace(document=document), reports, known)
+    document = with_ending(result.document, context)
+    shown = _written(request, result._replace(document=document), reports, context)
     ended = int(shown["exit_code"])
     if metrics is not None:
         ended = _write_metrics(metrics, ended, document, result.measured)
@@ -97,14 +97,14 @@ def _is_unforeseen(error: BaseException) -> bool:
 
 
 def _written(
-    request: Request, result: Result, reports: Sequence[str], known: Account
+    request: Request, result: Result, reports: Sequence[str], context: CommandContext
 ) -> JsonObject:
     """Write each report, and return what the last line of standard output is to say."""
-    configuration = {"configuration": configuration_document(known)}
+    configuration = {"configuration": configuration_document(context)}
     document = result.document | configuration
     shown = document
     if request.output.format is not Format.JSON and result.summary is not None:
-        shown = with_ending(result.summary, known)
+        shown = with_ending(result.summary, context)
     for report in reports:
         try:
             write_report(report, document)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import click
 
-from compactor import command_context
+from compactor.command_context import open_context
 from compactor.command_line.carry_out import NOTHING_CHANGED, carry_out, complain
 from compactor.command_line.command import Request
 from compactor.command_line.commands import app
@@ -80,7 +80,7 @@ def _end_of_usage_error(words: list[str], error: click.UsageError) -> int:
     complain(message, f"{NOTHING_CHANGED} See: {_asked(error)} --help")
     if known and not sys.stdout.isatty():
         told = summary(command, ExitCode.USAGE, message, ReasonCode.WRONG_USAGE)
-        with command_context.opened() as ended:
+        with open_context() as ended:
             print_line(to_line(with_ending(told, ended)))
     return ExitCode.USAGE
 

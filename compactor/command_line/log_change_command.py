@@ -6,8 +6,9 @@ from dataclasses import MISSING, dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from compactor import api, command_context, views
+from compactor import api, views
 from compactor.api.options import Number, option
+from compactor.command_context import current_context
 from compactor.command_line.command import Format, Output, Result, operand, output_part, part
 from compactor.command_line.console import show_lines
 from compactor.command_line.shared_options import OF_ONE_LOG, LogCommand
@@ -92,12 +93,8 @@ class LogChange(LogCommand):
         if self.output.format is Format.TABLE:
             would = "would be done" if agreed.dry_run else "done"
             what = would if outcome.is_changed else "nothing was changed"
-            problems = (
-                api.start_problems(command_context.current().log_dirs) if name == "move" else ()
-            )
-            after = views.after_change(
-                name, command_context.current().log_dirs, agreed.dry_run, problems
-            )
+            problems = api.start_problems(current_context().log_dirs) if name == "move" else ()
+            after = views.after_change(name, current_context().log_dirs, agreed.dry_run, problems)
             after = after if outcome.is_changed else []
             new = [line for line in views.change_lines(outcome) if line not in told]
             show_lines([f"{log}: {what}", *new, *after])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain, count
 
-from compactor.command_context import Account
+from compactor.command_context import CommandContext
 from compactor.command_line.whole_file import replacing, require_writable
 from compactor.outcome.exit_codes import UsageError
 from compactor.views.report_json import JsonObject, to_text
@@ -26,7 +26,7 @@ _BEGINNINGS = {  # of the reports that we write; of CSV by its first column
 }
 
 
-def report_files(paths: Sequence[str], account: Account) -> tuple[str, ...]:
+def report_files(paths: Sequence[str], context: CommandContext) -> tuple[str, ...]:
     """Where the reports go. UsageError for a name that cannot be had, or would replace another's
     file, and for two of one form.
     """
@@ -39,11 +39,11 @@ def report_files(paths: Sequence[str], account: Account) -> tuple[str, ...]:
                 "writes one of each form"
             )
         found[extension] = path
-    return tuple(_report_file(path, account) for path in paths)
+    return tuple(_report_file(path, context) for path in paths)
 
 
-def _report_file(path: str, account: Account) -> str:
-    found = _with_values(path, account)
+def _report_file(path: str, context: CommandContext) -> str:
+    found = _with_values(path, context)
     extension = os.path.splitext(found)[1].lower()
     if extension not in EXTENSIONS:
         expected = ", ".join(EXTENSIONS)
@@ -64,9 +64,9 @@ def write_report(path: str, document: JsonObject) -> None:
             out.write(_page(document) if extension == HTML else to_text(document))
 
 
-def _with_values(path: str, account: Account) -> str:
-    date = datetime.fromtimestamp(account.started_at_ms / 1000, UTC).date().isoformat()
-    named = path.replace("{run_id}", account.run_id).replace("{date}", date)
+def _with_values(path: str, context: CommandContext) -> str:
+    date = datetime.fromtimestamp(context.started_at_ms / 1000, UTC).date().isoformat()
+    named = path.replace("{run_id}", context.run_id).replace("{date}", date)
     if named == path:
         return path
     root, extension = os.path.splitext(named)

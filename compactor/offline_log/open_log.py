@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
-from compactor import command_context
+from compactor.command_context import current_context
 from compactor.offline_log.log_location import KnownOffsets, LogLocation
 from compactor.settings import own_writes
 from compactor.settings.config import Config
@@ -54,7 +54,7 @@ class LogSettings(NamedTuple):
 
 def log_settings(topic: str, config: Config, now_ms: int) -> LogSettings:
     """Give what the settings of a topic say to the storage engine."""
-    command_context.current().topics.add(topic)
+    current_context().topics.add(topic)
     found = LogConfig().with_values(config.values(topic))
     return LogSettings(found, now_ms, config.producer_id_expiration_ms, config.kafka.version)
 

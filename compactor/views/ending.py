@@ -2,7 +2,7 @@
 
 import os
 
-from compactor.command_context import Account
+from compactor.command_context import CommandContext
 from compactor.host.printable import iso_time
 from compactor.host.version import version
 from compactor.outcome.exit_codes import ExitCode
@@ -16,10 +16,10 @@ from storage.kafka_versions import KafkaUse
 _HEAD = ("schema_version", "command", "status", "exit_code", "reason_code", "error")
 
 
-def with_ending(document: JsonObject, account: Account) -> JsonObject:
+def with_ending(document: JsonObject, context: CommandContext) -> JsonObject:
     """The document of a command with what every ending has; what it says itself stands."""
     head = {name: document[name] for name in _HEAD if name in document}
-    return head | _ending(account) | document
+    return head | _ending(context) | document
 
 
 def without_report(document: JsonObject, error: str) -> JsonObject:
@@ -32,9 +32,9 @@ def without_report(document: JsonObject, error: str) -> JsonObject:
     return failed | {name: value for name, value in document.items() if name not in failed}
 
 
-def configuration_document(account: Account) -> JsonObject | None:
+def configuration_document(context: CommandContext) -> JsonObject | None:
     """The settings that somebody set, and who; None where the command ended before it knew them."""
-    config = account.config
+    config = context.config
     if config is None:
         return None
     return {
@@ -48,7 +48,7 @@ def configuration_document(account: Account) -> JsonObject | None:
                 for layer in config.layers(topic)
                 for name, value in layer.values.items()
             }
-            for topic in sorted(account.topics)
+            for topic in sorted(context.topics)
         },
     }
 
@@ -63,19 +63,19 @@ def _kafka(use: KafkaUse) -> JsonObject:
     }
 
 
-def _ending(account: Account) -> JsonObject:
-    as_of_ms, run = account.as_of_ms, account.run_ending
+def _ending(context: CommandContext) -> JsonObject:
+    as_of_ms, run = context.as_of_ms, context.run_ending
     return {
-        "changed": account.is_changed,
-        "run_id": account.run_id,
+        "changed": context.is_changed,
+        "run_id": context.run_id,
         "version": version(),
         "host": os.uname().nodename,
-        "started_at_ms": account.started_at_ms,
-        "started_at": iso_time(account.started_at_ms),
-        "seconds": round(account.seconds, 3),
+        "started_at_ms": context.started_at_ms,
+        "started_at": iso_time(context.started_at_ms),
+        "seconds": round(context.seconds, 3),
         "as_of_ms": as_of_ms,
         "as_of": None if as_of_ms is None else iso_time(as_of_ms),
-        "kafka": [_kafka(use) for use in account.kafka],
-        "log_dirs": [{"path": path} for path in account.log_dirs],
+        "kafka": [_kafka(use) for use in context.kafka],
+        "log_dirs": [{"path": path} for path in context.log_dirs],
         **({"run_would_end": run_ending_document(run)} if run is not None else {}),
     }

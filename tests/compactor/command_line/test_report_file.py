@@ -9,7 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from compactor.command_context import Account
+from compactor.command_context import CommandContext
 from compactor.command_line.report_file import report_files, write_report
 from compactor.outcome.exit_codes import UsageError
 from compactor.views.page.rows import rows_of as page_rows
@@ -22,12 +22,12 @@ RUN = (*COMPACT, "--set", "min.cleanable.dirty.ratio=0", "--assume-fully-replica
 
 
 def named(path: Path, started_at_ms: int = MIDNIGHT_MS) -> str:
-    [found] = report_files([str(path)], Account(started_at_ms, "cafe0123"))
+    [found] = report_files([str(path)], CommandContext(started_at_ms, "cafe0123"))
     return found
 
 
 def test_known_endings(tmp_path: Path) -> None:
-    assert report_files((), Account(0, "x")) == ()
+    assert report_files((), CommandContext(0, "x")) == ()
     for name in ("r.json", "R.JSON", "r.html", "r.csv", "r.parquet"):
         assert named(tmp_path / name) == str(tmp_path / name)
 
