@@ -1,7 +1,7 @@
 """Errors as data: on the way from a task to the driver an exception loses its type."""
 
-from cleaner_jobs.task_values import TaskProblem
-from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.messages import TaskProblem
+from cleaner_jobs.source_identity import LogChangedError
 from storage.errors import CorruptFileError, reason_code_of
 
 FAULT = "the memory or the processor of this machine may be at fault"

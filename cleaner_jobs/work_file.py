@@ -1,10 +1,12 @@
-"""Small files of a run's own that begin with their checksum, which stands nowhere else."""
+"""Writes and reads the run's own files: whole writes, and small files with a checksum."""
 
 from struct import Struct
+from typing import Protocol
 
 import xxhash
 
 from cleaner_jobs.problems import WorkFileError
+from storage.files import io_limit
 from storage.files.filesystem import naming, read_bytes
 
 _CHECKSUM = Struct("<Q")  # xxh3_64 of all behind it
@@ -24,3 +26,20 @@ def read_checked(path: str) -> bytes:
     if checksum != _CHECKSUM.pack(xxhash.xxh3_64_intdigest(data)):
         raise WorkFileError(path, 0, "not what was written")
     return data
+
+
+class Sink(Protocol):
+    def write(self, data: memoryview, /) -> object: ...
+
+
+def write_whole(sink: Sink, data: memoryview) -> None:
+    """Write all of data; an unbuffered file may take less at a time.
+
+    On Linux that is more than 2 GiB, and what no longer fits a disk that is nearly full: only the
+    next call raises there.
+    """
+    io_limit.take(data.nbytes)
+    rest = data.cast("B") if data.nbytes else data[:0]  # nothing cannot be cast
+    while len(rest):
+        taken = sink.write(rest)
+        rest = rest[taken if isinstance(taken, int) else len(rest) :]

@@ -35,8 +35,8 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from cleaner_jobs.task_values import Source
-from cleaner_jobs.unchanged import check_in_place
+from cleaner_jobs.messages import Source
+from cleaner_jobs.source_identity import check_in_place
 from storage.file_names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name
 from storage.files.files import Files
 from storage.formats.index_entry import read_last

@@ -3,8 +3,8 @@
 import os
 import sys
 
-from cleaner_jobs.spark import first_use
-from cleaner_jobs.spark.class_archive import cache_dir
+from cleaner_jobs.spark import warm_up
+from cleaner_jobs.spark.java_cache import cache_dir
 from cleaner_jobs.spark.patience import ending_stopped_processes
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.errors import CleaningFailedError
@@ -16,7 +16,7 @@ def main() -> int:
     try:
         use_java(os.environ, cache_dir(os.environ))
         with open_work_dir(None, "prepare") as work_dir, ending_stopped_processes(_tell):
-            first_use.prepare({**os.environ, first_use.WORK_DIR_VARIABLE: work_dir}, _tell)
+            warm_up.prepare({**os.environ, warm_up.WORK_DIR_VARIABLE: work_dir}, _tell)
     except CleaningFailedError as error:
         _tell(str(error))
         return 1

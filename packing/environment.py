@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cleaner_jobs.spark.first_use import PACKED
+from cleaner_jobs.spark.warm_up import PACKED
 from packing.installed import copy_packages
 from packing.interpreter import copy_interpreter
 from packing.wheel import unpack_wheel
@@ -30,7 +30,7 @@ _LAUNCHER = """#!/bin/sh
 # finds its Python beside itself, also through a link
 self=$(readlink -f -- "$0") && exec "${self%/*}/python" -m compactor "$@"
 """
-_WARM = "from cleaner_jobs.tasks.kernels_warm import warm; warm()"
+_WARM = "from cleaner_jobs.tasks.kernel_warm_up import warm; warm()"
 _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.task_values import load_task, task_file
-from cleaner_jobs.tasks import cleaned_segment, piece
+from cleaner_jobs.messages import load_task, task_file
+from cleaner_jobs.tasks import cleaned_segment, rewrite_task
 from storage.files.file_attributes import FileAttributes
 from tests.compactor.small_rounds import GROUPS, logs_in
 from tests.support.local_round import LocalRound
@@ -92,7 +92,7 @@ def test_nobody_else_reads_what_is_in_work(
         modes.append(os.fstat(descriptor).st_mode & 0o777)
         finish_like(descriptor, model)
 
-    for module in (cleaned_segment, piece):
+    for module in (cleaned_segment, rewrite_task):
         monkeypatch.setattr(module, "finish_like", finish)
     work_modes = []
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cleaner_jobs.plan import ActiveProducer
+from cleaner_jobs.messages import ActiveProducer
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_TIMESTAMP,

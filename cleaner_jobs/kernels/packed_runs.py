@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cleaner_jobs.kernels.batch_flags import flag_aborted, mark_read
+from cleaner_jobs.kernels.batch_comparison import SAME, compare_payloads, sum_heads
 from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, NOT_PLAIN, PART_FULL, frame_chunk
 from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_RECORD,
@@ -17,8 +17,7 @@ from cleaner_jobs.kernels.rebuild import (
     KEPT_START,
     rebuild_payloads,
 )
-from cleaner_jobs.kernels.same_batches import compare_payloads, sum_heads
-from cleaner_jobs.kernels.same_records import SAME
+from cleaner_jobs.kernels.transactions import flag_aborted, mark_read
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -154,7 +153,7 @@ def scan_packed(
     """
     _, _, end, _, buffer = source
     position, previous_offset = at
-    filled, most_records, first_offset, most_offsets = part
+    filled, max_records, first_offset, most_offsets = part
     limits, secret, aborted = parsing
     payload, bounds, is_read, tools = scratch
     rows, columns = out
@@ -167,7 +166,7 @@ def scan_packed(
             return batches, filled, heads, NOT_PLAIN, 0
         its = rows[batches : batches + count]
         if first_offset >= 0 and (
-            filled + records > most_records or its[-1, LAST_OFFSET] - first_offset >= most_offsets
+            filled + records > max_records or its[-1, LAST_OFFSET] - first_offset >= most_offsets
         ):
             return batches, filled, heads, PART_FULL, 0
         if records > columns[3].shape[0] - filled:

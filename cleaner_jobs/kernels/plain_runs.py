@@ -10,32 +10,35 @@ from typing import Any
 
 import numpy as np
 
-from cleaner_jobs.kernels.batch_flags import flag_aborted, flag_discardable
+from cleaner_jobs.kernels.batch_comparison import SAME, compare_batches, sum_heads
 from cleaner_jobs.kernels.kept_batches import COPY, DROP, decide_batches
 from cleaner_jobs.kernels.rebuild import GROWTH_BYTES_PER_RECORD, rewrite_batches
-from cleaner_jobs.kernels.same_batches import compare_batches, sum_heads
-from cleaner_jobs.kernels.same_records import SAME
+from cleaner_jobs.kernels.transactions import flag_aborted, flag_discardable
 from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
     LAST_OFFSET,
     LEGACY,
+    MAGIC_ZERO,
     MIN_RECORD_BYTES,
     OK,
     POSITION,
     RECORDS_COUNT,
     SIZE,
     SLACK_BYTES,
+    TXN_FLAGS,
+    UNREAD,
     ByteArray,
     Int64Array,
     parse_records,
     walk_batches,
 )
-from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
+from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK, CONTROL
 from storage.formats.batch_payloads import first_wrong_checksum, seal_batches
-from storage.kernels.kernel import allocating_kernel, kernel
+from storage.kernels.kernel import allocating_kernel, inlined, kernel
 from storage.kernels.native_calls import read_at
+from storage.kernels.varint_kernel import read_varint, read_varlong
 
 # why a run ended: there is no more, or no room for more; a part is full; the next batch is not
 # plain; the batches read last are to be gone through step by step, from the same memory
@@ -103,7 +106,7 @@ def scan_plain(
     """
     _, _, end, _, buffer = source
     position, previous_offset = at
-    filled, most_records, first_offset, most_offsets = part
+    filled, max_records, first_offset, most_offsets = part
     limits, secret, aborted = parsing
     rows, bounds, columns = out
     every = np.zeros(0, np.bool_)
@@ -115,7 +118,7 @@ def scan_plain(
             return batches, filled, heads, NOT_PLAIN, 0
         its = rows[batches : batches + count]
         if first_offset >= 0 and (
-            filled + records > most_records or its[-1, LAST_OFFSET] - first_offset >= most_offsets
+            filled + records > max_records or its[-1, LAST_OFFSET] - first_offset >= most_offsets
         ):
             return batches, filled, heads, PART_FULL, 0
         if records > columns[3].shape[0] - filled:
@@ -214,3 +217,45 @@ def rewrite_plain(
         position += size
         previous_offset = its[-1, LAST_OFFSET]
     return batches, written, heads, NO_MORE, 0, refused
+
+
+V0_OVERHEAD_BYTES = 14  # of a message: checksum, magic, attributes, two lengths
+V1_OVERHEAD_BYTES = 22  # a timestamp more
+
+
+@inlined
+def _message_bytes(payloads: ByteArray, at: int, attributes: int) -> int:
+    """Give the size of the message of v0 or v1 that an upgraded record was made of."""
+    _, at = read_varlong(payloads, at + 1)  # behind the attributes: the timestamp
+    _, at = read_varint(payloads, at)  # the offset
+    key_length, at = read_varint(payloads, at)
+    key_length = max(key_length, 0)
+    value_length, _ = read_varint(payloads, at + key_length)
+    overhead = V0_OVERHEAD_BYTES if attributes & MAGIC_ZERO != 0 else V1_OVERHEAD_BYTES
+    return int(overhead + key_length + max(value_length, 0))
+
+
+@kernel
+def first_above(
+    payloads: ByteArray, bounds: Int64Array, rows: Int64Array, limit: int
+) -> tuple[int, int, int]:
+    """Return batch, number and size of the first record that is above the limit; (-1, 0, 0): none.
+
+    payloads, bounds, rows: as of `parse_records`, which has found nothing wrong. Records of batches
+    that are not compressed have no limit, nor those that nobody reads (C-10.3).
+    """
+    for i in range(rows.shape[0]):
+        attributes = rows[i, ATTRIBUTES]
+        is_unread = rows[i, TXN_FLAGS] & UNREAD == UNREAD and attributes & CONTROL == 0
+        if attributes & CODEC_MASK == 0 or is_unread:
+            continue
+        at = bounds[i, 0]
+        for j in range(rows[i, RECORDS_COUNT]):
+            length, at = read_varint(payloads, at)
+            size = length
+            if attributes & LEGACY != 0:
+                size = _message_bytes(payloads, at, attributes)
+            if size > limit:
+                return i, j, size
+            at += length
+    return -1, 0, 0

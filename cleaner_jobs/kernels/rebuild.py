@@ -1,19 +1,15 @@
 """Kernels that write batches anew: fewer records, another time base, or a header alone.
 
-Source: Kafka, MemoryRecords.buildRetainedRecordsInto and MemoryRecordsBuilder (compaction C-11.10
-to C-11.14). `headers` writes the headers, `batch_payloads` adds the checksum.
+`rewrite_batches` writes uncompressed batches whole. For compressed and legacy ones
+`rebuild_payloads` writes the records, and `pack_batches` makes whole batches of them: header,
+payload and checksum. Source: Kafka, MemoryRecords.buildRetainedRecordsInto, MemoryRecordsBuilder,
+DefaultRecordBatch.writeEmptyHeader (compaction C-11.9 to C-11.14).
 """
 
 from typing import Any
 
 import numpy as np
 
-from cleaner_jobs.kernels.headers import (
-    has_horizon_after,
-    write_converted_header,
-    write_empty_batch,
-    write_header,
-)
 from cleaner_jobs.kernels.kept_batches import COPY, DROP, EMPTY, REBUILD_WITH_HORIZON, Int32Array
 from cleaner_jobs.kernels.record_form import (
     MAX_VARINT_BYTES,
@@ -22,6 +18,7 @@ from cleaner_jobs.kernels.record_form import (
     record_end,
     record_time_delta,
 )
+from storage.codecs.payload_kernels import NOT_TAKEN, compress_payload, max_payload_bytes
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -43,14 +40,92 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.batch_header import (
+    ATTRIBUTES_AT,
+    ATTRIBUTES_BYTES,
+    BASE_TIMESTAMP_AT,
     BATCH_HEADER_BYTES,
+    CHECKED_AT,
+    CODEC_MASK,
     CONTROL,
+    CRC_AT,
     DELETE_HORIZON,
+    LENGTH_AT,
     LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
+    MAX_TIMESTAMP_AT,
+    RECORDS_COUNT_AT,
+    TRANSACTIONAL,
 )
-from storage.kernels.kernel import kernel
-from storage.kernels.memory_access import copy_bytes
+from storage.formats.header_kernel import write_new_header
+from storage.kernels.crc_kernels import crc32c_between
+from storage.kernels.kernel import inlined, kernel
+from storage.kernels.memory_access import copy_bytes, store_be_int16, store_be_int32, store_be_int64
 from storage.kernels.varint_kernel import read_varint, varint_bytes, write_varint
+
+PRESERVED_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
+FLAGS_AT = ATTRIBUTES_AT + ATTRIBUTES_BYTES - 1  # the byte that holds all attribute bits
+
+
+@kernel
+def write_header(
+    source: ByteArray,
+    source_at: int,
+    out: ByteArray,
+    at: int,
+    size: int,
+    times: tuple[int, int, bool],
+    records_count: int,
+) -> None:
+    """Write the header of a rebuilt batch, all but its checksum.
+
+    What is not named here is the source batch's, whose header stands at source_at. size: of the
+    whole batch. times: base timestamp, max timestamp, whether the base is a delete horizon.
+    """
+    base_timestamp, max_timestamp, has_horizon = times
+    copy_bytes(out, at, source, source_at, BATCH_HEADER_BYTES)
+    store_be_int32(out, at + LENGTH_AT, size - LOG_OVERHEAD_BYTES)
+    out[at + ATTRIBUTES_AT] = 0
+    out[at + FLAGS_AT] = np.uint8(source[source_at + FLAGS_AT] & np.uint8(PRESERVED_ATTRIBUTES))
+    if has_horizon:
+        out[at + FLAGS_AT] |= np.uint8(DELETE_HORIZON)
+    store_be_int64(out, at + BASE_TIMESTAMP_AT, base_timestamp)
+    store_be_int64(out, at + MAX_TIMESTAMP_AT, max_timestamp)
+    store_be_int32(out, at + RECORDS_COUNT_AT, records_count)
+
+
+@inlined
+def write_converted_header(
+    row: Int64Array, out: ByteArray, at: int, size: int, offsets: Any, times: Any, count: Any
+) -> None:
+    """Write the header that a legacy message gets (C-11.12). offsets: of its first and last record.
+
+    times: base timestamp, max timestamp, whether the base is a delete horizon.
+    """
+    base_timestamp, max_timestamp, has_horizon = times
+    attributes = row[ATTRIBUTES] & PRESERVED_ATTRIBUTES
+    if has_horizon:
+        attributes |= DELETE_HORIZON
+    new_times = (base_timestamp, max_timestamp)
+    write_new_header(out, (at, at + size), attributes, offsets, new_times, count)
+
+
+@kernel
+def write_empty_batch(
+    source: ByteArray, source_at: int, max_timestamp: int, out: ByteArray, at: int
+) -> None:
+    """Write a batch without records in the place of the one at source_at (C-11.9), no checksum."""
+    write_header(source, source_at, out, at, BATCH_HEADER_BYTES, (-1, max_timestamp, False), 0)
+    kept_bits = np.uint8(LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
+    store_be_int16(out, at + ATTRIBUTES_AT, np.int64(source[source_at + FLAGS_AT] & kept_bits))
+
+
+@kernel
+def has_horizon_after(row: Int64Array, new_horizon_ms: int) -> bool:
+    """Whether a rebuilt batch carries a delete horizon; a negative one is not kept (E-36)."""
+    if new_horizon_ms >= 0:
+        return True
+    return bool(row[ATTRIBUTES] & DELETE_HORIZON != 0 and row[BASE_TIMESTAMP] >= 0)
+
 
 # a batch that is not rebuilt by the kernel: its fields are not in the form that Kafka writes, or it
 # does not parse any more, so that it has to be rebuilt slowly, or refused
@@ -312,3 +387,83 @@ def rewrite_batches(
             at = end
         record += count
     return at, span, -1, refused_batches
+
+
+ALL_DONE, NO_ROOM, NO_CODEC = range(3)
+NOT_PACKED, NOTHING_READY = -1, -1
+
+
+@kernel
+def pack_batches(
+    source: tuple[ByteArray, int, Int64Array],
+    records: tuple[ByteArray, Int64Array],
+    decisions: tuple[Int32Array, Int64Array],
+    out: ByteArray,
+    places: Int64Array,
+    progress: tuple[int, int, int],
+    tools: Any,
+) -> tuple[int, int, int]:
+    """Put whole batches into out, one behind the other, sealed.
+
+    source: of the batches before, as in a window. records: what is kept of each, uncompressed, and
+    the results of rebuild_payloads. decisions: how many records are kept of each (none: of a
+    legacy one that is emptied), and the horizon that each is given or -1. places: (batches, 2),
+    filled in: where each begins and ends in out; NOT_PACKED of one that the filter did not take.
+    progress: how many batches are done, where the next goes, and how many bytes of its payload
+    stand in their place already, or NOTHING_READY. tools: as of payload_kernels.
+    Returns how many are done, where the next goes, and why it stopped: ALL_DONE, NO_ROOM for the
+    next in whatever codec, or NO_CODEC: it is to be compressed by others.
+    """
+    buffer, file_position, rows = source
+    plain, results = records
+    kept_records, horizons_ms = decisions
+    done, at, ready = progress
+    while done < rows.shape[0]:
+        start, end = results[done, KEPT_START], results[done, KEPT_END]
+        if results[done, CODE] != OK:
+            places[done, 0] = places[done, 1] = NOT_PACKED
+            done += 1
+            continue
+        payload_at = at + BATCH_HEADER_BYTES
+        if payload_at + max_payload_bytes(end - start) > out.shape[0]:
+            return done, at, NO_ROOM
+        behind: Any = np.int64(payload_at)
+        if ready != NOTHING_READY:
+            behind += ready
+            ready = NOTHING_READY
+        elif kept_records[done] > 0:
+            codec = rows[done, ATTRIBUTES] & CODEC_MASK
+            behind = np.int64(compress_payload(codec, plain, (start, end), out, payload_at, tools))
+            if behind == NOT_TAKEN:
+                return done, at, NO_CODEC
+        source_at = rows[done, POSITION] - file_position
+        has_horizon = has_horizon_after(rows[done], horizons_ms[done])
+        facts = (kept_records[done], has_horizon)
+        _write_header((buffer, source_at), rows[done], results[done], facts, out, (at, behind))
+        store_be_int32(out, at + CRC_AT, crc32c_between(out, at + CHECKED_AT, behind))
+        places[done, 0] = at
+        places[done, 1] = behind
+        at = behind
+        done += 1
+    return done, at, ALL_DONE
+
+
+@inlined
+def _write_header(
+    source: Any, row: Int64Array, result: Int64Array, facts: Any, out: ByteArray, place: Any
+) -> None:
+    """source: a buffer, and where the batch before stands in it. facts: records, a horizon."""
+    buffer, source_at = source
+    count, has_horizon = facts
+    at, behind = place
+    size = behind - at
+    times = (result[BASE], result[LATEST], has_horizon)
+    if row[ATTRIBUTES] & LEGACY == 0:
+        write_header(buffer, source_at, out, at, size, times, count)
+        return
+    if count == 0:
+        times = (np.int64(-1), row[MAX_TIMESTAMP], False)
+    offsets = (result[FIRST_OFFSET], result[FINAL_OFFSET])
+    write_converted_header(row, out, at, size, offsets, times, count)
+    if count == 0:
+        store_be_int16(out, at + ATTRIBUTES_AT, row[ATTRIBUTES] & LOG_APPEND_TIME)

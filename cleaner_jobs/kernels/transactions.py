@@ -1,30 +1,57 @@
-"""Kernels that follow the transactions of a log, batch by batch in its order.
+"""Kernels for the transactions of a log: what is noted, followed and flagged, batch by batch.
 
-What is known of each producer stands in a table of open addressing: int64, a power of two of rows
-of TABLE_COLUMNS, zeros where nothing is. A kernel that finds it more than half full stops before
-the batch at hand, and goes on there when the caller has made it larger.
+1. The scan notes a row for each transactional or control batch (`note_txn_batches`).
+2. The driver follows these rows in the order of the log (`follow_transactions`, `follow_markers`).
+3. Scan and rewrite set the driver's decisions as flags of batches (`flag_aborted`,
+   `flag_discardable`).
+
+The driver's table of producers has open addressing: int64, a power of two of rows of TABLE_COLUMNS,
+zeros where nothing is. A kernel that finds it more than half full stops before the current batch,
+and goes on there when the caller has made the table larger.
 
 Aborted transactions are rows of the four numbers of a `.txnindex` entry. Source: Kafka,
-CleanedTransactionMetadata, ProducerStateManager.lastStableOffset; compaction C-8.1, log-format
-F-11.
+CleanedTransactionMetadata, ProducerStateManager.lastStableOffset; compaction C-8, log-format F-11.
 """
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cleaner_jobs.txn_batch import (
+from cleaner_jobs.txn_batches import (
     ABORT,
     BASE_OFFSET_WORD,
     COMMIT,
+    COUNT_WORD,
     DATA,
     EMPTY_CONTROL,
+    HORIZON_AHEAD,
+    HORIZON_PASSED,
     KIND_SHIFT,
     KIND_WORD,
     LAST_OFFSET_WORD,
+    NO_HORIZON,
+    OTHER_CONTROL,
+    POSITION_WORD,
     PRODUCER_ID_WORD,
-    Int64Array,
 )
+from storage.formats.batch_columns import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_TIMESTAMP,
+    DISCARDABLE,
+    LAST_OFFSET,
+    POSITION,
+    PRODUCER_ID,
+    RECORDS_COUNT,
+    SIZE,
+    TXN_FLAGS,
+    UNREAD,
+    Int64Array,
+    UInt64Array,
+)
+from storage.formats.batch_header import CONTROL, DELETE_HORIZON, TRANSACTIONAL
+from storage.formats.control_record import ControlType
 from storage.kernels.kernel import kernel
 
 ENTRY_PRODUCER, ENTRY_FIRST, ENTRY_LAST = 0, 1, 2  # columns of an aborted transaction
@@ -245,4 +272,83 @@ def with_open_data(table: Int64Array, producer_ids: Int64Array) -> int:
         if table[i, _STATE] & _HAS_DATA:
             producer_ids[count] = table[i, _PRODUCER]
             count += 1
+    return count
+
+
+@kernel
+def flag_aborted(rows: Int64Array, ranges: Int64Array) -> None:
+    """Set the flags of the transactional data batches whose last offset lies in a range.
+
+    rows: (n, BATCH_COLUMNS). ranges: (m, 4), as tasks.txn_batches lays them out.
+    """
+    if ranges.shape[0] == 0:
+        return
+    for i in range(rows.shape[0]):
+        if rows[i, ATTRIBUTES] & (TRANSACTIONAL | CONTROL) != TRANSACTIONAL:
+            continue
+        rows[i, TXN_FLAGS] |= flags_at(ranges, rows[i, PRODUCER_ID], rows[i, LAST_OFFSET])
+
+
+@kernel
+def flag_discardable(rows: Int64Array, base_offsets: Int64Array) -> None:
+    """Set the flag of the control batches whose base offsets are among these, which ascend."""
+    if base_offsets.shape[0] == 0:
+        return
+    for i in range(rows.shape[0]):
+        if rows[i, ATTRIBUTES] & CONTROL == 0:
+            continue
+        at = np.searchsorted(base_offsets, rows[i, BASE_OFFSET])
+        if at < base_offsets.shape[0] and base_offsets[at] == rows[i, BASE_OFFSET]:
+            rows[i, TXN_FLAGS] |= DISCARDABLE
+
+
+@kernel
+def mark_read(rows: Int64Array, is_read: NDArray[np.bool_]) -> None:
+    """Fill in whether there are records in each batch, and somebody looks at them.
+
+    More records than bytes are not believed of an aborted batch either before they are seen.
+    """
+    for i in range(rows.shape[0]):
+        count = rows[i, RECORDS_COUNT]
+        is_unread = rows[i, TXN_FLAGS] & UNREAD == UNREAD and count <= rows[i, SIZE]
+        is_read[i] = count > 0 and not is_unread
+
+
+_ABORT, _COMMIT = int(ControlType.ABORT), int(ControlType.COMMIT)
+
+
+@kernel
+def note_txn_batches(
+    rows: Int64Array, segment: int, now_ms: int, first_hashes: UInt64Array, out: Int64Array
+) -> int:
+    """Put the TXN_BATCH rows of transactional and control batches into out; return how many.
+
+    first_hashes: of all records of the batches, as parse_records leaves them. out: as many rows of
+    TXN_WORDS as there are batches.
+    """
+    count, record = 0, 0
+    for i in range(rows.shape[0]):
+        attributes, records = rows[i, ATTRIBUTES], rows[i, RECORDS_COUNT]
+        if attributes & (TRANSACTIONAL | CONTROL) != 0:
+            kind: Any = DATA
+            if attributes & CONTROL != 0:
+                kind = EMPTY_CONTROL
+                if records > 0 and record < first_hashes.shape[0]:
+                    control_type = first_hashes[record]
+                    kind = OTHER_CONTROL
+                    if control_type == _ABORT:
+                        kind = ABORT
+                    elif control_type == _COMMIT:
+                        kind = COMMIT
+            horizon: Any = NO_HORIZON
+            if attributes & DELETE_HORIZON != 0:
+                horizon = HORIZON_PASSED if rows[i, BASE_TIMESTAMP] <= now_ms else HORIZON_AHEAD
+            out[count, POSITION_WORD] = rows[i, POSITION]
+            out[count, BASE_OFFSET_WORD] = rows[i, BASE_OFFSET]
+            out[count, LAST_OFFSET_WORD] = rows[i, LAST_OFFSET]
+            out[count, PRODUCER_ID_WORD] = rows[i, PRODUCER_ID]
+            out[count, KIND_WORD] = segment | kind << KIND_SHIFT
+            out[count, COUNT_WORD] = records | horizon << KIND_SHIFT
+            count += 1
+        record += records
     return count

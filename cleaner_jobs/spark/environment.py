@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, spark_home
+from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, spark_home
 from storage.errors import LogCompactionError
 from storage.user_home import NOWHERE, has_name, name_of_user
 

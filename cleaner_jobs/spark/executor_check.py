@@ -15,19 +15,24 @@ from typing import Any, NamedTuple
 
 from pyspark import SparkContext
 
+from cleaner_jobs.messages import Row, Source
 from cleaner_jobs.spark.environment import is_local
-from cleaner_jobs.spark.executor_problem import ExecutorProblem, Lack
-from cleaner_jobs.spark.executor_watch import ExecutorWatch, NoExecutorError
-from cleaner_jobs.spark.job_description import JobGroup
 from cleaner_jobs.spark.spark_session import (
     DEFAULT_MASTER,
     SPARK_ERRORS,
     cause_of_failure,
 )
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, failure_cause
-from cleaner_jobs.spark.task_job import LOOK_SECONDS, StageFailedError, one_a_task, running_job
-from cleaner_jobs.task_values import Row, Source
-from cleaner_jobs.tasks.ground import Asked, Names, packages_here
+from cleaner_jobs.spark.task_job import (
+    RESULT_LOOK_SECONDS,
+    ExecutorWatch,
+    JobGroup,
+    NoExecutorError,
+    StageFailedError,
+    one_a_task,
+    running_job,
+)
+from cleaner_jobs.tasks.executor_paths import Asked, ExecutorProblem, Lack, Names, package_versions
 from storage.files import filesystem
 
 _TOKEN = "token"
@@ -64,7 +69,7 @@ def what_to_ask(
         directories=directories,
         files=files,
         to_write=to_write,
-        packages=packages_here(),
+        packages=package_versions(),
         names=list(names),
     )
 
@@ -92,7 +97,7 @@ def _ask(
     try:
         with running_job(spark, group, lambda: _answers(spark, asked)) as outcome:
             executors = ExecutorWatch(spark, say, work_dir, stage=None)
-            while not wait([outcome], LOOK_SECONDS).done:
+            while not wait([outcome], RESULT_LOOK_SECONDS).done:
                 executors.look()
             answers = outcome.result()
     except NoExecutorError as error:
@@ -161,10 +166,10 @@ def answering(asked: Asked) -> Callable[[int], Iterator[Row]]:
 
     def work(_: int) -> Iterator[Row]:
         try:
-            from cleaner_jobs.tasks.ground import Asked, problems_here
+            from cleaner_jobs.tasks.executor_paths import Asked, find_problems
             from cleaner_jobs.tasks.task import run_task  # noqa: F401
 
-            problems = problems_here(Asked(*given))
+            problems = find_problems(Asked(*given))
         except Exception as error:
             problems = [(python, f"{type(error).__name__}: {error}")]
         yield socket.gethostname(), json.dumps(problems)

@@ -1,25 +1,144 @@
-"""Java for a session, started here and connected to by pyspark, and the early daemon beside it.
+"""Starts Java for a session and the prestarted daemon beside it; pyspark connects to that Java.
 
-The first session of a machine goes through Spark's launcher, and so does one with options that are
-not ours; the others start Java with what the launcher added then.
+The first session of a machine uses Spark's launcher, and so does one with options that are not
+ours. The others start Java with what the launcher added then.
+
+Java writes where it listens to a file. Where it cannot write the file, its main thread ends, but
+Java does not: so each wait also checks whether the file could be written, and has a bound.
 """
 
 import os
 import shlex
+import signal
+import struct
+import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from tempfile import TemporaryDirectory
+from typing import IO, Any, NamedTuple
 
 from pyspark.java_gateway import launch_gateway
 
-from cleaner_jobs.spark import early_daemon
-from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, spark_home
-from cleaner_jobs.spark.early_daemon import SOCKET_VARIABLE, EarlyDaemon
-from cleaner_jobs.spark.first_use import FEWEST_CORES, cores
-from cleaner_jobs.spark.kept_launch import Launch, command, keep_launch, kept_launch
-from cleaner_jobs.spark.started_java import StartedJava, Waiting, end_java, start_java
+from cleaner_jobs.spark import prestarted_daemon
+from cleaner_jobs.spark.java_cache import (
+    SUBMITTED_VARIABLE,
+    Launch,
+    command,
+    read_launch,
+    save_launch,
+    spark_home,
+)
+from cleaner_jobs.spark.local_size import cores
+from cleaner_jobs.spark.patience import LOOK_SECONDS, Wait, end_processes, processes_below
+from cleaner_jobs.spark.prestarted_daemon import SOCKET_VARIABLE, PrestartedDaemon
+from cleaner_jobs.spark.warm_up import FEWEST_CORES
+
+CONNECTION_VARIABLE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+_EXISTS_SECONDS = 0.01  # between two looks whether Java listens
+_PROBE = b"\0" * 4096
+
+
+class StartedJava(NamedTuple):
+    """A Java that listens. It ends when its standard input does."""
+
+    process: "subprocess.Popen[bytes]"
+    port: int
+    secret: str
+
+
+class Waiting(NamedTuple):
+    """What to do while Java starts."""
+
+    say: Callable[[str], None] = lambda _: None  # what is waited for
+    let_signals_through: Callable[[], None] = lambda: None  # may raise
+
+
+class JavaStartError(OSError):
+    """Java ended before it listened, or does not come to listen."""
+
+
+def start_java(
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    log: IO[bytes],
+    waiting: Waiting = Waiting(),  # noqa: B008  a value
+) -> StartedJava:
+    """Start Java by a command line, and wait until it listens.
+
+    log: for its output, in the run's own directory, which is also the place of the file.
+    Raise JavaStartError where it does not come to listen, and OSError where it cannot write there.
+    Whatever is raised, nothing of it is left.
+    """
+    # for this user alone
+    with TemporaryDirectory(prefix="connection-", dir=os.path.dirname(log.name)) as directory:
+        told = Path(directory) / "connection"
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env={
+                **environ,
+                "PYTHONHASHSEED": "0",
+                "SPARK_CONNECT_MODE": "0",
+                CONNECTION_VARIABLE: str(told),
+            },
+            preexec_fn=_ignore_interrupts,
+        )
+        try:
+            _wait_for(told, process, waiting)
+            port, secret = _connection(told.read_bytes())
+        except BaseException:
+            end_java(process)
+            raise
+    return StartedJava(process, port, secret)
+
+
+def end_java(process: "subprocess.Popen[bytes]") -> None:
+    """At once, with what it has started: a launcher, too, is a Java of its own."""
+    _, *below = processes_below([process.pid])
+    end_processes(below)
+    process.kill()
+    process.communicate()
+
+
+def _wait_for(told: Path, process: "subprocess.Popen[bytes]", waiting: Waiting) -> None:
+    """Until Java has moved the file there, whole."""
+    wait, looked = Wait(waiting.say), time.monotonic()
+    while not told.exists():
+        waiting.let_signals_through()
+        if process.poll() is not None:
+            raise JavaStartError("Java ended before it listened")
+        time.sleep(_EXISTS_SECONDS)
+        if time.monotonic() - looked >= LOOK_SECONDS:
+            looked = time.monotonic()
+            _require_room(told.with_name("probe"))
+            if wait.look("Java, which was started, does not listen yet"):
+                raise JavaStartError(f"Java has not come to listen within {wait.bound:,.0f} s")
+
+
+def _require_room(path: Path) -> None:
+    """Raise OSError, with the directory, where a file cannot be written."""
+    try:
+        path.write_bytes(_PROBE)
+        path.unlink()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path.parent.parent)) from error
+
+
+def _ignore_interrupts() -> None:
+    """In the child: Ctrl-C is for the driver, which ends Java when it is ready to."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _connection(data: bytes) -> tuple[int, str]:
+    """Source: PythonGatewayServer: two integers, the second one the length of what follows it."""
+    port, length = struct.unpack_from(">ii", data)
+    return port, data[8 : 8 + length].decode()
+
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 DRIVER_MEMORY = "spark.driver.memory"
@@ -33,14 +152,14 @@ def start_gateway(
 
     source: where this package is. by_launcher: ask Spark's launcher in any case.
     """
-    launch = None if by_launcher else kept_launch(os.environ)
+    launch = None if by_launcher else read_launch(os.environ)
     if launch is not None:
         return _started(launch, options, source, log, waiting)
     gateway = _connected(start_java(_launcher_command(options), os.environ, log, waiting))
-    gateway.early_daemon = None
+    gateway.prestarted_daemon = None
     if not by_launcher:
         with suppress(OSError):  # then the next session asks again
-            keep_launch(os.environ, _launch_of(gateway))
+            save_launch(os.environ, _launch_of(gateway))
     return gateway
 
 
@@ -52,9 +171,11 @@ def _launcher_command(options: Mapping[str, str]) -> list[str]:
     return [str(submit), *given, *shlex.split(asked)]
 
 
-def end_early_daemon(gateway: Any) -> None:
+def end_prestarted_daemon(gateway: Any) -> None:
     """After Java, whose daemon it may be."""
-    daemon: EarlyDaemon | None = gateway.early_daemon  # py4j makes something up of what is not set
+    daemon: PrestartedDaemon | None = (
+        gateway.prestarted_daemon
+    )  # py4j makes something up of what is not set
     if daemon is not None:
         daemon.end()
 
@@ -64,7 +185,7 @@ def _started(
 ) -> Any:
     """Without the launcher: Java alone, to which pyspark connects as under spark-submit."""
     ours = [f"-Xmx{options[DRIVER_MEMORY]}", *shlex.split(options[JAVA_OPTIONS])]
-    environ, daemon = dict(os.environ), _early_daemon(options, source, log)
+    environ, daemon = dict(os.environ), _prestarted_daemon(options, source, log)
     if daemon is not None:
         environ[SOCKET_VARIABLE] = str(daemon.socket_path)
     try:
@@ -73,17 +194,19 @@ def _started(
         if daemon is not None:
             daemon.end()
         raise
-    gateway.early_daemon = daemon
+    gateway.prestarted_daemon = daemon
     return gateway
 
 
-def _early_daemon(options: Mapping[str, str], source: str, log: IO[bytes]) -> EarlyDaemon | None:
+def _prestarted_daemon(
+    options: Mapping[str, str], source: str, log: IO[bytes]
+) -> PrestartedDaemon | None:
     """None where its socket has no place, or where it would have no core to itself."""
     directory = options.get(UNIX_SOCKETS_DIR)
     is_ours = os.environ["PYSPARK_PYTHON"] == sys.executable
     if directory is None or not is_ours or cores() < FEWEST_CORES:
         return None
-    return early_daemon.start(Path(directory), source, os.environ, log)
+    return prestarted_daemon.start(Path(directory), source, os.environ, log)
 
 
 def _connected(java: StartedJava) -> Any:

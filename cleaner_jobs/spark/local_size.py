@@ -1,13 +1,158 @@
 """How large a session on this machine is: Java's heap, and how many tasks work at once.
 
-Without a limit of a control group it has 1 GiB of heap and a task for each core. Below one, all of
-its processes have to fit: or the kernel kills one of them, most often Java.
+Without a limit of a control group it has 1 GiB of heap and a task for each core. Below a limit, all
+of its processes have to fit, or the kernel kills one of them, most often Java.
+
+A process is in a group of each hierarchy of control groups: of version 2, which has every
+controller, or of version 1, which has one hierarchy each; systems with both use version 1 for
+memory. A limit holds for a group and all below it, so the least one from the own group up to the
+top counts. A container sees a part of the tree: what stands above its mount cannot be read, and is
+not counted. Source: Linux, Documentation/admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst;
+proc(5), mountinfo.
 """
 
+import os
+import re
+from collections.abc import Iterator
+from math import ceil
+from pathlib import Path
 from typing import NamedTuple
 
-from cleaner_jobs.spark.control_groups import Memory, memory, memory_kills
-from cleaner_jobs.spark.first_use import cores
+ROOT = Path("/")
+_OCTAL = re.compile(r"\\([0-7]{3})")  # how mountinfo writes a blank in a path
+_FEWEST_UNLIMITED = 1 << 62  # version 1 has no word for it: a number near the largest
+
+
+class Limit(NamedTuple):
+    """The least limit, and whose it is."""
+
+    value: int  # bytes
+    group: Path
+
+
+class Memory(NamedTuple):
+    """What of memory this process and those that it starts may take."""
+
+    total_bytes: int
+    free_bytes: int  # what nobody has, or what can be taken from the page cache
+    limit: Limit | None  # None: no group sets one below the machine's
+
+
+def memory(root: Path = ROOT) -> Memory:
+    """root: of the trees /proc and /sys, for tests."""
+    sizes = _numbers(root / "proc/meminfo", ":")
+    total, free = sizes["MemTotal"] * 1024, sizes["MemAvailable"] * 1024
+    limits = [limit for group in _groups("memory", root) for limit in _memory_limit(group)]
+    for group, limit in limits:
+        free = min(free, max(limit - _used(group), 0))
+    least = min((Limit(limit, group) for group, limit in limits), default=None)
+    if least is None or least.value >= total:
+        return Memory(total, free, None)
+    return Memory(least.value, free, least)
+
+
+def processors(root: Path = ROOT) -> int | None:
+    """How many the quota of a group comes to, rounded up; None: there is no quota."""
+    quotas = [quota for group in _groups("cpu", root) for quota in _quota(group)]
+    return None if not quotas else max(1, ceil(min(quotas)))
+
+
+def cores() -> int:
+    """How many this process may use: by its affinity, and by the quota of its control group."""
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(own, processors() or own)
+
+
+def memory_kills(root: Path = ROOT) -> int | None:
+    """How many processes of this group the kernel has killed for memory; None: it does not say."""
+    own = next(_groups("memory", root), None)
+    if own is not None:
+        for name in ("memory.events", "memory.oom_control"):
+            found = _numbers(own / name, " ").get("oom_kill")
+            if found is not None:
+                return found
+    return _numbers(root / "proc/vmstat", " ").get("oom_kill")  # of the whole machine
+
+
+def _groups(controller: str, root: Path) -> Iterator[Path]:
+    """The directories of the groups that limit this process, its own first."""
+    found = _hierarchy(controller, root)
+    if found is None:
+        return
+    top, below = found
+    yield from (top / below, *((top / below).parents[: len(below.parts)]))
+
+
+def _hierarchy(controller: str, root: Path) -> tuple[Path, Path] | None:
+    """Where the hierarchy of a controller is mounted, and the own group below that."""
+    version_2 = None
+    for line in _lines(root / "proc/self/cgroup"):
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            return _mounted(root, path, "cgroup", controller)
+        if controllers == "":
+            version_2 = path
+    return None if version_2 is None else _mounted(root, version_2, "cgroup2", None)
+
+
+def _mounted(root: Path, path: str, kind: str, controller: str | None) -> tuple[Path, Path] | None:
+    for line in _lines(root / "proc/self/mountinfo"):
+        before, _, behind = line.partition(" - ")
+        type_, _, options = behind.split(" ", 2)
+        if type_ != kind or (controller and controller not in options.split(",")):
+            continue
+        of_tree, mount_point = (_OCTAL.sub(_unescaped, word) for word in before.split(" ")[3:5])
+        below = os.path.relpath(path, of_tree)
+        if below.startswith(".."):  # a group that this mount does not show: all that is seen is it
+            below = "."
+        return root / mount_point.lstrip("/"), Path(below)
+    return None
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return chr(int(match[1], 8))
+
+
+def _memory_limit(group: Path) -> Iterator[tuple[Path, int]]:
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        for word in _lines(group / name):
+            if word.isdigit() and int(word) < _FEWEST_UNLIMITED:
+                yield group, int(word)
+
+
+def _used(group: Path) -> int:
+    """Without what of the page cache is given back before anything is killed."""
+    statistics = _numbers(group / "memory.stat", " ")
+    cache = statistics.get("total_inactive_file", statistics.get("inactive_file", 0))
+    for name in ("memory.current", "memory.usage_in_bytes"):
+        for word in _lines(group / name):
+            return max(int(word) - cache, 0)
+    return 0
+
+
+def _quota(group: Path) -> Iterator[float]:
+    words = [word for line in _lines(group / "cpu.max") for word in line.split()]
+    for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"):
+        words += _lines(group / name)
+    if len(words) == 2 and all(word.isdigit() for word in words) and int(words[1]):
+        yield int(words[0]) / int(words[1])  # "max" and -1 are none
+
+
+def _numbers(path: Path, separator: str) -> dict[str, int]:
+    found = {}
+    for line in _lines(path):
+        name, _, value = line.partition(separator)
+        if value.split():
+            found[name] = int(value.split()[0])
+    return found
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("ascii", "replace").splitlines()
+    except OSError:  # not of this version, or not shown to us
+        return []
+
 
 MIB = 1 << 20
 MOST_HEAP_BYTES = 1024 * MIB  # plans and outcomes; no record ever comes to the driver

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE
+from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE
 
 VARIABLE, DEFAULT_SECONDS = "COMPACTOR_WAIT_SECONDS", 600.0
 SAID_SECONDS = 15.0

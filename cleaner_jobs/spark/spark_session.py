@@ -24,11 +24,8 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
-from cleaner_jobs.spark.class_archive import (
-    SUBMITTED_VARIABLE,
-    archive_path,
-    is_kept,
-)
+from cleaner_jobs.signals import deferred_signals
+from cleaner_jobs.spark.callers_session import HAS_SESSION, LOCAL_DIR, has_session
 from cleaner_jobs.spark.environment import (
     LOOPBACK_ADDRESS,
     counting_here,
@@ -42,17 +39,15 @@ from cleaner_jobs.spark.gateway import (
     DRIVER_MEMORY,
     JAVA_OPTIONS,
     UNIX_SOCKETS_DIR,
-    end_early_daemon,
+    Waiting,
+    end_prestarted_daemon,
     start_gateway,
 )
-from cleaner_jobs.spark.local_dirs import LOCAL_DIR
+from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, archive_path, is_kept
 from cleaner_jobs.spark.local_size import KillWatch, local_size
-from cleaner_jobs.spark.own_session import HAS_SESSION, has_session
 from cleaner_jobs.spark.patience import end_processes, stopped_processes, why_ended
-from cleaner_jobs.spark.started_java import Waiting
 from cleaner_jobs.spark.submitted_java import connect_to_java
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
-from cleaner_jobs.undisturbed import undisturbed
 from storage.user_home import has_name, home_of, name_of_user
 
 _COMPLAINT = re.compile(r"error|exception|not found|unable|cannot|must ", re.IGNORECASE)
@@ -177,7 +172,7 @@ def start_spark(
         _end_java()
         raise start_failed(master, cause) from error
     except KeyboardInterrupt:
-        with undisturbed():
+        with deferred_signals():
             _end_java(INTERRUPTED_EXIT_SECONDS)
         raise
     finally:
@@ -208,7 +203,7 @@ def kill_java() -> None:
     if gateway is not None and gateway in _started_here:
         gateway.proc.kill()
         gateway.proc.wait()
-        end_early_daemon(gateway)
+        end_prestarted_daemon(gateway)
         _forget(gateway)
 
 
@@ -235,7 +230,7 @@ def _end_java(seconds: float = JAVA_EXIT_SECONDS) -> bool:
     except TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()
-    end_early_daemon(gateway)
+    end_prestarted_daemon(gateway)
     _forget(gateway)
     return True
 
@@ -374,7 +369,7 @@ def _start_java_and_context(
     by_launcher = by_launcher or not is_local(options["spark.master"])
     if SparkContext._gateway is None:
         # Not to be cut off but where it waits: of a Java that has started nobody would know.
-        with log_path.open("ab") as log, undisturbed() as let_signals_through:
+        with log_path.open("ab") as log, deferred_signals() as let_signals_through:
             waiting = Waiting(say, let_signals_through)
             gateway = start_gateway(options, _source(), log, by_launcher, waiting)
             _started_here.append(gateway)

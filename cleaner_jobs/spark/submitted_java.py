@@ -21,8 +21,8 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE
-from cleaner_jobs.undisturbed import undisturbed
+from cleaner_jobs.signals import deferred_signals
+from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE
 from storage.errors import LogCompactionError
 
 _ENDS = b"1"
@@ -53,7 +53,7 @@ def _follow_to_its_end(jvm: Any) -> None:
     """Let Java's orderly end be a SIGTERM here; once in a process, and where one is waited for."""
     if _kept_open or signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, signal.SIG_IGN):
         return
-    with tempfile.TemporaryDirectory(prefix="compactor-") as directory, undisturbed():
+    with tempfile.TemporaryDirectory(prefix="compactor-") as directory, deferred_signals():
         told, alive = Path(directory) / "told", Path(directory) / "alive"
         for path in (told, alive):
             os.mkfifo(path, 0o600)

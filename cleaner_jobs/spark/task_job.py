@@ -1,12 +1,14 @@
-"""Spark: one job for each stage of a round, a Spark task for each task of ours.
+"""Runs each stage of a round as one Spark job: a Spark task for each of our tasks.
 
 Only the names of its work directory and stage and its number travel to a task, and one row a part,
-verdict or piece comes back.
+verdict or piece comes back. A watch notices a job that waits for executors that do not come (a
+master that has lost its workers), and tasks that give no sign of life (an executor or its Python
+worker is stopped, or its host is cut off) long before Spark does.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -14,19 +16,58 @@ from typing import Any, NamedTuple
 
 from pyspark import RDD, SparkContext, TaskContext
 
-from cleaner_jobs.spark.executor_watch import ExecutorWatch, NoExecutorError
-from cleaner_jobs.spark.job_description import JobGroup, RunDescription
+from cleaner_jobs.messages import REWRITE, Row, save_task, task_file
+from cleaner_jobs.spark.environment import is_local
+from cleaner_jobs.spark.patience import LOOK_SECONDS, Wait
 from cleaner_jobs.spark.spark_session import SPARK_ERRORS, cause_of_failure, end_stopped_java
-from cleaner_jobs.task_values import REWRITE, Row, save_task, task_file
-from cleaner_jobs.tasks.early_rows import EarlyRows
-from cleaner_jobs.tasks.ground import UNFIT, Asked, UnfitExecutorError
+from cleaner_jobs.tasks.executor_paths import UNFIT, Asked, UnfitExecutorError
+from cleaner_jobs.tasks.heartbeat import Sign, signs_of_life
+from cleaner_jobs.tasks.partial_results import PartialResults
 from storage.errors import LogCompactionError
+
+SHOWN_LOGS = 5
+
+
+class JobGroup(NamedTuple):
+    """What jobs are cancelled by, and what they are shown as."""
+
+    name: str  # the work directory of their run, and what they do
+    description: str
+
+
+class RunDescription(NamedTuple):
+    """A run, as its jobs are shown."""
+
+    run_id: str
+    logs: Mapping[int, str]  # TOPIC-PARTITION by log id
+
+    def of_stage(self, stage: str, tasks: Sequence[Mapping[str, Any]]) -> str:
+        """Like `compactor 5c0d7f21 scan: orders-0, orders-1 and 40 more`."""
+        ids = log_ids_of(tasks)
+        shown = ", ".join(self.logs[log_id] for log_id in ids[:SHOWN_LOGS])
+        more = f" and {len(ids) - SHOWN_LOGS:,} more" if len(ids) > SHOWN_LOGS else ""
+        return f"compactor {self.run_id} {stage}: {shown}{more}"
+
+
+def log_ids_of(tasks: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Of the logs that tasks are about, each once, as they come.
+
+    Whatever a task has of a log begins with its id: a stretch, rules, or parts and their log.
+    """
+    found: dict[int, None] = {}
+    for task in tasks:
+        for value in (*task.get("stretches", ()), *task.get("logs", ())):
+            while not isinstance(value, int):
+                value = value[0]
+            found[value] = None
+    return list(found)
+
 
 CANCEL_SECONDS = 0.5  # between two tries to cancel a job that has perhaps not begun yet
 GIVE_UP_SECONDS = 60.0  # of trying; the thread that waits for the job does not hold up the end
 # what a task finds in its context
 WORK_DIR, STAGE = "compactor.work-dir", "compactor.stage"
-LOOK_SECONDS = 0.02  # between two looks for early rows
+RESULT_LOOK_SECONDS = 0.02  # between two looks for partial results
 
 
 class StageFailedError(LogCompactionError):
@@ -95,9 +136,9 @@ def run_stage(
 ) -> list[Row]:
     """Run the tasks of a stage, and return their rows, a retried task's only once.
 
-    take: is called every so often with the early rows that have come since, if any; where a task
-    is tried twice, perhaps with those of both tries. What it raises ends the stage, as an interrupt
-    does.
+    take: is called every so often with the partial results that have come since, if any. Where a
+    task is tried twice, it may get those of both tries. What it raises ends the stage, as an
+    interrupt does.
     Raise StageFailedError where Spark gives up. An interrupt cancels the job, but tasks that run
     may go on for a while.
     """
@@ -109,10 +150,10 @@ def run_stage(
         with running_job(
             spark, group, lambda: _rows(spark, (work_dir, stage), len(tasks), asked)
         ) as outcome:
-            early_rows = EarlyRows(work_dir, stage)
+            partial_results = PartialResults(work_dir, stage)
             watch = ExecutorWatch(spark, say, work_dir, stage) if is_watched else None
-            while not wait([outcome], LOOK_SECONDS).done:
-                take(list(early_rows.new()) if stage == REWRITE else [])
+            while not wait([outcome], RESULT_LOOK_SECONDS).done:
+                take(list(partial_results.new()) if stage == REWRITE else [])
                 if watch is not None:
                     watch.look()
             return outcome.result()
@@ -186,10 +227,10 @@ def _tasks_of_any_stage(spark: SparkContext, tasks: int, given: str | None) -> "
     def work(number: int) -> Iterator[Row]:
         from ast import literal_eval
 
-        from cleaner_jobs.tasks.ground import Asked, ground_of
+        from cleaner_jobs.tasks.executor_paths import Asked, require_fit_executor
         from cleaner_jobs.tasks.task import run_task  # the kernels, which the driver has no use for
 
-        ground = ground_of(None if given is None else Asked(*literal_eval(given)))
+        paths = require_fit_executor(None if given is None else Asked(*literal_eval(given)))
         context = TaskContext.get()
         assert context is not None, "runs in a Spark task only"
         work_dir, stage = context.getLocalProperty(WORK_DIR), context.getLocalProperty(STAGE)
@@ -197,7 +238,7 @@ def _tasks_of_any_stage(spark: SparkContext, tasks: int, given: str | None) -> "
             # py4j repeats a call whose connection breaks, on a Java thread that knows neither
             raise ConnectionAbortedError("the connection between Spark's Java and Python broke")
         attempt = f"{stage}-{number}-{context.taskAttemptId()}"
-        return run_task(ground.here(work_dir), stage, number, attempt, ground)
+        return run_task(paths.to_executor(work_dir), stage, number, attempt, paths)
 
     return _of_tasks(spark, tasks, work)
 
@@ -225,3 +266,70 @@ def _of_tasks(spark: SparkContext, tasks: int, work: Callable[[int], Iterator[Ro
     # made in Java: pyspark's own would first write a file for it, with nothing in it
     empty: RDD[object] = RDD(java.parallelize(jvm.java.util.ArrayList(), tasks), spark)
     return empty.mapPartitionsWithIndex(of_partition)
+
+
+_DRIVER = 1  # Spark counts it among the executors
+
+
+class NoExecutorError(LogCompactionError):
+    """Executors have done nothing for as long as a run waits. Nothing of the stage counts."""
+
+    reason_code = "spark-failed"
+
+
+class ExecutorWatch:
+    """Looks from time to time while a job goes on. Java is asked on another thread: it may hang."""
+
+    def __init__(
+        self, spark: SparkContext, say: Callable[[str], None], work_dir: str, stage: str | None
+    ) -> None:
+        """stage: whose tasks give signs of life; None: of a job that is short."""
+        self._spark, self._wait = spark, Wait(say)
+        self._has_executors = not is_local(spark.master or "")
+        self._work_dir, self._stage = work_dir, stage
+        self._signs: list[Sign] | None = None
+        self._executors: int | None = None  # None: not known yet
+        self._asking: threading.Thread | None = None
+        self._last = time.monotonic()
+
+    def look(self) -> None:
+        """Raise NoExecutorError where nothing has been done for too long."""
+        now = time.monotonic()
+        if now - self._last < LOOK_SECONDS:
+            return
+        self._last = now
+        if self._has_executors and (self._asking is None or not self._asking.is_alive()):
+            self._asking = threading.Thread(target=self._ask, name="executors", daemon=True)
+            self._asking.start()
+        cause, advice = self._cause()
+        if self._wait.look(cause):
+            raise NoExecutorError(
+                f"{cause}, and the run has waited for {self._wait.bound:,.0f} s. {advice}"
+            )
+
+    def _cause(self) -> tuple[str | None, str]:
+        """What is being waited for, and what to do about it; None: nothing."""
+        if self._executors == 0:
+            return (
+                f"{self._spark.master} has no executor for this run",
+                "Look whether its workers run, are registered with it and have free cores and "
+                "memory",
+            )
+        before = self._signs
+        if self._stage is None:
+            who = "no executor has answered"
+        else:
+            with suppress(OSError):  # what cannot be looked at gives no sign
+                self._signs = signs_of_life(self._work_dir, self._stage)
+            if self._signs != before:
+                return None, ""
+            at_work = ", ".join(sign.who for sign in (self._signs or ())[:3] if sign.who)
+            who = f"no task gives a sign of life{at_work and f' ({at_work})'}"
+        return who, "Look whether the executors and their Python workers run or are stopped"
+
+    def _ask(self) -> None:
+        try:
+            known = self._spark._jsc.sc().statusTracker().getExecutorInfos()
+            self._executors = len(known) - _DRIVER
+        except SPARK_ERRORS:  # the job itself says that Java has gone
+            self._executors = None

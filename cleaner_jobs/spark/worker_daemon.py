@@ -13,7 +13,7 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 
-KERNELS_MODULE = "cleaner_jobs.tasks.kernels_warm"
+KERNELS_MODULE = "cleaner_jobs.tasks.kernel_warm_up"
 
 
 def load() -> None:
@@ -40,8 +40,8 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    from cleaner_jobs.spark.early_daemon import hand_over
+    from cleaner_jobs.spark.prestarted_daemon import adopt
 
-    if not hand_over(os.environ):
+    if not adopt(os.environ):
         load()
         serve()

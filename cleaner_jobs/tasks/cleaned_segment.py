@@ -14,12 +14,11 @@ import xxhash
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.offset_map import sum_fingerprints
+from cleaner_jobs.messages import FINGERPRINT_RANGE
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.task_values import FINGERPRINT_RANGE
-from cleaner_jobs.tasks.batch_window import WindowReader, check_checksums, payloads
-from cleaner_jobs.tasks.record_columns import RecordColumns
-from cleaner_jobs.tasks.sink import write_whole
-from cleaner_jobs.tasks.written_batches import ReadBackCheck, WrittenBatches
+from cleaner_jobs.tasks.rewrite_check import ReadBackCheck, WrittenBatches
+from cleaner_jobs.tasks.window_reader import RecordColumns, WindowReader, check_checksums, payloads
+from cleaner_jobs.work_file import write_whole
 from storage.errors import UnsupportedFormatError
 from storage.files import io_limit
 from storage.files.file_attributes import FileAttributes, give_attributes

@@ -1,20 +1,20 @@
-"""Whether an offset index belongs to the log beside it.
+"""Checks that an offset index belongs to the log beside it.
 
-A broker believes it blindly below the recovery point, and a reader that seeks by a wrong entry
-skips records in silence. Cleaning would make it anew, yet where the two contradict each other
-nobody knows which is the right one: another log's file may have been restored. Rule: log-format
-F-9.4.
+A broker trusts it below the recovery point, and a reader that seeks by a wrong entry misses
+records without an error. Cleaning would make the index anew. But where the two contradict each
+other, nobody knows which is right: one of the files may have been restored from another log.
+Rule: log-format F-9.4.
 """
 
 import numpy as np
 
-from cleaner_jobs.kernels.index_entries import first_unfitting, first_unordered
-from cleaner_jobs.task_values import Stretch
+from cleaner_jobs.messages import Stretch
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG
 from storage.files.local import LOCAL
 from storage.formats import offset_index
-from storage.formats.batch_columns import BASE_OFFSET, POSITION, Int64Array
+from storage.formats.batch_columns import BASE_OFFSET, POSITION, SIZE, Int64Array
+from storage.kernels.kernel import kernel
 
 NO_ENTRIES: Int64Array = np.empty((0, 2), np.int64)  # relative offset, position
 
@@ -64,3 +64,45 @@ class IndexCheck:
         """Raise CorruptFileError at the first entry that is wrong."""
         if self._error is not None:
             raise self._error
+
+
+RELATIVE_OFFSET, ENTRY_POSITION = range(2)  # columns of an entry
+
+
+@kernel
+def first_unordered(entries: Int64Array, log_bytes: int) -> int:
+    """The first entry that is no higher than the one before it, or leads out of the log; or -1."""
+    offset, position = -1, -1
+    for i in range(entries.shape[0]):
+        if entries[i, RELATIVE_OFFSET] <= offset or entries[i, ENTRY_POSITION] <= position:
+            return i
+        offset, position = entries[i, RELATIVE_OFFSET], entries[i, ENTRY_POSITION]
+        if position >= log_bytes:
+            return i
+    return -1
+
+
+@kernel
+def first_unfitting(
+    entries: Int64Array, base_offset: int, first: int, rows: Int64Array
+) -> tuple[int, int]:
+    """From entry `first` on, the first that leads into these batches but not to the start of one,
+    or to one that begins behind its offset; and the row of that batch.
+
+    Where all fit: the first entry behind these batches, and -1. entries: in order.
+    """
+    i, row = first, 0
+    while i < entries.shape[0] and row < rows.shape[0]:
+        position = entries[i, ENTRY_POSITION]
+        if position < rows[row, POSITION]:  # of batches before these
+            i += 1
+        elif position >= rows[row, POSITION] + rows[row, SIZE]:
+            row += 1
+        elif (
+            position != rows[row, POSITION]
+            or rows[row, BASE_OFFSET] > base_offset + entries[i, RELATIVE_OFFSET]
+        ):
+            return i, row
+        else:
+            i += 1
+    return i, -1

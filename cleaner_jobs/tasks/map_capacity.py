@@ -10,13 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cleaner_jobs.kernels.batch_flags import flag_aborted
 from cleaner_jobs.kernels.offset_map import table_slots
-from cleaner_jobs.task_values import MapEnd, RoundSettings, Stretch
-from cleaner_jobs.tasks.batch_window import WindowReader, check_checksums, payloads
-from cleaner_jobs.tasks.record_columns import RecordColumns
-from cleaner_jobs.tasks.txn_batches import load_array
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.kernels.transactions import flag_aborted
+from cleaner_jobs.messages import MapEnd, RoundSettings, Stretch
+from cleaner_jobs.tasks.window_reader import RecordColumns, WindowReader, check_checksums, payloads
+from cleaner_jobs.txn_batches import load_array
 from storage.formats.batch_columns import (
     IN_MAP,
     LAST_OFFSET,
@@ -24,7 +22,7 @@ from storage.formats.batch_columns import (
     Int64Array,
     UInt64Array,
 )
-from storage.formats.batch_windows import Payloads, Window
+from storage.formats.batch_windows import Buffers, Payloads, Window
 from storage.kernels.kernel import inlined, kernel
 
 FIRST_SLOTS = 1 << 12
@@ -81,7 +79,7 @@ class _Full(NamedTuple):
 class _MapFilling:
     """A set of keys, and the last offset that a map of them covers."""
 
-    def __init__(self, settings: RoundSettings, capacity: int, buffers: WorkerBuffers) -> None:
+    def __init__(self, settings: RoundSettings, capacity: int, buffers: Buffers) -> None:
         self._columns = RecordColumns(settings, buffers)
         self._capacity, self._keys = capacity, 0
         self._table = np.zeros((FIRST_SLOTS, 2), np.uint64)
@@ -127,7 +125,7 @@ class _MapFilling:
 
 
 def find_map_end(
-    stretches: Sequence[Stretch], capacity: int, settings: RoundSettings, buffers: WorkerBuffers
+    stretches: Sequence[Stretch], capacity: int, settings: RoundSettings, buffers: Buffers
 ) -> MapEnd:
     """Where the map of one log ends. stretches: its dirty range, one for a segment, in order.
 
@@ -143,7 +141,7 @@ def find_map_end(
     return MapEnd(stretches[0].log_id, stretches[0].map_end_offset)
 
 
-def _fill_from(stretch: Stretch, filling: _MapFilling, buffers: WorkerBuffers) -> _Full | None:
+def _fill_from(stretch: Stretch, filling: _MapFilling, buffers: Buffers) -> _Full | None:
     aborted = load_array(stretch.aborted_file) if stretch.aborted_file else None
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
         reader.check_planned(stretch.source)

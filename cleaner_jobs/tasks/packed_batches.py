@@ -1,4 +1,4 @@
-"""Compressed and legacy batches, rebuilt: filtered and compressed many at a time.
+"""Rebuilds compressed and legacy batches: filters and compresses many at a time.
 
 The bytes of the payload are those of Kafka's own codec libraries at their default levels, whatever
 level the batch came with (compaction C-11.11 d). What the kernels do not compress goes through
@@ -11,26 +11,28 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cleaner_jobs.kernels.batch_comparison import DIFFERENCES, EXPECTED_COLUMNS
 from cleaner_jobs.kernels.kept_batches import REBUILD_WITH_HORIZON
-from cleaner_jobs.kernels.pack import NO_CODEC, NOT_PACKED, NOTHING_READY, pack_batches
 from cleaner_jobs.kernels.packed_runs import CHANGED, DIFFERENT, filter_batches
 from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_RECORD,
     KEPT_END,
     KEPT_START,
+    NO_CODEC,
+    NOT_PACKED,
+    NOTHING_READY,
     REFUSED,
     RESULT_COLUMNS,
+    pack_batches,
     rebuild_payloads,
 )
-from cleaner_jobs.kernels.same_records import DIFFERENCES, EXPECTED_COLUMNS
-from cleaner_jobs.tasks.batch_window import digests_of, is_read, payloads
-from cleaner_jobs.tasks.same_as_source import (
+from cleaner_jobs.tasks.rewrite_check import (
     WHAT_WAS_DECOMPRESSED,
     Decided,
     check_payloads,
     miswritten,
 )
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.tasks.window_reader import digests_of, is_read, payloads
 from storage.codecs.compression import Codec, compress
 from storage.codecs.payload_kernels import max_payload_bytes, tools_of_thread
 from storage.formats.batch_columns import (
@@ -42,7 +44,7 @@ from storage.formats.batch_columns import (
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
 from storage.formats.batch_payloads import UInt64Array
-from storage.formats.batch_windows import NO_DIGESTS, NO_RECORDS, Payloads, Window
+from storage.formats.batch_windows import NO_DIGESTS, NO_RECORDS, Buffers, Payloads, Window
 from storage.formats.legacy_upgrade import has_legacy
 
 PACKED_BYTES = 4 << 20  # rebuilt at once, unless a single batch holds more
@@ -101,7 +103,7 @@ class _Choice(NamedTuple):
 
 
 def rebuild_packed(
-    window: Window, numbers: NDArray[np.intp], decided: Decided, buffers: WorkerBuffers
+    window: Window, numbers: NDArray[np.intp], decided: Decided, buffers: Buffers
 ) -> Iterator[PackedRun]:
     """Yield what becomes of the batches of these numbers, in order.
 
@@ -125,7 +127,7 @@ def rebuild_packed(
         choice = choice.behind(done)
 
 
-def _filter_many(choice: _Choice, buffers: WorkerBuffers) -> _Filtered:
+def _filter_many(choice: _Choice, buffers: Buffers) -> _Filtered:
     """Of the first batches, as many as kernels take and there is room for; perhaps of none."""
     window, numbers, horizons_ms, decided = choice
     rows = window.rows
@@ -155,7 +157,7 @@ def _filter_many(choice: _Choice, buffers: WorkerBuffers) -> _Filtered:
     return _filtered(choice, done, plain, results, digests)
 
 
-def _filter_run(choice: _Choice, buffers: WorkerBuffers) -> _Filtered:
+def _filter_run(choice: _Choice, buffers: Buffers) -> _Filtered:
     """Likewise, of one batch at least, step by step."""
     window, numbers, horizons_ms, decided = choice
     run = next(payloads(window, buffers, digested=True))
@@ -198,7 +200,7 @@ def _packed_run(
     )
 
 
-def _pack(filtered: _Filtered, buffers: WorkerBuffers) -> tuple[ByteArray, Int64Array]:
+def _pack(filtered: _Filtered, buffers: Buffers) -> tuple[ByteArray, Int64Array]:
     """Pack batches from the first on, as many as there is room for: where, and their places."""
     results = filtered.results
     first_bytes = int(results[0, KEPT_END] - results[0, KEPT_START])
@@ -230,7 +232,7 @@ def _filter(
     run: Payloads,
     rows: Int64Array,
     decisions: tuple[NDArray[np.uint8], Int64Array, Int64Array],
-    buffers: WorkerBuffers,
+    buffers: Buffers,
 ) -> tuple[ByteArray, Int64Array]:
     """The kept records of a run of batches, and the results of rebuild_payloads.
 

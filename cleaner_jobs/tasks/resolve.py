@@ -20,14 +20,13 @@ from cleaner_jobs.kernels.offset_map import (
     merge_latest,
     table_slots,
 )
+from cleaner_jobs.messages import ENTRY_BYTES, Part, Verdict
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.task_values import ENTRY_BYTES, Part, Verdict
-from cleaner_jobs.tasks.entry_blocks import EntryBlock
-from cleaner_jobs.tasks.entry_spill import Entries, EntrySpill
-from cleaner_jobs.tasks.sink import write_whole
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.tasks.entry_files import Entries, EntryBlock, EntrySpill
+from cleaner_jobs.work_file import write_whole
 from storage.files import io_limit
 from storage.files.filesystem import naming, read_from, read_into
+from storage.formats.batch_windows import Buffers
 
 # of a part: where its ordinals start, their checksum, records dropped, their fingerprints
 INDEX_WORDS = 4
@@ -117,7 +116,7 @@ def resolve_hash_partition(
     hash_partition: int,
     files: PartFiles,
     out: tuple[BinaryIO, str],
-    buffers: WorkerBuffers,
+    buffers: Buffers,
 ) -> Verdict:
     """Merge one hash partition of a log and write its verdict. parts: all of the log, in order."""
     found = _Dropped(parts)
@@ -141,7 +140,7 @@ def entries_of(
     hash_partition: int,
     files: PartFiles,
     spill_path: str,
-    buffers: WorkerBuffers,
+    buffers: Buffers,
 ) -> Iterator[Entries]:
     """Yield the entries of one hash partition of a log; all of a key at once, in their order.
 
@@ -165,7 +164,7 @@ def _read_entries(
     parts: Sequence[EntryBlock],
     edges: Sequence[tuple[int, int, int]],
     files: PartFiles,
-    buffers: WorkerBuffers,
+    buffers: Buffers,
     at_once: int,
 ) -> Iterator[Entries]:
     """Read the entries of all parts, about so many at once."""
@@ -192,7 +191,7 @@ class _Dropped:
         # of each part: superseded, expired, their fingerprints
         self.sums = np.zeros((len(parts), SUM_COLUMNS), np.uint64)
 
-    def add(self, entries: Entries, buffers: WorkerBuffers) -> None:
+    def add(self, entries: Entries, buffers: Buffers) -> None:
         """Merge the entries of one turn."""
         rows, count = entries.rows, len(entries.rows)
         slots = table_slots(count)

@@ -12,26 +12,34 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from cleaner_jobs.kernels.batch_flags import flag_aborted
-from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, keep_latest, pack_part, table_slots
+from cleaner_jobs.kernels.offset_map import (
+    ENTRY_WORDS,
+    count_in_batches,
+    keep_latest,
+    pack_part,
+    table_slots,
+)
 from cleaner_jobs.kernels.packed_runs import scan_packed
-from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, PART_FULL, scan_plain
-from cleaner_jobs.kernels.record_limit import first_above
-from cleaner_jobs.kernels.record_states import count_in_batches
-from cleaner_jobs.kernels.txn_rows import note_txn_batches
+from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, PART_FULL, first_above, scan_plain
+from cleaner_jobs.kernels.transactions import flag_aborted, note_txn_batches
+from cleaner_jobs.messages import FINGERPRINT_RANGE, Part, RoundSettings, Section, Stretch
 from cleaner_jobs.problems import RecordTooLargeError
-from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, RoundSettings, Section, Stretch
-from cleaner_jobs.tasks.batch_window import WindowReader, check_checksums, payloads
-from cleaner_jobs.tasks.entry_blocks import write_entries
+from cleaner_jobs.source_identity import LogChangedError
+from cleaner_jobs.tasks.entry_files import write_entries
 from cleaner_jobs.tasks.index_check import IndexCheck
-from cleaner_jobs.tasks.plain_source import PlainSource, found_sound, most_records, rows_of_run
-from cleaner_jobs.tasks.record_columns import RecordColumns
-from cleaner_jobs.tasks.sink import write_whole
-from cleaner_jobs.tasks.txn_batches import AbortedRanges
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
-from cleaner_jobs.tasks.written_batches import heads_of
-from cleaner_jobs.txn_batch import TXN_BATCH, TxnBatches, words_of
-from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.tasks.rewrite_check import heads_of
+from cleaner_jobs.tasks.window_reader import (
+    PlainSource,
+    RecordColumns,
+    WindowReader,
+    check_checksums,
+    contradictory_read_error,
+    max_records,
+    payloads,
+    rows_of_run,
+)
+from cleaner_jobs.txn_batches import TXN_BATCH, AbortedRanges, TxnBatches, words_of
+from cleaner_jobs.work_file import write_whole
 from storage.codecs.compression import builds_here
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
@@ -55,7 +63,15 @@ from storage.formats.batch_columns import (
     UInt64Array,
 )
 from storage.formats.batch_header import CODEC_MASK, CONTROL, TRANSACTIONAL
-from storage.formats.batch_windows import COMPRESSED, PLAIN, Payloads, Place, Window, place_behind
+from storage.formats.batch_windows import (
+    COMPRESSED,
+    PLAIN,
+    Buffers,
+    Payloads,
+    Place,
+    Window,
+    place_behind,
+)
 
 PART_RECORDS = 1 << 20
 CHUNK_PAYLOAD_BYTES = 512 << 10  # decompressed at once: the cache of one core holds it
@@ -74,7 +90,7 @@ class PartBuilder:
     """Collects the records of consecutive stretches of one group, and writes parts of them."""
 
     def __init__(
-        self, settings: RoundSettings, out: BinaryIO, out_path: str, buffers: WorkerBuffers
+        self, settings: RoundSettings, out: BinaryIO, out_path: str, buffers: Buffers
     ) -> None:
         self._settings, self._out, self._out_path = settings, out, out_path
         self._buffers = buffers
@@ -132,10 +148,10 @@ class PartBuilder:
         )
         place = at.position, at.previous_offset
         if kind == PLAIN:
-            columns = self._columns.room_for(most_records())
+            columns = self._columns.room_for(max_records())
             found = scan_plain(source.of_kernel, place, part, parsing, (rows, bounds, columns))
         else:
-            columns = self._columns.room_for(max(most_records(), PART_RECORDS - before))
+            columns = self._columns.room_for(max(max_records(), PART_RECORDS - before))
             scratch = (
                 buffers.array("payload of a chunk", CHUNK_PAYLOAD_BYTES + SLACK_BYTES),
                 *(bounds, buffers.array("is read", len(rows), np.bool_), tools_of_thread()),
@@ -268,7 +284,7 @@ def scan_stretches(
     stretches: list[Stretch],
     settings: RoundSettings,
     out_path: str,
-    buffers: WorkerBuffers,
+    buffers: Buffers,
 ) -> Iterator[Part | tuple[int, Exception]]:
     """Scan stretches in order; yield parts, or a log's id and the error that sets it aside.
 
@@ -290,7 +306,7 @@ def scan_stretches(
 
 
 def _scan_stretch(
-    stretch: Stretch, builder: PartBuilder, ranges: AbortedRanges, buffers: WorkerBuffers
+    stretch: Stretch, builder: PartBuilder, ranges: AbortedRanges, buffers: Buffers
 ) -> Iterator[Part]:
     yield from builder.open_for(stretch)
     with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
@@ -322,7 +338,7 @@ def _scan_stretch(
             flag_aborted(window.rows, aborted)
             yield from _scan_window(stretch, window, builder, buffers)
             if left is not None:
-                raise found_sound(left, at)
+                raise contradictory_read_error(left, at)
             if every:
                 kinds = (PLAIN,) * window.ends_plain() + (COMPRESSED,) * window.ends_packed()
             at = window.behind()
@@ -343,7 +359,7 @@ def _check_records(window: Window, run: Payloads, limit: int) -> None:
 
 
 def _scan_window(
-    stretch: Stretch, window: Window, builder: PartBuilder, buffers: WorkerBuffers
+    stretch: Stretch, window: Window, builder: PartBuilder, buffers: Buffers
 ) -> Iterator[Part]:
     is_packed = window.rows[:, ATTRIBUTES] & (CODEC_MASK | LEGACY) != 0
     check_checksums(window, is_packed)

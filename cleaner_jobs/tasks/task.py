@@ -1,20 +1,19 @@
-"""What a task does, whoever runs it: load its values, work through them, give back rows.
+"""Runs one task of a stage: loads its values, works through them, and returns rows.
 
-A task may run twice, at once, in two places: it writes only under names with its attempt in them,
+A task may run twice, at once, in two places. It writes only under names with its attempt in them,
 and what it left counts only when the driver has its rows.
 """
 
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
-from cleaner_jobs.inspect_values import CountedRun
-from cleaner_jobs.niceness import be_nice
-from cleaner_jobs.problems import problem_of
-from cleaner_jobs.task_values import (
+from cleaner_jobs.inspection_counters import CountedRun
+from cleaner_jobs.messages import (
     FILL_MAP,
     INSPECT,
     MAP_END,
@@ -43,27 +42,28 @@ from cleaner_jobs.task_values import (
     stretch_from,
     task_file,
 )
-from cleaner_jobs.tasks.early_rows import EarlyRows, EarlyRowsFile
-from cleaner_jobs.tasks.ground import AS_THE_DRIVER, Ground
+from cleaner_jobs.niceness import be_nice
+from cleaner_jobs.problems import problem_of
+from cleaner_jobs.source_identity import LogChangedError
+from cleaner_jobs.tasks.executor_paths import SAME_PATHS, PathMapping
 from cleaner_jobs.tasks.heartbeat import Heartbeat
-from cleaner_jobs.tasks.inspect_merge import count_hash_partition
-from cleaner_jobs.tasks.inspect_scan import Choices, count_stretches
+from cleaner_jobs.tasks.inspection import Choices, count_hash_partition, count_stretches
 from cleaner_jobs.tasks.map_capacity import find_map_end
-from cleaner_jobs.tasks.piece import rewrite_piece
-from cleaner_jobs.tasks.piece_sections import PieceContext
+from cleaner_jobs.tasks.partial_results import PartialResults, PartialResultsFile
 from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
+from cleaner_jobs.tasks.rewrite_task import PieceContext, rewrite_piece
 from cleaner_jobs.tasks.scan import scan_stretches
-from cleaner_jobs.tasks.sync_pool import SyncPool
-from cleaner_jobs.tasks.worker_buffers import WORKER_BUFFERS
-from cleaner_jobs.unchanged import LogChangedError
 from storage.errors import CorruptFileError
-from storage.files.filesystem import naming
+from storage.files.filesystem import naming, sync_file
 from storage.files.held_directories import hold_directory, kept_open
 from storage.files.io_limit import limited
+from storage.formats.batch_windows import Buffers
+
+WORKER_BUFFERS = Buffers()  # one for each worker process; its tasks come one after another
 
 
 def run_task(
-    work_dir: str, stage: str, number: int, attempt: str, ground: Ground = AS_THE_DRIVER
+    work_dir: str, stage: str, number: int, attempt: str, paths: PathMapping = SAME_PATHS
 ) -> Iterator[Row]:
     """Do task `number` of a stage; attempt is unique among all tries of all tasks of the run.
 
@@ -71,14 +71,14 @@ def run_task(
     """
     with Heartbeat(work_dir, stage, number, attempt) as heartbeat:
         # only now: a driver that gives up takes the tasks away, then waits for every heart
-        task = ground.here(load_task(task_file(work_dir, stage, number)))
+        task = paths.to_executor(load_task(task_file(work_dir, stage, number)))
         settings = RoundSettings(*task["settings"])
-        tried = _Try(settings, number, attempt, heartbeat, ground)
+        tried = _Try(settings, number, attempt, heartbeat, paths)
         if settings.nice is not None:
             be_nice(settings.nice)
         with limited(settings.io_limit, io_limit_file(work_dir)):
             for kind, value in _STAGES[stage](task, tried):
-                yield kind, json.dumps(ground.there(value))
+                yield kind, json.dumps(paths.to_driver(value))
 
 
 class _Try(NamedTuple):
@@ -88,7 +88,7 @@ class _Try(NamedTuple):
     number: int  # of the task
     attempt: str
     heartbeat: Heartbeat
-    ground: Ground
+    paths: PathMapping
 
 
 def _scan(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -163,7 +163,9 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
         _held(logs.values()),
         PartFiles() as part_files,
         VerdictFiles() as verdict_files,
-        EarlyRowsFile(settings.work_dir, REWRITE, tried.number, tried.attempt) as early_rows,
+        PartialResultsFile(
+            settings.work_dir, REWRITE, tried.number, tried.attempt
+        ) as partial_results,
         SyncPool() as syncs,
     ):
         context = PieceContext(settings, tried.attempt, part_files, verdict_files, WORKER_BUFFERS)
@@ -177,8 +179,10 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
                 try:
                     with kept_open(log.path):
                         result = rewrite_piece(piece, log, context)
-                    row = REWRITTEN, json.dumps(tried.ground.there(result))
-                    syncs.start(piece.log_id, result.staged_files, partial(early_rows.add, row))
+                    row = REWRITTEN, json.dumps(tried.paths.to_driver(result))
+                    syncs.start(
+                        piece.log_id, result.staged_files, partial(partial_results.add, row)
+                    )
                 except (CorruptFileError, LogChangedError, OSError) as error:
                     # another try may be ahead: then the driver has perhaps swapped the group in
                     result = early_pieces.of(piece, look_again=True)
@@ -202,17 +206,17 @@ def _held(logs: Iterable[LogRules]) -> Iterator[None]:
 
 
 class _EarlyPieces:
-    """The pieces that other tries of a rewrite task have finished, by their early rows."""
+    """The pieces that other tries of a rewrite task have finished, by their partial results."""
 
     def __init__(self, work_dir: str, tried: _Try) -> None:
-        self._rows = EarlyRows(work_dir, REWRITE, tried.number)
-        self._ground = tried.ground
+        self._rows = PartialResults(work_dir, REWRITE, tried.number)
+        self._paths = tried.paths
         self._pieces: dict[tuple[int, int, int], Rewritten] = {}
         self._look()
 
     def _look(self) -> None:
         for _, value in self._rows.new():
-            result = Rewritten(*self._ground.here(json.loads(value)))
+            result = Rewritten(*self._paths.to_executor(json.loads(value)))
             self._pieces.setdefault((result.log_id, result.group, result.number), result)
 
     def of(self, piece: Piece, look_again: bool = False) -> Rewritten | None:
@@ -232,3 +236,49 @@ _STAGES: dict[str, Callable[..., Iterator[tuple[str, tuple[Any, ...]]]]] = {
     INSPECT: _inspect,
     MERGE: _merge,
 }
+
+
+THREADS = 8
+
+
+class SyncPool:
+    """Syncs files behind the back of whoever wrote them; nothing is durable before `failures`."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS)
+        self._started: list[tuple[int, Future[None]]] = []
+
+    def __enter__(self) -> "SyncPool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown()
+
+    def start(
+        self, log_id: int, paths: Iterable[str], when_durable: Callable[[], None] | None = None
+    ) -> None:
+        """Begin to sync files of a log that are completely written and closed.
+
+        when_durable: what is to be done as soon as all of them are on disk.
+        """
+        self._started.append((log_id, self._threads.submit(_sync, tuple(paths), when_durable)))
+
+    def failures(self) -> dict[int, OSError]:
+        """Wait for all that was started; return, by log, what could not be brought to disk."""
+        failed: dict[int, OSError] = {}
+        for log_id, future in self._started:
+            error = future.exception()
+            if isinstance(error, OSError):
+                failed.setdefault(log_id, error)
+            elif error is not None:
+                raise error
+        self._started.clear()
+        return failed
+
+
+def _sync(paths: Iterable[str], when_durable: Callable[[], None] | None) -> None:
+    """What cannot be synced leaves those behind it unsynced, too: their log is set aside."""
+    for path in paths:
+        sync_file(path)
+    if when_durable is not None:
+        when_durable()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cleaner_jobs.tasks.tasks_here import TasksHere
+from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor.api import places
 from compactor.api.arguments import Paths
 from compactor.api.bounds import Natural, Positive
@@ -69,7 +69,7 @@ def inspect(
     surveys = [survey_log_dir(path, premises.files) for path in paths]
     wanted = _wanted(surveys, partitions, premises)
     plan = plan_of(premises, remembered.problems)
-    runner = TasksHere() if options.in_process else None
+    runner = InProcessTasks() if options.in_process else None
     settings = InspectSettings(
         as_of_ms=premises.as_of_ms,
         choice=RunnerChoice(options.master, options.session, runner, options.executor_paths),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from cleaner_jobs.spark.local_dirs import given_local_dirs
+from cleaner_jobs.spark.callers_session import given_local_dirs
 from compactor.api import places
 from compactor.api.foreseen import Foreseen
 from compactor.api.places import require_blocks_elsewhere, require_temporary_elsewhere

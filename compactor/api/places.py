@@ -17,7 +17,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 
-from cleaner_jobs.spark.local_dirs import LOCAL_DIR
+from cleaner_jobs.spark.callers_session import LOCAL_DIR
 from compactor.api.arguments import Paths, path_texts
 from compactor.command_context import current_context
 from compactor.host.suggestions import above, below, near_path

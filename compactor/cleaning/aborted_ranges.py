@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cleaner_jobs.txn_batch import RANGE_COLUMNS, Int64Array
+from cleaner_jobs.txn_batches import RANGE_COLUMNS, Int64Array
 from storage.formats.txn_index_columns import Entries, columns_of
 
 FOR_MAP, FOR_CLEANING = 1, 2  # flags of an aborted range

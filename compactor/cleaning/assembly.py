@@ -19,9 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import xxhash
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan, Rewritten, Source
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.task_values import Rewritten, Source
 from cleaner_jobs.tasks.cleaned_segment import (
     BatchFacts,
     FinishedIndexes,

@@ -14,19 +14,19 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.problems import problem_of
-from cleaner_jobs.staging import STAGED_MARKER
-from cleaner_jobs.task_values import (
+from cleaner_jobs.messages import (
     RESOLVE,
     REWRITE,
     SCAN,
+    LogPlan,
     RoundSettings,
     TaskProblem,
     io_limit_file,
 )
+from cleaner_jobs.problems import problem_of
+from cleaner_jobs.signals import deferred_signals
+from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.tasks.heartbeat import wait_for_silence
-from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
 from compactor.cleaning.codec_builds import require_exact_bytes
 from compactor.cleaning.log_report import cleaned_groups, log_report
@@ -206,7 +206,7 @@ def _staged_files_swept(plan: RoundPlan, facts: RoundSettings, files: Files) -> 
     try:
         yield
     except BaseException:
-        with undisturbed():
+        with deferred_signals():
             # who has not begun by then finds nothing to do
             discard_directory(os.path.join(facts.work_dir, "tasks"))
             wait_for_silence(facts.work_dir, SILENCE_SECONDS)

@@ -8,10 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import Part
-from cleaner_jobs.tasks.txn_batches import read_txn_batches
-from cleaner_jobs.txn_batch import TxnBatches
+from cleaner_jobs.messages import LogPlan, Part
+from cleaner_jobs.txn_batches import TxnBatches, read_txn_batches
 from cleaner_jobs.work_file import write_checked
 from compactor.cleaning.aborted_ranges import TxnIndexOfSegment
 from compactor.cleaning.later_markers import later_markers

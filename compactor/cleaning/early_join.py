@@ -10,9 +10,8 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan, Rewritten, Source
 from cleaner_jobs.staging import staged_suffix
-from cleaner_jobs.task_values import Rewritten, Source
 from compactor.cleaning.assembly import JoinedSegment, LogInJoining, Span, join_pieces
 from compactor.finalizer import StagedGroup
 from storage.errors import CorruptFileError

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.spark.executor_problem import Lack
-from cleaner_jobs.task_values import RoundSettings, Source
+from cleaner_jobs.messages import LogPlan, RoundSettings, Source
+from cleaner_jobs.tasks.executor_paths import Lack
 from compactor.errors import RefusedError
 from compactor.host.printable import first_few
 from compactor.planning.layout import sources_of_group
@@ -15,7 +14,7 @@ from compactor.reason_codes import ReasonCode
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from cleaner_jobs.tasks.ground import Asked
+    from cleaner_jobs.tasks.executor_paths import Asked
 
 Names = tuple[tuple[str, str], ...]  # a directory of the driver's, and its name on executors
 SHOWN_HOSTS = 3

@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection
 from typing import NamedTuple
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from storage.file_names import LOG, file_name
 from storage.files.local import LOCAL
 from storage.formats.control_record import ControlType

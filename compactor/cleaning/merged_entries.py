@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 
-from cleaner_jobs.task_values import ENTRY_BYTES, Part
+from cleaner_jobs.messages import ENTRY_BYTES, Part
 from storage.files.disk_hints import punch_hole
 
 

@@ -7,7 +7,7 @@ probably a mistake, and the topic holds events that nobody meant to lose.
 
 from collections.abc import Sequence
 
-from cleaner_jobs.task_values import Part, Verdict
+from cleaner_jobs.messages import Part, Verdict
 
 
 def why_keys_are_missed(

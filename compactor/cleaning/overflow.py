@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan, Source
 from cleaner_jobs.problems import problem_of
-from cleaner_jobs.task_values import Source
-from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.source_identity import LogChangedError
 from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.layout import sources_of
 from compactor.planning.round_plan import RoundPlan

@@ -12,8 +12,8 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from functools import cached_property
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.unchanged import check_same
+from cleaner_jobs.messages import LogPlan
+from cleaner_jobs.source_identity import check_same
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name, offset_of
 from storage.files.files import Entry, Files
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT

@@ -10,8 +10,7 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import FINGERPRINT_RANGE, Part, Rewritten, Verdict
+from cleaner_jobs.messages import FINGERPRINT_RANGE, LogPlan, Part, Rewritten, Verdict
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 

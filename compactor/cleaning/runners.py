@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.spark import first_use
-from cleaner_jobs.spark.class_archive import SUBMITTED_VARIABLE, cache_dir
+from cleaner_jobs.messages import LogPlan, RoundSettings
+from cleaner_jobs.signals import deferred_signals
+from cleaner_jobs.spark import warm_up
+from cleaner_jobs.spark.callers_session import HAS_SESSION, has_session, why_unusable
 from cleaner_jobs.spark.environment import require_fit
-from cleaner_jobs.spark.own_session import HAS_SESSION, has_session, why_unusable
+from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, cache_dir
 from cleaner_jobs.spark.patience import ending_stopped_processes
-from cleaner_jobs.task_values import RoundSettings
-from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning.executors import require_able_executors
 from compactor.cleaning.task_runner import TaskRunner
 from compactor.errors import ConfigError
@@ -67,8 +66,7 @@ def open_runner(
         return
     if choice.session is None:
         require_fit(choice.master, os.environ)  # before another Spark's pyspark is loaded
-    from cleaner_jobs.spark.job_description import RunDescription
-    from cleaner_jobs.spark.task_job import SparkTasks
+    from cleaner_jobs.spark.task_job import RunDescription, SparkTasks
 
     session = choice.session
     given = None if session is None else nullcontext(session.sparkContext)
@@ -104,8 +102,8 @@ def _started(
 ) -> Iterator["SparkContext"]:
     if SUBMITTED_VARIABLE not in os.environ:  # or Java is there already
         use_java(os.environ, cache_dir(os.environ), work_dir=facts.work_dir)
-    environ = {**os.environ, first_use.WORK_DIR_VARIABLE: facts.work_dir}
-    first_use.prepare(environ, progress.message, lambda: timed(FIRST_USE))
+    environ = {**os.environ, warm_up.WORK_DIR_VARIABLE: facts.work_dir}
+    warm_up.prepare(environ, progress.message, lambda: timed(FIRST_USE))
     with timed(SESSION):
         from cleaner_jobs.spark.spark_session import end_spark, start_spark
 
@@ -113,5 +111,5 @@ def _started(
     try:
         yield spark
     finally:
-        with undisturbed(), timed(SESSION_END):
+        with deferred_signals(), timed(SESSION_END):
             end_spark(spark)

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import Part, RoundSettings, Stretch
+from cleaner_jobs.messages import LogPlan, Part, RoundSettings, Stretch
+from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from cleaner_jobs.tasks.scan import scan_stretches
-from cleaner_jobs.tasks.tasks_here import TasksHere
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from compactor.cleaning.cleaner_manager import RunSettings, run_round
 from compactor.cleaning.shrinking import shrinking_of
 from compactor.cleaning.stages import index_positions
@@ -27,6 +25,7 @@ from compactor.planning.sample_estimate import Estimate, cannot_tell
 from compactor.planning.unseen_keys import clumping, unevenness
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
+from storage.formats.batch_windows import Buffers
 
 SAMPLE_BYTES = 256 << 20
 BLOCK_BYTES = 1 << 20
@@ -58,7 +57,7 @@ def sample(plan: RoundPlan, log: LogPlan, sample_bytes: int = SAMPLE_BYTES) -> E
 
 def _whole(plan: RoundPlan, log: LogPlan) -> Estimate:
     alone = replace(plan, logs=(log,), not_cleaned=(), facts=(), inventory=(), retention=())
-    settings = RunSettings(dry_run=True, drop_null_keys=True, runner=TasksHere())
+    settings = RunSettings(dry_run=True, drop_null_keys=True, runner=InProcessTasks())
     [report] = run_round(alone, settings, NoProgress()).logs
     if report.status is not LogStatus.WOULD_CLEAN:
         return cannot_tell(log.log_bytes, report.reason or report.status.value)
@@ -84,7 +83,7 @@ def _of_blocks(plan: RoundPlan, log: LogPlan, sample_bytes: int) -> Estimate:
         )
         path = os.path.join(work_dir, "parts", "sample")
         parts = []
-        for found in scan_stretches(chosen, settings, path, WorkerBuffers()):
+        for found in scan_stretches(chosen, settings, path, Buffers()):
             if not isinstance(found, Part):
                 return cannot_tell(0, str(found[1]))
             parts.append(found)

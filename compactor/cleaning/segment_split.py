@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan, Source
 from cleaner_jobs.staging import staged_suffix
-from cleaner_jobs.task_values import Source
 from cleaner_jobs.tasks.cleaned_segment import finish_like
-from cleaner_jobs.tasks.sink import write_whole
+from cleaner_jobs.work_file import write_whole
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, TXN_INDEX, file_name

@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from cleaner_jobs.task_values import Stretch
+from cleaner_jobs.messages import Stretch
 from storage.codecs.compression import Codec, compress
 from storage.files.files import Files
 from storage.formats import record as record_format

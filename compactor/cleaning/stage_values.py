@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import Part, Rewritten, TaskProblem, Verdict
-from cleaner_jobs.txn_batch import Int64Array
+from cleaner_jobs.messages import LogPlan, Part, Rewritten, TaskProblem, Verdict
+from cleaner_jobs.txn_batches import Int64Array
 from storage.formats.txn_index_columns import Entries
 
 

@@ -8,9 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.problems import problem_of
-from cleaner_jobs.task_values import (
+from cleaner_jobs.messages import (
     FILL_MAP,
     PARTIAL_SCAN,
     PROBLEM,
@@ -19,6 +17,7 @@ from cleaner_jobs.task_values import (
     RESOLVE_AGAIN,
     REWRITE,
     SCAN,
+    LogPlan,
     LogRules,
     MapEnd,
     Part,
@@ -30,6 +29,7 @@ from cleaner_jobs.task_values import (
     Verdict,
     part_from,
 )
+from cleaner_jobs.problems import problem_of
 from cleaner_jobs.tasks.heartbeat import done_bytes
 from compactor.cleaning import transaction_files
 from compactor.cleaning.aborted_ranges import TxnIndexOfSegment
@@ -336,7 +336,7 @@ class Stages:
     ) -> list[list[Any]]:
         """Run the tasks of a stage, note the problems, and return the other rows' values.
 
-        take: is given the values of early rows.
+        take: is given the values of partial results.
         """
         self._progress.stage(stage, self.log_bytes())
         if not tasks:
@@ -345,9 +345,9 @@ class Stages:
         work_dir = self._settings.work_dir
         poll = Poll(lambda: done_bytes(work_dir, stage), self._progress.advance)
 
-        def look(early_rows: Sequence[Row]) -> None:
-            for _, value in early_rows:
-                assert take is not None, f"{stage} has no early rows"
+        def look(partial_results: Sequence[Row]) -> None:
+            for _, value in partial_results:
+                assert take is not None, f"{stage} has no partial results"
                 take(json.loads(value))
             poll.look()
 

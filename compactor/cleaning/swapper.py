@@ -15,11 +15,10 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan, Rewritten, Source, TaskProblem
 from cleaner_jobs.problems import WorkFileError, problem_of
-from cleaner_jobs.task_values import Rewritten, Source, TaskProblem
-from cleaner_jobs.unchanged import LogChangedError, check_in_place
-from cleaner_jobs.undisturbed import undisturbed
+from cleaner_jobs.signals import deferred_signals
+from cleaner_jobs.source_identity import LogChangedError, check_in_place
 from compactor.cleaning.planned_files import PlannedFiles
 from compactor.cleaning.removals import Removals
 from compactor.cleaning.stage_values import FinishedGroup
@@ -115,7 +114,7 @@ class GroupSwapper:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        with undisturbed():
+        with deferred_signals():
             self._threads.shutdown()
             self._removers.shutdown()
             for join in self._joins.values():

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from cleaner_jobs.task_values import Row
+from cleaner_jobs.messages import Row
 
 
 class TaskRunner(Protocol):
@@ -22,7 +22,7 @@ class TaskRunner(Protocol):
     ) -> list[Row]:
         """Run the tasks of a stage, and return their rows, those of a task once.
 
-        take: is called every so often with the early rows that have come since, if any. What it
-        raises ends the stage.
+        take: is called every so often with the partial results that have come since, if any.
+        What it raises ends the stage.
         """
         ...

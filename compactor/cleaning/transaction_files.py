@@ -3,9 +3,8 @@
 import os
 from collections.abc import Sequence
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.tasks.txn_batches import save_array
-from cleaner_jobs.txn_batch import Int64Array
+from cleaner_jobs.messages import LogPlan
+from cleaner_jobs.txn_batches import Int64Array, save_array
 from compactor.cleaning.aborted_ranges import TxnIndexOfSegment, expected_ranges
 from storage.file_names import INDEX, LOG, TXN_INDEX, file_name
 from storage.files import filesystem

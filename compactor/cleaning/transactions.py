@@ -25,7 +25,7 @@ from cleaner_jobs.kernels.transactions import (
     follow_transactions,
     move_table,
 )
-from cleaner_jobs.txn_batch import (
+from cleaner_jobs.txn_batches import (
     DATA,
     EMPTY_CONTROL,
     HORIZON_AHEAD,

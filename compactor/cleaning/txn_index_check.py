@@ -28,7 +28,7 @@ from cleaner_jobs.kernels.transactions import (
     judge_entries,
     with_open_data,
 )
-from cleaner_jobs.txn_batch import ABORT, COMMIT, TXN_BATCH, Int64Array, TxnBatches, words_of
+from cleaner_jobs.txn_batches import ABORT, COMMIT, TXN_BATCH, Int64Array, TxnBatches, words_of
 from compactor.cleaning.aborted_ranges import all_entries
 from compactor.cleaning.later_markers import Marker
 from compactor.cleaning.transactions import LogTransactions, ProducerTable

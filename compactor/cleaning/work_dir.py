@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from functools import partial
 
-from cleaner_jobs.undisturbed import undisturbed
+from cleaner_jobs.signals import deferred_signals
 from compactor.errors import CleaningFailedError
 from compactor.host.temporary import temporary_directory
 from storage.files.disk_hints import Close, can_remove_while_open, close_in_background
@@ -28,7 +28,7 @@ SUBDIRECTORIES = (
     "transactions",
     "verdicts",
     "pieces",
-    "early-rows",
+    "partial-results",
     "progress",
     "spark",
 )
@@ -48,7 +48,7 @@ def open_work_dir(parent: str | None, run_id: str) -> Iterator[str]:
         try:
             if parent is not None:
                 _make(parent)
-            with undisturbed():  # or one that is made is not known of, and stays
+            with deferred_signals():  # or one that is made is not known of, and stays
                 path = tempfile.mkdtemp(prefix=f"{PREFIX}{run_id}-", dir=where)
                 made.callback(_remove, path)
             made.callback(_let_go, _own(path))
@@ -105,7 +105,7 @@ def _is_left(path: str) -> bool:
 
 
 def _remove(path: str) -> None:
-    with undisturbed():
+    with deferred_signals():
         closes = _held(path) if can_remove_while_open(path) else []
         discard_directory(path)
         close_in_background(closes)

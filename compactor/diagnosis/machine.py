@@ -12,10 +12,8 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
-from cleaner_jobs.spark.class_archive import cache_dir
-from cleaner_jobs.spark.control_groups import memory
-from cleaner_jobs.spark.first_use import cores
-from cleaner_jobs.spark.local_size import local_size, size_within
+from cleaner_jobs.spark.java_cache import cache_dir
+from cleaner_jobs.spark.local_size import cores, local_size, memory, size_within
 from compactor.diagnosis.checks import Check, fail, ok, warn
 from compactor.host import descriptor_limit
 from compactor.host.clock import now_ms

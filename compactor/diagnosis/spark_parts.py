@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
-from cleaner_jobs.spark.class_archive import (
+from cleaner_jobs.spark.environment import own_environ, settings_here, why_unfit
+from cleaner_jobs.spark.java_cache import (
     SUBMITTED_VARIABLE,
     archive_path,
     cache_dir,
     can_be_made,
     is_kept,
 )
-from cleaner_jobs.spark.environment import own_environ, settings_here, why_unfit
-from cleaner_jobs.spark.first_use import kernels_mark
+from cleaner_jobs.spark.warm_up import kernels_mark
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.diagnosis.checks import Check, Grade, fail, ok, warn
 from compactor.errors import CleaningFailedError

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cleaner_jobs import inspect_values as of
-from cleaner_jobs.inspect_values import CountedKeys, Int64Array
+from cleaner_jobs import inspection_counters as of
+from cleaner_jobs.inspection_counters import CountedKeys, Int64Array
 from compactor.inspection.inspection import BatchKind, Keys, SizeClass, TombstoneKind, Tombstones
 from storage.codecs.compression import Codec
 

@@ -16,19 +16,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cleaner_jobs.inspect_values import BY_GROUP, BY_TOPIC, CountedKeys, CountedRun
-from cleaner_jobs.plan import LogPlan, SegmentGroup
-from cleaner_jobs.problems import problem_of
-from cleaner_jobs.task_values import (
+from cleaner_jobs.inspection_counters import BY_GROUP, BY_TOPIC, CountedKeys, CountedRun
+from cleaner_jobs.messages import (
     INSPECT,
     MERGE,
     PROBLEM,
+    LogPlan,
     RoundSettings,
+    SegmentGroup,
     Stretch,
     TaskProblem,
 )
+from cleaner_jobs.problems import problem_of
+from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.tasks.heartbeat import done_bytes, wait_for_silence
-from cleaner_jobs.undisturbed import undisturbed
 from compactor.cleaning import transaction_files
 from compactor.cleaning.runners import RunnerChoice, open_runner
 from compactor.cleaning.stages import index_positions
@@ -99,7 +100,7 @@ def inspect_logs(
                 stages = _Stages(runner, facts, plans, choices, progress)
                 found = stages.run(settings.sample_bytes)
         except BaseException:
-            with undisturbed():
+            with deferred_signals():
                 wait_for_silence(work_dir, SILENCE_SECONDS)
             raise
     shown = Presentation(settings.as_of_ms, settings.heavy_keys)

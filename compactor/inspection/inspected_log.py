@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cleaner_jobs.inspect_values import (
+from cleaner_jobs.inspection_counters import (
     ABORTED_RECORDS,
     BATCH_SIZES_AT,
     BY_TOPIC,
@@ -28,7 +28,7 @@ from cleaner_jobs.inspect_values import (
     CountedRun,
     added,
 )
-from cleaner_jobs.task_values import TaskProblem
+from cleaner_jobs.messages import TaskProblem
 from compactor.inspection import counted_log
 from compactor.inspection.counted_log import Cleaning
 from compactor.inspection.inspection import BlockingTransaction, HeavyKey, LogInspection

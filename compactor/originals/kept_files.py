@@ -6,7 +6,7 @@ import os
 
 import xxhash
 
-from cleaner_jobs.tasks.sink import write_whole
+from cleaner_jobs.work_file import write_whole
 from compactor.originals.kept_manifest import FileMark
 from storage.errors import CorruptFileError
 from storage.files import io_limit

@@ -15,8 +15,8 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.unchanged import check_in_place, with_second_name
+from cleaner_jobs.messages import LogPlan
+from cleaner_jobs.source_identity import check_in_place, with_second_name
 from compactor.finalizer import StagedGroup
 from compactor.originals import kept_files
 from compactor.originals.kept_manifest import (

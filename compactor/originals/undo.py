@@ -30,9 +30,9 @@ from enum import StrEnum
 from itertools import groupby
 from typing import NamedTuple
 
+from cleaner_jobs.messages import Source
+from cleaner_jobs.source_identity import LogChangedError
 from cleaner_jobs.staging import STAGED_MARKER, staged_suffix
-from cleaner_jobs.task_values import Source
-from cleaner_jobs.unchanged import LogChangedError
 from compactor.finalizer import StagedGroup, StagedSegment, mark_deleted, swap_group, sweep_staged
 from compactor.log_dirs.log_dir_lock import lock_log_dirs
 from compactor.originals import kept_files

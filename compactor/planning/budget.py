@@ -7,7 +7,7 @@ smaller ones behind it may still be taken.
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from compactor.host.printable import size_text
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.inventory import LogSize, sort_key

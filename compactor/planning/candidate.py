@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cleaner_jobs.plan import ActiveProducer
+from cleaner_jobs.messages import ActiveProducer
 from compactor.host.printable import duration_text, iso_time
 from compactor.host.shell_commands import named
 from compactor.log_dirs.survey import (

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from compactor.host.printable import counted, duration_text, size_text
 from compactor.host.run_history import Pace
 from compactor.outcome.round_report import CleaningReport, LogStatus

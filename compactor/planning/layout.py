@@ -8,8 +8,7 @@ from itertools import accumulate, groupby, pairwise
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import Part, Piece, Source, Stretch, Verdict
+from cleaner_jobs.messages import LogPlan, Part, Piece, Source, Stretch, Verdict
 from storage.file_names import LOG, file_name
 from storage.gc_pause import collector_paused
 

@@ -5,9 +5,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.spark.control_groups import memory
-from cleaner_jobs.spark.local_size import local_size
+from cleaner_jobs.messages import LogPlan
+from cleaner_jobs.spark.local_size import local_size, memory
 from compactor.errors import RefusedError
 from compactor.host.printable import counted, size_text
 from compactor.host.temporary import temporary_directory

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from compactor.log_dirs.foreign_files import foreign_files
 from compactor.log_dirs.missing_directories import Gone, entries_of, gone_from
 from compactor.log_dirs.survey import LogDirSurvey

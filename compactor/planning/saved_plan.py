@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from compactor.errors import ConfigError
 from compactor.json_types import is_of_type, json_text
 from compactor.planning.round_plan import RoundPlan

@@ -6,7 +6,7 @@ Pure. Source: Kafka, Cleaner.groupSegmentsBySize, lastOffsetForFirstSegment; spe
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cleaner_jobs.plan import LogPlan, SegmentGroup
+from cleaner_jobs.messages import LogPlan, SegmentGroup
 from storage.file_names import MAX_RELATIVE_OFFSET, Segment
 
 OFFSET_INDEX_ENTRY_BYTES = 8

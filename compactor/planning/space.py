@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from compactor.host.printable import counted, size_text
 from compactor.planning import layout
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import TaskProblem
+from cleaner_jobs.messages import LogPlan, TaskProblem
 from compactor.errors import CorruptLogError
 from compactor.host.printable import counted
 from compactor.outcome.round_report import LogReport, LogStatus

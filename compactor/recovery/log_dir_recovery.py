@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.source_identity import LogChangedError
 from compactor.log_dirs.missing_directories import Gone
 from compactor.log_dirs.missing_logs import RecordedEnds, recorded_ends
 from compactor.log_dirs.set_aside_memory import SET_ASIDE

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.source_identity import LogChangedError
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 from storage.files.files import Entry, Files

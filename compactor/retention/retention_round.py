@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from cleaner_jobs.unchanged import LogChangedError, check_same
+from cleaner_jobs.source_identity import LogChangedError, check_same
 from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from compactor.reason_codes import ReasonCode
 from compactor.retention.log_deletion import (

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from compactor.host.printable import iso_time
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.expected import Estimates, Expected, expected_document

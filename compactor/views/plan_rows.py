@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from compactor.host.printable import printable, size_text
 from compactor.planning.expected import Estimates, gain_of, gain_text
 from compactor.planning.inventory import (

@@ -67,7 +67,7 @@ MAGIC = 2
 NO_TIMESTAMP = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_SEQUENCE = NO_LEADER_EPOCH = -1
 MAX_LAST_OFFSET = 2**63 - 2  # the log's next offset has to fit 64 bits, too
 
-# attribute bits (F-4.3); what a rebuilt batch keeps of them, cleaner_jobs.kernels.headers names
+# attribute bits (F-4.3); what a rebuilt batch keeps of them, cleaner_jobs.kernels.rebuild names
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cleaner_jobs.spark import first_use
-from cleaner_jobs.spark.class_archive import cache_dir
+from cleaner_jobs.spark import warm_up
+from cleaner_jobs.spark.java_cache import cache_dir
 from compactor.errors import CleaningFailedError
 from compactor.host.java import use_java
 from tests.bench import (
@@ -174,7 +174,7 @@ def _prepare() -> None:
     """What a machine does once is no part of a cold start, and has been done by `make setup`."""
     environ = dict(os.environ)
     use_java(environ, cache_dir(environ))
-    first_use.prepare(environ, tell)
+    warm_up.prepare(environ, tell)
 
 
 def _over_fleet(

@@ -21,7 +21,7 @@ PROC = Path("/proc")
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 DAEMON_MODULES = (
     b"cleaner_jobs.spark.worker_daemon",
-    b"cleaner_jobs.spark.early_daemon",  # a child of the driver
+    b"cleaner_jobs.spark.prestarted_daemon",  # a child of the driver
     b"pyspark.daemon",
 )
 POLL_SECONDS = 0.02

@@ -11,8 +11,16 @@ import tracemalloc
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cleaner_jobs.plan import LogPlan, SegmentGroup
-from cleaner_jobs.task_values import Part, Piece, Rewritten, Section, Stretch, Verdict
+from cleaner_jobs.messages import (
+    LogPlan,
+    Part,
+    Piece,
+    Rewritten,
+    Section,
+    SegmentGroup,
+    Stretch,
+    Verdict,
+)
 from cleaner_jobs.tasks.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.tasks.resolve import MERGE_ENTRIES
 from cleaner_jobs.tasks.scan import PART_RECORDS

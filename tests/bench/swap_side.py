@@ -12,7 +12,7 @@ from pathlib import Path
 
 import xxhash
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper
 from compactor.planning.round_plan import plan_round

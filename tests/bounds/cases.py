@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cleaner_jobs.inspect_values import BY_GROUP, BY_KEY, BY_TOPIC, CountedRun
-from cleaner_jobs.kernels.same_batches import sum_heads
-from cleaner_jobs.plan import ActiveProducer
-from cleaner_jobs.task_values import (
+from cleaner_jobs.inspection_counters import BY_GROUP, BY_KEY, BY_TOPIC, CountedRun
+from cleaner_jobs.kernels.batch_comparison import sum_heads
+from cleaner_jobs.messages import (
+    ActiveProducer,
     LogRules,
     Part,
     Piece,
@@ -23,22 +23,13 @@ from cleaner_jobs.task_values import (
     Stretch,
     Verdict,
 )
-from cleaner_jobs.tasks import (
-    inspect_scan,
-    packed_batches,
-    plain_source,
-    rewrite,
-    scan,
-)
-from cleaner_jobs.tasks.inspect_merge import count_hash_partition
-from cleaner_jobs.tasks.inspect_scan import Choices, count_stretches
+from cleaner_jobs.tasks import batch_rewriter, inspection, packed_batches, scan, window_reader
+from cleaner_jobs.tasks.inspection import Choices, count_hash_partition, count_stretches
 from cleaner_jobs.tasks.map_capacity import find_map_end
-from cleaner_jobs.tasks.piece import rewrite_piece
-from cleaner_jobs.tasks.piece_sections import PieceContext
 from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
+from cleaner_jobs.tasks.rewrite_task import PieceContext, rewrite_piece
 from cleaner_jobs.tasks.scan import scan_stretches
-from cleaner_jobs.tasks.txn_batches import save_array
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.txn_batches import save_array
 from compactor.verification.reader_log import LogReader
 from compactor.verification.verify_batches import SegmentCheck
 from storage.errors import LogCompactionError
@@ -47,6 +38,7 @@ from storage.files.files import entry_of
 from storage.files.local import LOCAL
 from storage.formats import batch_windows, legacy_upgrade
 from storage.formats.batch_columns import ABORTED_FOR_CLEANING, UNREAD
+from storage.formats.batch_windows import Buffers
 from tests.bounds.log_cases import LogCase
 from tests.bounds.lying_batches import lie
 from tests.bounds.made_batches import made, written_by_kafka
@@ -58,22 +50,22 @@ SMALL = {  # so that a buffer has no more room than what is in it
     (batch_windows, "WINDOW_BYTES"): 64,
     (batch_windows, "WINDOW_BATCHES"): 8,
     (batch_windows, "PAYLOAD_BYTES"): 64,
-    (plain_source, "CHUNK_BYTES"): 400,
-    (plain_source, "RUN_BATCHES"): 3,
+    (window_reader, "CHUNK_BYTES"): 400,
+    (window_reader, "RUN_BATCHES"): 3,
     (scan, "CHUNK_PAYLOAD_BYTES"): 300,
-    (inspect_scan, "CHUNK_PAYLOAD_BYTES"): 300,
-    (inspect_scan, "RUN_RECORDS"): 7,
+    (inspection, "CHUNK_PAYLOAD_BYTES"): 300,
+    (inspection, "RUN_RECORDS"): 7,
     (packed_batches, "PACKED_BYTES"): 64,
     (packed_batches, "FILTERED_BYTES"): 300,
     (packed_batches, "KEPT_BYTES"): 1000,
     (legacy_upgrade, "UPGRADED_BYTES"): 64,
-    (rewrite, "OUTPUT_BYTES"): 64,
+    (batch_rewriter, "OUTPUT_BYTES"): 64,
 }
 
 Ending = tuple[str, str]  # stage, and how it ended: sound, or the kind of problem
 
 
-class ExactBuffers(WorkerBuffers):
+class ExactBuffers(Buffers):
     """Arrays that are no longer than they were asked for."""
 
     def _room(self, length: int, _held: int) -> int:

@@ -12,7 +12,7 @@ import pytest
 from storage.codecs.compression import Codec, compress
 from storage.errors import CorruptFileError
 from storage.formats.batch_columns import KEEP, SUPERSEDED
-from tests.cleaner_jobs.tasks.test_rewrite import rebuilt
+from tests.cleaner_jobs.tasks.test_batch_rewriter import rebuilt
 from tests.support.made_log import batch, record
 from tests.support.reference_batch import encode_parts, encode_record
 

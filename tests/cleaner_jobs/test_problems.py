@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from cleaner_jobs.messages import TaskProblem
 from cleaner_jobs.problems import MiswrittenError, RecordTooLargeError, problem_of
-from cleaner_jobs.task_values import TaskProblem
-from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.source_identity import LogChangedError
 from storage.errors import CorruptFileError, UnsupportedFormatError
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
-from cleaner_jobs.spark.class_archive import spark_home
+from cleaner_jobs.spark.java_cache import spark_home
 
 PROJECT = Path(__file__).parents[2]
 SLOW = Path(__file__).with_name("slow")

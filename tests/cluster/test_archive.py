@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cleaner_jobs.spark.class_archive import spark_home
+from cleaner_jobs.spark.java_cache import spark_home
 from tests.cluster.standalone import HOSTS, PROJECT, QUICK_START, standalone_cluster
 from tests.cluster.test_cluster import contents, left_over
 from tests.kill import logs
@@ -167,7 +167,7 @@ def unpacked(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def test_every_kernel_unpacked_is_loaded_and_none_compiled(unpacked: Path, tmp_path: Path) -> None:
     """By the call with which the daemon of an executor warms its workers."""
     environ = bare_environment(tmp_path) | {"NUMBA_DEBUG_CACHE": "1"}
-    code = "from cleaner_jobs.tasks.kernels_warm import warm; warm()"
+    code = "from cleaner_jobs.tasks.kernel_warm_up import warm; warm()"
     words = [str(unpacked / "bin" / "python"), "-c", code]
     done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

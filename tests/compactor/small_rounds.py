@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs import unchanged
+from cleaner_jobs import source_identity
 from compactor.outcome.round_report import CleaningReport, Counts, LogStatus
 from compactor.planning.round_plan import RoundPlan
 from storage.codecs.compression import Codec
@@ -81,7 +81,7 @@ def check_one_failed(
 
 def drift_goes_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a disk changes a file, and no writer: the file system knows nothing of it."""
-    monkeypatch.setattr(unchanged, "_check_same", lambda *_: None)
+    monkeypatch.setattr(source_identity, "_check_same", lambda *_: None)
 
 
 def flip(path: Path, at: int) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.source_identity import LogChangedError
 from compactor.finalizer import (
     StagedGroup,
     StagedSegment,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from cleaner_jobs.tasks import piece, scan
+from cleaner_jobs.tasks import rewrite_task, scan
 from compactor import api
 from compactor.command_line.cli import main
 from compactor.errors import ConfigError, RefusedError
@@ -344,7 +344,7 @@ def test_a_plan_names_the_codec_of_another_build(
     assert (note in " ".join(capsys.readouterr().out.split())) is is_other
 
 
-@pytest.mark.parametrize("module", [scan, piece])
+@pytest.mark.parametrize("module", [scan, rewrite_task])
 def test_exact_bytes_are_refused_where_an_executor_has_another_build(
     tmp_path: Path, module: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,7 +370,7 @@ def test_exact_bytes_are_refused_where_an_executor_has_another_build(
     [found] = api.run([str(tmp_path)], rules, api.RunOptions(in_process=True)).logs
     assert found.status is api.LogStatus.CLEANED
     notes = [note for note in found.notes if note.endswith(", on an executor")]
-    assert len(notes) == (module is piece)  # who compressed anew
+    assert len(notes) == (module is rewrite_task)  # who compressed anew
 
 
 @pytest.mark.parametrize("kafka", ["4.2", "4.4"])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cleaner_jobs.spark.class_archive import spark_home
+from cleaner_jobs.spark.java_cache import spark_home
 from storage.formats import clean_shutdown
 from tests.support.command_process import LAUNCHER, PROJECT, compactor
 from tests.support.file_states import state_of
@@ -115,7 +115,7 @@ def test_a_run_loads_no_compiler_before_a_log_needs_it() -> None:
     """Its driver does without for nearly every log; the tasks have a daemon that is loaded."""
     script = (
         "import sys, compactor.cleaning.cleaner_manager, compactor.command_line.run_command\n"
-        "import cleaner_jobs.spark.task_job, cleaner_jobs.spark.first_use\n"
+        "import cleaner_jobs.spark.task_job, cleaner_jobs.spark.warm_up\n"
         "heavy = ('numba', 'pandas', 'pyarrow', 'pyspark.testing')\n"
         "sys.exit(f'{[name for name in heavy if name in sys.modules]}')"
     )

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from cleaner_jobs.spark.class_archive import spark_home
+from cleaner_jobs.spark.java_cache import spark_home
 from demo.workload import write_log_dir
 from tests.support.command_process import compactor
 

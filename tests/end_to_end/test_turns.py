@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cleaner_jobs.spark.class_archive import spark_home
+from cleaner_jobs.spark.java_cache import spark_home
 from compactor import api
 from storage.formats import checkpoint, clean_shutdown
 from tests.end_to_end import turns_program

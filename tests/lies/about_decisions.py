@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cleaner_jobs.txn_batch import ABORT, COMMIT, DATA
+from cleaner_jobs.txn_batches import ABORT, COMMIT, DATA
 from storage.formats.batch_columns import (
     ABORTED,
     CONTROL_RECORD,

@@ -17,8 +17,8 @@ from cleaner_jobs.kernels.offset_map import (
     pack_part,
     sum_fingerprints,
 )
-from cleaner_jobs.task_values import PART, REWRITTEN, VERDICT, Part, Piece, Rewritten, Verdict
-from cleaner_jobs.tasks import piece as piece_module
+from cleaner_jobs.messages import PART, REWRITTEN, VERDICT, Part, Piece, Rewritten, Verdict
+from cleaner_jobs.tasks import rewrite_task as piece_module
 from cleaner_jobs.tasks import scan as scan_module
 from cleaner_jobs.tasks.cleaned_segment import IndexesInMaking, read_back
 from cleaner_jobs.tasks.resolve import resolve_hash_partition

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from cleaner_jobs.task_values import Stretch
+from cleaner_jobs.messages import Stretch
 from compactor.planning import layout
 from tests.bench import scale
 from tests.bench.scale import GB, RECORD_BYTES, SEGMENT_BYTES

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from cleaner_jobs.tasks.tasks_here import TasksHere
+from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor import api
 from tests.scaling.model import Point, Size
 from tests.scaling.points import ParallelPoint
@@ -61,9 +61,9 @@ def _turn(given: Path, folder: Path) -> tuple[float, float]:
     """Processor seconds of the tasks, and of everything else."""
     copy, of_tasks = folder / "copy", 0.0
     shutil.copytree(given, copy)
-    run_stage = TasksHere.run_stage
+    run_stage = InProcessTasks.run_stage
 
-    def timed(self: TasksHere, *stage: Any) -> Any:
+    def timed(self: InProcessTasks, *stage: Any) -> Any:
         nonlocal of_tasks
         began = time.process_time()
         try:
@@ -73,7 +73,7 @@ def _turn(given: Path, folder: Path) -> tuple[float, float]:
 
     rules = api.Rules(settings=SETTINGS, include="t", assume_fully_replicated=True)
     began = time.process_time()
-    with mock.patch.object(TasksHere, "run_stage", timed):
+    with mock.patch.object(InProcessTasks, "run_stage", timed):
         report = api.run([str(copy)], rules, api.RunOptions(in_process=True))
     seconds = time.process_time() - began
     assert all(log.status == "cleaned" for log in report.logs), report.logs

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cleaner_jobs import task_values
+from cleaner_jobs import messages
 from cleaner_jobs.spark import spark_session, task_job
 from cleaner_jobs.staging import STAGED_MARKER
 from compactor.cleaning import cleaner_manager
@@ -120,7 +120,7 @@ def main() -> int:
 
     def rows(spark: Any, of: tuple[str, str], *rest: Any) -> Any:
         """Hold the job of a stage whose tasks are on disk already."""
-        if of[1] == task_values.RESOLVE:
+        if of[1] == messages.RESOLVE:
             hold.come_to(RESOLVE)
         return rows_of(spark, of, *rest)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cleaner_jobs.task_values import RoundSettings, Row
-from cleaner_jobs.tasks.tasks_here import TasksHere
+from cleaner_jobs.messages import RoundSettings, Row
+from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.work_dir import SUBDIRECTORIES
@@ -62,7 +62,7 @@ class LocalRound:
     drop_null_keys: bool = True  # as Kafka's cleaner does
     files: Files = LOCAL  # as the driver changes them
     stages: list[tuple[str, int]] = field(default_factory=list)  # as they ran, and their tasks
-    _tasks: TasksHere = field(default_factory=TasksHere)
+    _tasks: InProcessTasks = field(default_factory=InProcessTasks)
 
     def run(
         self, plan: RoundPlan, dry_run: bool = False, map_capacity: int | None = None

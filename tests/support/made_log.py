@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cleaner_jobs.plan import ActiveProducer, LogPlan, SegmentGroup
+from cleaner_jobs.messages import ActiveProducer, LogPlan, SegmentGroup
 from compactor.planning.round_plan import RoundPlan
 from storage.codecs.compression import Codec, compress
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, Segment, file_name

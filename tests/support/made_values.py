@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cleaner_jobs.task_values import Part, Rewritten, Source, Stretch
+from cleaner_jobs.messages import Part, Rewritten, Source, Stretch
 
 NO_PART = Part(
     log_id=0,

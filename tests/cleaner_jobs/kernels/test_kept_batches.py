@@ -16,7 +16,7 @@ from cleaner_jobs.kernels.kept_batches import (
     decide_batches,
     delete_horizon,
 )
-from cleaner_jobs.plan import ActiveProducer
+from cleaner_jobs.messages import ActiveProducer
 from storage.formats import batch_columns as columns
 from storage.formats.batch_columns import (
     ABORTED,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleaner_jobs.inspect_values import (
+from cleaner_jobs.inspection_counters import (
     HEAVY_COLUMNS,
     KEY_SUMS,
     KEYED_BYTES,

@@ -14,6 +14,7 @@ from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_RECORD,
     NOT_CANONICAL,
     RESULT_COLUMNS,
+    has_horizon_after,
     kept_span,
     lacks_producer_state,
     rebuild_payloads,
@@ -24,6 +25,7 @@ from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
     BASE_SEQUENCE,
+    BASE_TIMESTAMP,
     BATCH_COLUMNS,
     KEEP,
     LEGACY,
@@ -258,3 +260,25 @@ def test_which_batches_kafka_refuses_to_build(
     row[BASE_OFFSET], row[ATTRIBUTES] = 4, attributes
     row[BASE_SEQUENCE] = sequence
     assert lacks_producer_state(row) is expected
+
+
+HEADER_HORIZON = 0x40
+
+
+@pytest.mark.parametrize(
+    ("attributes", "base_timestamp", "given_ms", "expected"),
+    [
+        (0, 5, -1, False),
+        (0, 5, 0, True),
+        (0, 5, 9, True),
+        (HEADER_HORIZON, 0, -1, True),
+        (HEADER_HORIZON, -1, -1, False),  # E-36
+        (HEADER_HORIZON, -1, 9, True),
+    ],
+)
+def test_which_rebuilt_batch_has_a_horizon(
+    attributes: int, base_timestamp: int, given_ms: int, expected: bool
+) -> None:
+    row = np.zeros(BATCH_COLUMNS, np.int64)
+    row[ATTRIBUTES], row[BASE_TIMESTAMP] = attributes, base_timestamp
+    assert has_horizon_after(row, given_ms) is expected

@@ -18,7 +18,7 @@ from cleaner_jobs.kernels.transactions import (
     move_table,
     with_open_data,
 )
-from cleaner_jobs.txn_batch import (
+from cleaner_jobs.txn_batches import (
     ABORT,
     COMMIT,
     DATA,

@@ -13,7 +13,7 @@ import pytest
 from pyspark import cloudpickle
 
 from cleaner_jobs.spark.executor_check import answering
-from cleaner_jobs.tasks.ground import Asked, packages_here
+from cleaner_jobs.tasks.executor_paths import Asked, package_versions
 
 PROJECT = Path(__file__).parents[3]
 EXECUTOR = """
@@ -43,7 +43,7 @@ def asked(tmp_path: Path) -> Asked:
         directories=directories,
         files=[sample],
         to_write=True,
-        packages=packages_here(),
+        packages=package_versions(),
         names=[],
     )
 

@@ -13,13 +13,13 @@ import pytest
 from pyspark import SparkContext
 
 from cleaner_jobs.spark import patience, spark_session
-from cleaner_jobs.spark.executor_watch import ExecutorWatch, NoExecutorError
 from cleaner_jobs.spark.patience import (
     Wait,
     bound_seconds,
     processes_below,
     stopped_processes,
 )
+from cleaner_jobs.spark.task_job import ExecutorWatch, NoExecutorError
 
 
 @pytest.fixture

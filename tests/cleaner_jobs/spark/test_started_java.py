@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cleaner_jobs.spark import patience, started_java
-from cleaner_jobs.spark.started_java import JavaStartError, Waiting, start_java
-from cleaner_jobs.undisturbed import undisturbed
+from cleaner_jobs.signals import deferred_signals
+from cleaner_jobs.spark import gateway, patience
+from cleaner_jobs.spark.gateway import JavaStartError, Waiting, start_java
 
 SLEEPS = ("sh", "-c", "exec sleep 1000")
 LAUNCHES = ("sh", "-c", "sleep 1000; exec sleep 1000")  # as Spark's launcher, with a child
@@ -29,7 +29,7 @@ def test_one_that_cannot_write_where_it_listens_is_no_wait(
     def no_room(path: Path, _: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(started_java, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(gateway, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(Path, "write_bytes", no_room)
     with pytest.raises(OSError, match="No space left on device") as raised:
         start(tmp_path, *SLEEPS)
@@ -40,7 +40,7 @@ def test_one_that_cannot_write_where_it_listens_is_no_wait(
 def test_one_that_does_not_listen_ends_after_the_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(started_java, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(gateway, "LOOK_SECONDS", 0.01)
     monkeypatch.setenv(patience.VARIABLE, "0.05")
     said: list[str] = []
     with pytest.raises(JavaStartError, match="has not come to listen within"):
@@ -59,7 +59,7 @@ def test_a_signal_ends_the_wait_and_all_that_was_started(
             os.kill(os.getpid(), signal.SIGINT)
         let_signals_through()
 
-    with pytest.raises(KeyboardInterrupt), undisturbed() as let_signals_through:
+    with pytest.raises(KeyboardInterrupt), deferred_signals() as let_signals_through:
         start(tmp_path, *words, waiting=Waiting(lambda _: None, interrupt_once_all_is_there))
     assert _none_is_left(tmp_path)
 

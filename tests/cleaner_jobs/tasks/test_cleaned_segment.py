@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import xxhash
 
+from cleaner_jobs.messages import RoundSettings
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.task_values import RoundSettings
 from cleaner_jobs.tasks.cleaned_segment import (
     BATCH_FACTS,
     BatchFacts,
@@ -23,13 +23,13 @@ from cleaner_jobs.tasks.cleaned_segment import (
     read_back,
     write_like,
 )
-from cleaner_jobs.tasks.record_columns import RecordColumns
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
-from cleaner_jobs.tasks.written_batches import WrittenBatches, heads_of
+from cleaner_jobs.tasks.rewrite_check import WrittenBatches, heads_of
+from cleaner_jobs.tasks.window_reader import RecordColumns
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.file_attributes import attributes_of
 from storage.formats import batch_windows
+from storage.formats.batch_windows import Buffers
 from tests.support.local_round import HASH_KEY
 from tests.support.made_log import NOW_MS, keyed, packed
 from tests.support.reference_batch import ReferenceBatch, encode
@@ -53,7 +53,7 @@ def batches_in(path: str) -> WrittenBatches:
 
 
 def read_whole(path: str, base_offset: int, take_facts: Callable[[BatchFacts], None]) -> CleanedLog:
-    columns = RecordColumns(SETTINGS, WorkerBuffers())
+    columns = RecordColumns(SETTINGS, Buffers())
     return read_back(path, base_offset, columns, batches_in(path), take_facts)
 
 
@@ -144,7 +144,7 @@ def test_memory_does_not_grow_with_the_batches_of_a_segment(
     monkeypatch.setattr(batch_windows, "WINDOW_BATCHES", 100)
     monkeypatch.setattr(batch_windows, "WINDOW_BYTES", 1 << 14)
     path = written(tmp_path / "0.log", [encode(keyed(i, "a")) for i in range(4000)])
-    buffers = WorkerBuffers()
+    buffers = Buffers()
 
     def peak_bytes() -> int:
         making = IndexesInMaking(path, 0, (4096, 1 << 20))

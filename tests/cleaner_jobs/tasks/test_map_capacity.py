@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleaner_jobs.tasks.map_capacity import find_map_end
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from compactor.outcome.round_report import LogReport
 from compactor.planning.layout import dirty_stretches
+from storage.formats.batch_windows import Buffers
 from tests.support.local_round import LocalRound, open_local_round, settings_in
 from tests.support.made_log import (
     NOW_MS,
@@ -145,7 +145,7 @@ def test_the_end_of_the_map_is_found(
     plan = plan_of(partition, [list(segments)], end, first_dirty)
     start = max(i for i, base in enumerate(segments) if base <= first_dirty)
     stretches = dirty_stretches(plan, (start, 0))
-    found = find_map_end(stretches, capacity, settings_in(root / "w", NOW_MS), WorkerBuffers())
+    found = find_map_end(stretches, capacity, settings_in(root / "w", NOW_MS), Buffers())
     assert found.offset == map_end_by_hand(segments, first_dirty, end, capacity)
 
 
@@ -159,5 +159,5 @@ def test_the_table_grows_with_the_keys(tmp_path: Path) -> None:
     stretches = dirty_stretches(plan_of(partition, [[0]], 9000), (0, 0))
     settings = settings_in(tmp_path / "w", NOW_MS)
     for capacity in (8123, 8999):
-        assert find_map_end(stretches, capacity, settings, WorkerBuffers()).offset == capacity
-    assert find_map_end(stretches, 9000, settings, WorkerBuffers()).offset == 9000
+        assert find_map_end(stretches, capacity, settings, Buffers()).offset == capacity
+    assert find_map_end(stretches, 9000, settings, Buffers()).offset == 9000

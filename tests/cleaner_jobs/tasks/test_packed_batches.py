@@ -10,21 +10,20 @@ import pytest
 from crc32c import crc32c
 
 from cleaner_jobs.kernels import packed_runs
+from cleaner_jobs.kernels.batch_comparison import COMPARED, EXPECTED_COLUMNS, KEPT, LATEST
 from cleaner_jobs.kernels.kept_batches import REBUILD, REBUILD_WITH_HORIZON
 from cleaner_jobs.kernels.packed_runs import filter_batches
 from cleaner_jobs.kernels.rebuild import rebuild_payloads
-from cleaner_jobs.kernels.same_records import COMPARED, EXPECTED_COLUMNS, KEPT, LATEST
 from cleaner_jobs.problems import MiswrittenError
 from cleaner_jobs.tasks import packed_batches
-from cleaner_jobs.tasks.batch_window import digests_of
 from cleaner_jobs.tasks.packed_batches import rebuild_packed
-from cleaner_jobs.tasks.same_as_source import Decided
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
+from cleaner_jobs.tasks.rewrite_check import Decided
+from cleaner_jobs.tasks.window_reader import digests_of
 from storage.codecs.compression import Codec
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.formats import batch_windows
 from storage.formats.batch_columns import KEEP, SUPERSEDED
-from storage.formats.batch_windows import Window
+from storage.formats.batch_windows import Buffers, Window
 from tests.cleaner_jobs.kernels.framed import framed, padded
 from tests.support.kernel_steps import uncompiled
 from tests.support.made_log import keyed, packed
@@ -107,7 +106,7 @@ def rebuild_all(cases: Sequence[Case], numbers: Sequence[int]) -> Rebuilt:
     window, decided = window_and_decisions(cases)
     found: list[RebuiltBatch] = []
     refused = 0
-    for run in rebuild_packed(window, np.array(numbers, np.intp), decided, WorkerBuffers()):
+    for run in rebuild_packed(window, np.array(numbers, np.intp), decided, Buffers()):
         places, digests = run.places.tolist(), iter(run.digests.tolist())
         assert run.numbers.tolist() == list(numbers[len(found) : len(found) + len(places)])
         for (start, end), is_compressed in zip(places, run.is_compressed.tolist(), strict=True):

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.task_values import ENTRY_BYTES, Part, Verdict
+from cleaner_jobs.messages import ENTRY_BYTES, Part, Verdict
 from cleaner_jobs.tasks import resolve
 from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from storage.errors import CorruptFileError
+from storage.formats.batch_windows import Buffers
 from tests.cleaner_jobs.tasks.test_scan import Scanner
 from tests.support.made_log import NOW_MS, batch, keyed, record
 from tests.support.reference_batch import HORIZON, ReferenceBatch
@@ -33,7 +33,7 @@ def resolved(root: Path, parts: Sequence[Part]) -> list[Verdict]:
     hash_partitions = 1 << parts[0].hash_partition_bits
     with PartFiles() as files, open(path, "wb", buffering=0) as out:
         return [
-            resolve_hash_partition(parts, hash_partition, files, (out, path), WorkerBuffers())
+            resolve_hash_partition(parts, hash_partition, files, (out, path), Buffers())
             for hash_partition in range(hash_partitions)
         ]
 

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cleaner_jobs import txn_batches
 from cleaner_jobs.kernels import packed_runs, plain_runs
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
 from cleaner_jobs.kernels.packed_runs import scan_packed
+from cleaner_jobs.messages import Part, RoundSettings, Section, Source, Stretch
 from cleaner_jobs.problems import MiswrittenError, WorkFileError
-from cleaner_jobs.task_values import Part, RoundSettings, Section, Source, Stretch
-from cleaner_jobs.tasks import plain_source, record_columns, scan, txn_batches
+from cleaner_jobs.source_identity import LogChangedError
+from cleaner_jobs.tasks import scan, window_reader
 from cleaner_jobs.tasks.resolve import PartFiles
 from cleaner_jobs.tasks.scan import scan_stretches
-from cleaner_jobs.tasks.txn_batches import load_array, read_txn_batches, save_array
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
-from cleaner_jobs.txn_batch import (
+from cleaner_jobs.txn_batches import (
     ABORT,
     COMMIT,
     DATA,
@@ -32,8 +32,10 @@ from cleaner_jobs.txn_batch import (
     HORIZON_PASSED,
     NO_HORIZON,
     OTHER_CONTROL,
+    load_array,
+    read_txn_batches,
+    save_array,
 )
-from cleaner_jobs.unchanged import LogChangedError
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
 from storage.files.files import entry_of
@@ -50,6 +52,7 @@ from storage.formats.batch_columns import (
     TOMBSTONE,
     parse_records,
 )
+from storage.formats.batch_windows import Buffers
 from tests.storage.kafka_batches import COMMIT_MARKER
 from tests.storage.kernels.test_key_hash import slow_hash
 from tests.support.kernel_steps import uncompiled
@@ -129,7 +132,7 @@ class Scanner:
     def scan(self, *stretches: Stretch) -> Scanned:
         settings = RoundSettings("run", str(self.root), NOW_MS, *HASH_KEY, False)
         out = str(self.root / "out.parts")
-        found = list(scan_stretches(list(stretches), settings, out, WorkerBuffers()))
+        found = list(scan_stretches(list(stretches), settings, out, Buffers()))
         parts = [item for item in found if isinstance(item, Part)]
         with PartFiles() as files:
             states = [files.of(part).states(part).tolist() for part in parts]
@@ -401,8 +404,8 @@ def test_a_file_that_is_in_use_sets_its_log_aside(scanner: Scanner, what: str) -
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """How plain batches are scanned; the module that parses their records then."""
     if request.param == "step by step":
-        monkeypatch.setattr(plain_source, "pread_address", lambda: 0)
-        return record_columns
+        monkeypatch.setattr(window_reader, "pread_address", lambda: 0)
+        return window_reader
     monkeypatch.setattr(scan, "scan_plain", uncompiled(plain_runs.scan_plain))
     return plain_runs
 
@@ -459,10 +462,10 @@ def test_a_run_of_a_kernel_finds_what_its_steps_find(
     monkeypatch.setattr(scan, "PART_RECORDS", 10**6)
     found = []
     for chunk_bytes, run_batches in ((1 << 19, 1 << 14), (chance.randrange(100, 700), 2)):
-        monkeypatch.setattr(plain_source, "CHUNK_BYTES", chunk_bytes)
-        monkeypatch.setattr(plain_source, "RUN_BATCHES", run_batches)
+        monkeypatch.setattr(window_reader, "CHUNK_BYTES", chunk_bytes)
+        monkeypatch.setattr(window_reader, "RUN_BATCHES", run_batches)
         found.append((scanner.scan(*stretches), Path(scanner.root, "out.parts").read_bytes()))
-    monkeypatch.setattr(plain_source, "pread_address", lambda: 0)
+    monkeypatch.setattr(window_reader, "pread_address", lambda: 0)
     found.append((scanner.scan(*stretches), Path(scanner.root, "out.parts").read_bytes()))
     assert found[0] == found[1] == found[2]
     assert found[0][0].parts and not found[0][0].errors
@@ -498,12 +501,12 @@ def test_a_run_of_compressed_batches_finds_what_its_steps_find(
     monkeypatch.setattr(scan, "scan_packed", counted)
     sizes = ((1 << 19, 1 << 14, 1 << 19), (chance.randrange(100, 700), 2, 600))
     for chunk_bytes, run_batches, payload_bytes in sizes:
-        monkeypatch.setattr(plain_source, "CHUNK_BYTES", chunk_bytes)
-        monkeypatch.setattr(plain_source, "RUN_BATCHES", run_batches)
+        monkeypatch.setattr(window_reader, "CHUNK_BYTES", chunk_bytes)
+        monkeypatch.setattr(window_reader, "RUN_BATCHES", run_batches)
         monkeypatch.setattr(scan, "CHUNK_PAYLOAD_BYTES", payload_bytes)
         found.append((scanner.scan(*stretches), Path(scanner.root, "out.parts").read_bytes()))
     assert any(runs)
-    monkeypatch.setattr(plain_source, "pread_address", lambda: 0)
+    monkeypatch.setattr(window_reader, "pread_address", lambda: 0)
     found.append((scanner.scan(*stretches), Path(scanner.root, "out.parts").read_bytes()))
     assert found[0] == found[1] == found[2]
     assert found[0][0].parts and not found[0][0].errors

@@ -1,14 +1,16 @@
 """Tasks by themselves: names with the attempt in them, rows, what one leaves when it fails."""
 
+import errno
 import json
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cleaner_jobs.task_values import (
+from cleaner_jobs.messages import (
     LogRules,
     Part,
     Piece,
@@ -20,9 +22,10 @@ from cleaner_jobs.task_values import (
     save_task,
     task_file,
 )
+from cleaner_jobs.tasks import task
 from cleaner_jobs.tasks import task as tasks
-from cleaner_jobs.tasks.piece import rewrite_piece
-from cleaner_jobs.tasks.task import run_task
+from cleaner_jobs.tasks.rewrite_task import rewrite_piece
+from cleaner_jobs.tasks.task import SyncPool, run_task
 from compactor.planning.layout import sources_of, stretches_of
 from storage.file_names import LOG, file_name
 from tests.support.local_round import settings_in
@@ -57,8 +60,8 @@ class Stage:
         rows = run_task(self.settings.work_dir, stage, self._numbers - 1, attempt)
         return [(kind, json.loads(value)) for kind, value in rows]
 
-    def forget_early_rows(self) -> None:
-        for path in (Path(self.settings.work_dir) / "early-rows").iterdir():
+    def forget_partial_results(self) -> None:
+        for path in (Path(self.settings.work_dir) / "partial-results").iterdir():
             path.unlink()
 
     def parts(self) -> list[Part]:
@@ -88,7 +91,7 @@ def test_two_attempts_write_under_names_of_their_own(tmp_path: Path) -> None:
     assert first == second
     task = stage.rewrite_task()
     stage.run("rewrite", ["3-one"], **task)
-    stage.forget_early_rows()  # as if it had not been there yet when the other began
+    stage.forget_partial_results()  # as if it had not been there yet when the other began
     stage.run_again("rewrite", "3-two")
     staged = sorted(name for name in os.listdir(stage.partition) if "compactor" in name)
     assert len(staged) == 6 and sum(name.endswith("3-one") for name in staged) == 3
@@ -100,7 +103,7 @@ def test_two_attempts_write_under_names_of_their_own(tmp_path: Path) -> None:
     assert not any(name.endswith((*endings, ".cleaned", ".swap", ".deleted")) for name in staged)
 
 
-def test_a_task_that_is_tried_again_takes_over_early_rows(tmp_path: Path) -> None:
+def test_a_task_that_is_tried_again_takes_over_partial_results(tmp_path: Path) -> None:
     """By then the driver may have swapped the group in, and its sources may be gone."""
     stage = Stage(tmp_path)
     task = stage.rewrite_task()
@@ -111,7 +114,7 @@ def test_a_task_that_is_tried_again_takes_over_early_rows(tmp_path: Path) -> Non
     assert len(staged) == 3 and all(name.endswith("-one") for name in staged)
 
 
-def test_a_try_that_fails_beside_another_takes_over_its_early_rows(
+def test_a_try_that_fails_beside_another_takes_over_its_partial_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = Stage(tmp_path)
@@ -130,12 +133,12 @@ def test_a_try_that_fails_beside_another_takes_over_its_early_rows(
 
 
 def test_half_a_line_does_not_count(tmp_path: Path) -> None:
-    """A try that was killed while it wrote an early row."""
+    """A try that was killed while it wrote an partial result."""
     stage = Stage(tmp_path)
     task = stage.rewrite_task()
     (first,) = stage.run("rewrite", ["one"], **task)
-    (early_rows,) = (Path(stage.settings.work_dir) / "early-rows").iterdir()
-    early_rows.write_bytes(early_rows.read_bytes()[:-1])
+    (partial_results,) = (Path(stage.settings.work_dir) / "partial-results").iterdir()
+    partial_results.write_bytes(partial_results.read_bytes()[:-1])
     (second,) = [stage.run_again("rewrite", "two")]
     assert [values[4].endswith("-two") for _, values in second] == [True]
     assert len(first) == len(second) == 1
@@ -192,7 +195,59 @@ def test_a_second_try_under_the_same_name_is_refused(tmp_path: Path) -> None:
     task = stage.rewrite_task()
     (rows,) = stage.run("rewrite", ["a"], **task)
     assert rows[0][0] == "rewritten"
-    stage.forget_early_rows()
+    stage.forget_partial_results()
     assert stage.run_again("rewrite", "a")[0][0] == "problem"
     with pytest.raises(FileNotFoundError):
         list(run_task(stage.settings.work_dir, "scan", 99, "a"))
+
+
+def test_every_file_is_synced_before_failures_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    synced, may_go_on = [], threading.Event()
+
+    def sync(path: str) -> None:
+        may_go_on.wait()
+        synced.append(path)
+
+    monkeypatch.setattr(task, "sync_file", sync)
+    with SyncPool() as pool:
+        pool.start(1, ["a", "b"])
+        pool.start(2, ["c"])
+        assert synced == []
+        may_go_on.set()
+        assert pool.failures() == {}
+        assert sorted(synced) == ["a", "b", "c"]
+        assert pool.failures() == {}
+
+
+def test_of_each_log_the_first_failure_is_returned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sync(path: str) -> None:
+        if path != "sound":
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    monkeypatch.setattr(task, "sync_file", sync)
+    with SyncPool() as pool:
+        pool.start(1, ["sound"])
+        pool.start(2, ["sound", "x", "y"])
+        pool.start(3, ["z"])
+        failures = pool.failures()
+        assert {log_id: error.filename for log_id, error in failures.items()} == {2: "x", 3: "z"}
+        assert pool.failures() == {}
+
+
+def test_what_is_no_error_of_the_disk_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sync(_: str) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(task, "sync_file", sync)
+    with SyncPool() as pool:
+        pool.start(1, ["a"])
+        with pytest.raises(ZeroDivisionError):
+            pool.failures()
+
+
+def test_leaving_waits_for_what_was_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(task, "sync_file", synced.append)
+    with SyncPool() as pool:
+        pool.start(1, list("abcdefghijklmnop"))
+    assert len(synced) == 16

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleaner_jobs.kernels.batch_flags import flag_aborted, flag_discardable
+from cleaner_jobs.kernels.transactions import flag_aborted, flag_discardable
 from cleaner_jobs.tasks.scan import txn_batches
-from cleaner_jobs.txn_batch import (
+from cleaner_jobs.txn_batches import (
     ABORT,
     COMMIT,
     DATA,

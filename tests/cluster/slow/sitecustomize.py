@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-MODULE = "cleaner_jobs.tasks.rewrite"
+MODULE = "cleaner_jobs.tasks.batch_rewriter"
 PAUSE_SECONDS = 0.02
 BRAKE = os.environ["SLOW_BRAKE"]
 TRACE = os.path.join(os.path.dirname(BRAKE), "trace")

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import xxhash
 
+from cleaner_jobs.messages import Rewritten, Source
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.task_values import Rewritten, Source
 from cleaner_jobs.tasks.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.work_file import write_checked
 from compactor.cleaning import assembly

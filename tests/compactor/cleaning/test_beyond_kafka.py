@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from compactor.outcome.round_report import LogReport, LogStatus
 from storage.formats import segment_indexes
 from tests.support.local_round import LocalRound

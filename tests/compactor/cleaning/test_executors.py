@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
+from cleaner_jobs.messages import RoundSettings
 from cleaner_jobs.spark import executor_check
-from cleaner_jobs.spark.executor_problem import ExecutorProblem, Lack
-from cleaner_jobs.task_values import RoundSettings
+from cleaner_jobs.tasks.executor_paths import ExecutorProblem, Lack
 from compactor.cleaning.executors import require_able_executors
 from compactor.errors import RefusedError
 from storage.file_names import LOG, file_name

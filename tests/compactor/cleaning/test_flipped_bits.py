@@ -15,14 +15,8 @@ from crc32c import crc32c
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels import packed_runs, plain_runs
-from cleaner_jobs.plan import ActiveProducer
-from cleaner_jobs.tasks import (
-    packed_batches,
-    plain_source,
-    rebuilt_by_field,
-    rewrite,
-    scan,
-)
+from cleaner_jobs.messages import ActiveProducer
+from cleaner_jobs.tasks import batch_rewriter, packed_batches, scan, slow_rebuild, window_reader
 from compactor.outcome.round_report import LogStatus
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
@@ -133,9 +127,9 @@ def put(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, **around: Any) 
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """How plain batches are rewritten; the module whose steps that takes."""
     if request.param == "step by step":
-        monkeypatch.setattr(plain_source, "pread_address", lambda: 0)
-        return rewrite
-    monkeypatch.setattr(rewrite, "rewrite_plain", uncompiled(plain_runs.rewrite_plain))
+        monkeypatch.setattr(window_reader, "pread_address", lambda: 0)
+        return batch_rewriter
+    monkeypatch.setattr(batch_rewriter, "rewrite_plain", uncompiled(plain_runs.rewrite_plain))
     return plain_runs
 
 
@@ -238,7 +232,8 @@ def test_of_a_batch_that_is_copied(
 def filtering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """How compressed batches are filtered; what a kernel does not take goes step by step anyhow."""
     if request.param == "step by step":
-        monkeypatch.setattr(packed_batches, "KEPT_BYTES", 0)
+        no_room = 0, packed_runs.NO_ROOM, 0
+        monkeypatch.setattr(packed_batches, "filter_batches", lambda *_: no_room)
     else:
         steps = uncompiled(packed_runs.filter_batches)
         monkeypatch.setattr(packed_batches, "filter_batches", steps)
@@ -327,7 +322,7 @@ def test_of_a_batch_that_is_rebuilt_by_field(
     check_refused(
         local,
         partition_of(local, [raw]),
-        lambda: put(monkeypatch, rebuilt_by_field, "encode_batch", before=turn),
+        lambda: put(monkeypatch, slow_rebuild, "encode_batch", before=turn),
     )
 
 
@@ -363,7 +358,7 @@ def test_of_legacy_messages(
             return put(monkeypatch, batch_windows, "upgrade", after=in_upgraded)
         if codec:
             return put(monkeypatch, packed_batches, "rebuild_payloads", after=in_written)
-        return put(monkeypatch, rewrite, "rewrite_batches", after=in_written)
+        return put(monkeypatch, batch_rewriter, "rewrite_batches", after=in_written)
 
     check_refused(local, partition_of(local, [encode_message_set(magic, records, codec)]), arm)
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from cleaner_jobs.plan import LogPlan, SegmentGroup
-from cleaner_jobs.task_values import TaskProblem, Verdict
+from cleaner_jobs.messages import LogPlan, SegmentGroup, TaskProblem, Verdict
 from compactor.cleaning.log_report import log_report
 from compactor.cleaning.stage_values import LogResult, TransactionsOfLog
 from compactor.cleaning.swapper import Swapped

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cleaner_jobs.task_values import PART, REWRITTEN, Part, Rewritten, Section
+from cleaner_jobs.messages import PART, REWRITTEN, Part, Rewritten, Section
 from compactor.outcome.round_report import LogStatus
 from tests.compactor.small_rounds import check_one_failed, two_logs
 from tests.support.local_round import LocalRound, Rows

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.task_values import PROBLEM, REWRITE, SCAN, Part, part_from
+from cleaner_jobs.messages import PROBLEM, REWRITE, SCAN, Part, part_from
 from compactor.cleaning.merged_entries import release_entries
 from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout

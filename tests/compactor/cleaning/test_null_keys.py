@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.task_values import Verdict
+from cleaner_jobs.messages import Verdict
 from compactor.cleaning.null_keys import why_keys_are_missed
 from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from tests.compactor.log_dirs.test_set_aside_memory import Compactor, compactor

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import xxhash
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.messages import LogPlan
+from cleaner_jobs.source_identity import LogChangedError
 from compactor.cleaning import swapper
 from compactor.cleaning.planned_files import LISTED_A_GROUP, PlannedFiles
 from compactor.cleaning.stage_values import FinishedGroup

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cleaner_jobs.plan import LogPlan, SegmentGroup
-from cleaner_jobs.task_values import Part, Rewritten, Section, Verdict
+from cleaner_jobs.messages import LogPlan, Part, Rewritten, Section, SegmentGroup, Verdict
 from compactor.cleaning.proof import (
     check_offsets,
     why_group_is_wrong,

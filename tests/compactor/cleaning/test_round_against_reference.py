@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleaner_jobs import plan
-from cleaner_jobs.tasks import packed_batches, plain_source, resolve, rewrite, scan
+from cleaner_jobs import messages
+from cleaner_jobs.tasks import batch_rewriter, packed_batches, resolve, scan, window_reader
 from cleaner_jobs.tasks import task as tasks
-from cleaner_jobs.tasks.worker_buffers import WorkerBuffers
 from compactor.outcome.round_report import Counts, LogStatus
 from compactor.planning import layout
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.formats import batch_windows, checkpoint
+from storage.formats.batch_windows import Buffers
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.made_log import (
     MTIME_NS,
@@ -142,15 +142,15 @@ CRAMPED: list[tuple[object, str, int]] = [
     (batch_windows, "WINDOW_BYTES", 80),
     (batch_windows, "WINDOW_BATCHES", 2),
     (batch_windows, "PAYLOAD_BYTES", 40),
-    (plain_source, "CHUNK_BYTES", 250),
-    (plain_source, "RUN_BATCHES", 2),
+    (window_reader, "CHUNK_BYTES", 250),
+    (window_reader, "RUN_BATCHES", 2),
     (packed_batches, "PACKED_BYTES", 40),
     (packed_batches, "FILTERED_BYTES", 150),
     (packed_batches, "KEPT_BYTES", 400),
     (scan, "PART_RECORDS", 4),
     (scan, "MAX_PART_OFFSETS", 1500),
     (resolve, "MERGE_ENTRIES", 2),
-    (rewrite, "OUTPUT_BYTES", 100),
+    (batch_rewriter, "OUTPUT_BYTES", 100),
     (layout, "STRETCH_BYTES", 150),
     (layout, "TASK_BYTES", 50),
     (layout, "LOG_COST_BYTES", 1),
@@ -164,7 +164,7 @@ def opened(made: MadeLog, cramped: bool) -> Iterator[tuple[LocalRound, Path]]:
     """The log on disk and a round that may be run; Hypothesis has no use for pytest's fixtures."""
     with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patches:
         if cramped:
-            patches.setattr(tasks, "WORKER_BUFFERS", WorkerBuffers())
+            patches.setattr(tasks, "WORKER_BUFFERS", Buffers())
             for module, name, value in CRAMPED:
                 patches.setattr(module, name, value)
         made_round = open_local_round(Path(root, "work"), patches)
@@ -173,8 +173,8 @@ def opened(made: MadeLog, cramped: bool) -> Iterator[tuple[LocalRound, Path]]:
         yield made_round, partition
 
 
-def plan_for(made: MadeLog, partition: Path) -> plan.LogPlan:
-    producers = [plan.ActiveProducer(pid, *known) for pid, known in made.producers.items()]
+def plan_for(made: MadeLog, partition: Path) -> messages.LogPlan:
+    producers = [messages.ActiveProducer(pid, *known) for pid, known in made.producers.items()]
     whole = plan_of(
         partition,
         made.groups,

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 import xxhash
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import Rewritten, Verdict
-from cleaner_jobs.tasks import cleaned_segment, sync_pool
+from cleaner_jobs.messages import LogPlan, Rewritten, Verdict
+from cleaner_jobs.tasks import cleaned_segment, task
 from compactor.cleaning import swapper
 from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper
@@ -245,7 +244,7 @@ def test_a_record_that_is_lost_on_the_way_to_disk_is_noticed(
             os.ftruncate(descriptor, 0)
         finish(descriptor, model)
 
-    monkeypatch.setattr("cleaner_jobs.tasks.piece.finish_like", lose_the_last_batch)
+    monkeypatch.setattr("cleaner_jobs.tasks.rewrite_task.finish_like", lose_the_last_batch)
     check_one_failed(local, tmp_path, LogStatus.FAILED, "not those that were written", plan)
 
 
@@ -326,7 +325,7 @@ def test_a_full_disk_while_a_piece_is_written_leaves_nothing(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         write(path, data, model)
 
-    monkeypatch.setattr("cleaner_jobs.tasks.piece.write_like", full)
+    monkeypatch.setattr("cleaner_jobs.tasks.rewrite_task.write_like", full)
     check_one_failed(local, tmp_path, LogStatus.FAILED, "No space left on device", plan)
 
 
@@ -339,7 +338,7 @@ def test_what_cannot_be_brought_to_disk_is_not_swapped_in(
         if str(bad) in path:
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    monkeypatch.setattr(sync_pool, "sync_file", sync)
+    monkeypatch.setattr(task, "sync_file", sync)
     check_one_failed(local, tmp_path, LogStatus.FAILED, "Input/output error", plan)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleaner_jobs.task_values import Part
+from cleaner_jobs.messages import Part
 from compactor.cleaning import sampling
 from compactor.cleaning.sampling import sample
 from compactor.planning.block_estimate import Blocks, estimate_of

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.task_values import Source, Stretch
+from cleaner_jobs.messages import Source, Stretch
 from compactor.cleaning.shrinking import shrinking_of
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.task_values import TaskProblem
+from cleaner_jobs.messages import TaskProblem
 from cleaner_jobs.tasks import scan
 from compactor.cleaning import stages, waiting
 from compactor.outcome.round_report import LogStatus

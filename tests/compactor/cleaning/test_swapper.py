@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import xxhash
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import Part, Rewritten
+from cleaner_jobs.messages import LogPlan, Part, Rewritten
 from compactor.cleaning import swapper
 from compactor.cleaning.log_report import SWAP_BROKE_OFF_NOTE
 from compactor.cleaning.stage_values import FinishedGroup

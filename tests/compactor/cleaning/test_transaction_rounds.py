@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from cleaner_jobs.tasks import scan
 from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning import layout

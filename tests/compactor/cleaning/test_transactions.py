@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleaner_jobs import txn_batch
-from cleaner_jobs.txn_batch import TXN_BATCH, TxnBatches
+from cleaner_jobs import txn_batches
+from cleaner_jobs.txn_batches import TXN_BATCH, TxnBatches
 from compactor.cleaning import transactions
 from compactor.cleaning.aborted_ranges import (
     FOR_CLEANING,
@@ -34,16 +34,16 @@ from tests.support.reference_transactions import (
 )
 
 KINDS = {
-    DATA: txn_batch.DATA,
-    ABORT: txn_batch.ABORT,
-    COMMIT: txn_batch.COMMIT,
-    OTHER: txn_batch.OTHER_CONTROL,
-    EMPTY: txn_batch.EMPTY_CONTROL,
+    DATA: txn_batches.DATA,
+    ABORT: txn_batches.ABORT,
+    COMMIT: txn_batches.COMMIT,
+    OTHER: txn_batches.OTHER_CONTROL,
+    EMPTY: txn_batches.EMPTY_CONTROL,
 }
 HORIZONS = {
-    "none": txn_batch.NO_HORIZON,
-    "ahead": txn_batch.HORIZON_AHEAD,
-    "passed": txn_batch.HORIZON_PASSED,
+    "none": txn_batches.NO_HORIZON,
+    "ahead": txn_batches.HORIZON_AHEAD,
+    "passed": txn_batches.HORIZON_PASSED,
 }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pytest
 
-from cleaner_jobs.txn_batch import ABORT, COMMIT, DATA, TXN_BATCH, TxnBatches
+from cleaner_jobs.txn_batches import ABORT, COMMIT, DATA, TXN_BATCH, TxnBatches
 from compactor.cleaning.aborted_ranges import TxnIndexOfSegment
 from compactor.cleaning.later_markers import Marker
 from compactor.cleaning.transactions import LogTransactions, SegmentOfRound

@@ -7,7 +7,7 @@ from types import FrameType
 
 import pytest
 
-from cleaner_jobs.undisturbed import undisturbed
+from cleaner_jobs.signals import deferred_signals
 from compactor.command_line.interrupts import SignalNotes
 from compactor.outcome.exit_codes import HungUp, Terminated
 from tests.support.hangups import hangups
@@ -70,7 +70,7 @@ def test_a_hangup_that_is_ignored_stays_so() -> None:
     try:
         with SignalNotes() as signals:
             os.kill(os.getpid(), signal.SIGHUP)
-            with undisturbed():
+            with deferred_signals():
                 os.kill(os.getpid(), signal.SIGHUP)
             assert signals.received() is None
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN

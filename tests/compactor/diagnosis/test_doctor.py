@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.spark.control_groups import Limit, Memory
 from cleaner_jobs.spark.environment import setting_of
+from cleaner_jobs.spark.local_size import Limit, Memory
 from compactor import api
 from compactor.api import Grade
 from compactor.diagnosis import log_dirs as of_log_dirs

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from cleaner_jobs.tasks import inspect_scan, resolve
+from cleaner_jobs.tasks import inspection, resolve
 from compactor import api
 from compactor.api import InspectOptions, Rules
 from compactor.planning import layout
@@ -61,7 +61,7 @@ def test_batches_by_chance_are_counted_as_by_hand(
     monkeypatch.setattr(layout, "BYTES_PER_KEY", 1)
     monkeypatch.setattr(layout, "HASH_PARTITION_KEYS", 256)
     chance = Random(seed)
-    monkeypatch.setattr(inspect_scan, "RUN_RECORDS", chance.choice((5, 40, 1 << 20)))
+    monkeypatch.setattr(inspection, "RUN_RECORDS", chance.choice((5, 40, 1 << 20)))
     monkeypatch.setattr(resolve, "MERGE_ENTRIES", chance.choice((8, 1 << 21)))
     made = [b for b in random_batches(chance, 60) if not b.attributes & TRANSACTIONAL]
     batches = [with_few_keys(chance, b) for b in made]  # so that there are versions

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.plan import ActiveProducer
+from cleaner_jobs.messages import ActiveProducer
 from compactor.log_dirs.survey import CheckpointOffsets
 from compactor.planning.candidate import Judgement, RoundClock, defect, judge, prepare
 from compactor.planning.clock_check import YOUNGER_RECORDS

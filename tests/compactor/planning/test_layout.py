@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleaner_jobs.plan import LogPlan, SegmentGroup
-from cleaner_jobs.task_values import Part, Section, Stretch, Verdict
+from cleaner_jobs.messages import LogPlan, Part, Section, SegmentGroup, Stretch, Verdict
 from compactor.planning import layout
 from compactor.planning.layout import (
     deal_by_cost,

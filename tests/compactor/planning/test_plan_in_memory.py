@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from compactor.planning.candidate import RoundClock
 from compactor.planning.round_plan import RoundPlan, plan_by, plan_round
 from compactor.settings.config import Config

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.spark.control_groups import Limit, Memory
+from cleaner_jobs.spark.local_size import Limit, Memory
 from compactor.planning import room
 from compactor.planning.room import cores_of, places_of
 from tests.compactor.small_rounds import GROUPS, logs_in

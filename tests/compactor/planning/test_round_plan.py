@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cleaner_jobs.plan import ActiveProducer, LogPlan
+from cleaner_jobs.messages import ActiveProducer, LogPlan
 from compactor.errors import RefusedError
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.settings.config import load_config, with_filters

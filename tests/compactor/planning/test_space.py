@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cleaner_jobs.plan import LogPlan, SegmentGroup
+from cleaner_jobs.messages import LogPlan, SegmentGroup
 from compactor.planning import layout
 from compactor.planning.space import (
     WORK_BYTES,

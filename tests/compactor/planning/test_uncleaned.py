@@ -10,10 +10,9 @@ import pytest
 
 import cleaner_jobs
 import storage
-from cleaner_jobs.plan import LogPlan, SegmentGroup
+from cleaner_jobs.messages import LogPlan, SegmentGroup, TaskProblem
 from cleaner_jobs.problems import RecordTooLargeError, problem_of
-from cleaner_jobs.task_values import TaskProblem
-from cleaner_jobs.unchanged import LogChangedError
+from cleaner_jobs.source_identity import LogChangedError
 from compactor.errors import CorruptLogError
 from compactor.outcome.exit_codes import ending_of_error
 from compactor.outcome.round_report import LogStatus

@@ -31,16 +31,16 @@ PLAIN: dict[str, dict[str, str]] = {
         "held_directories io_limit local",
     },
     "the reading and writing of tasks, by descriptors: the hot path, on an executor": {
-        "cleaner_jobs.tasks": "batch_window cleaned_segment early_rows entry_spill heartbeat "
-        "inspect_scan piece resolve scan sync_pool task txn_batches",
+        "cleaner_jobs.tasks": "cleaned_segment entry_files heartbeat inspection partial_results "
+        "resolve rewrite_task scan task window_reader",
     },
     "what the driver reads as its tasks do, and what it finds of what they have staged": {
         "compactor.cleaning": "sampling stages swapper transaction_files",
     },
     "the work directory of a run, through which driver and executors speak": {
-        "cleaner_jobs": "task_values work_file",
+        "cleaner_jobs": "messages txn_batches work_file",
         "cleaner_jobs.spark": "executor_check",
-        "cleaner_jobs.tasks": "ground",
+        "cleaner_jobs.tasks": "executor_paths",
         "compactor.cleaning": "cleaner_manager merged_entries work_dir",
     },
     "copies from descriptor to descriptor, with owner, mode and attributes of the source": {
@@ -71,9 +71,8 @@ PLAIN: dict[str, dict[str, str]] = {
         "rewritten_indexes verify verify_batches",
     },
     "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
-        "cleaner_jobs.spark": "class_archive class_archive_job control_groups early_daemon "
-        "environment first_use gateway kept_launch patience spark_session "
-        "started_java submitted_java",
+        "cleaner_jobs.spark": "class_archive_job environment gateway java_cache local_size "
+        "patience prestarted_daemon spark_session submitted_java warm_up",
         "compactor": "airflow",
         "compactor.settings": "config",
         "compactor.api": "metrics record_lines saved_plans",

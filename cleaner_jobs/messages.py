@@ -1,0 +1,387 @@
+"""Values that the driver and the tasks of a cleaning round send to each other.
+
+A log's plan stays in the driver. A task finds its own values in a JSON file of the run's work
+directory. It returns rows: a kind, and a value as a JSON array. No value stands for one record or
+one batch: a part stands for up to a million records. This module loads neither numpy nor kernels.
+"""
+
+import functools
+import json
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from storage.file_names import Segment
+from storage.files.files import Entry
+from storage.files.filesystem import naming
+from storage.formats.txn_index import AbortedTxn
+from storage.kafka_versions import NEWEST, KafkaVersion
+
+
+class ActiveProducer(NamedTuple):
+    """What the log knows of a producer that is not expired (spec C-10.1)."""
+
+    producer_id: int
+    producer_epoch: int
+    last_data_offset: int | None  # None: only a marker was seen in this epoch
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentGroup:
+    """Adjacent segments that become one segment, named after the first (spec C-9, C-14.1)."""
+
+    segments: tuple[Segment, ...]
+
+    @property
+    def base_offset(self) -> int:
+        return self.segments[0].base_offset
+
+    @property
+    def log_bytes(self) -> int:
+        return sum([segment.log_bytes for segment in self.segments])
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlan:
+    """One log of a round: what is to be read and rewritten, and by which settings."""
+
+    log_id: int  # the place in the round, dirtiest first
+    log_dir: str
+    topic: str
+    partition: int
+    path: str  # the partition directory
+    first_dirty_offset: int
+    first_uncleanable_offset: int  # exclusive; a segment's base offset
+    groups: tuple[SegmentGroup, ...]
+    delete_retention_ms: int
+    index_interval_bytes: int
+    segment_index_bytes: int
+    active_producers: tuple[ActiveProducer, ...]
+    segment_bytes: int = 2**31 - 1
+    log_start_offset: int = 0
+    txn_index_base_offsets: tuple[int, ...] = ()  # of all segments whose `.txnindex` has entries
+    # base offset and entries of segments whose `.txnindex` a broker would rebuild, file or not
+    rebuilt_txn_indexes: tuple[tuple[int, tuple[AbortedTxn, ...]], ...] = ()
+    notes: tuple[str, ...] = ()  # what was done to the log before this round
+    limited_map_end_offset: int | None = None  # exclusive; None: the map took everything
+    files: tuple[Entry, ...] = ()  # of the log, as they were when the round was planned
+    legacy_horizon_ms: int = 0  # legacy tombstones go from segments no younger than that (C-6.1)
+    kafka: KafkaVersion = NEWEST  # whose answer is given
+    max_record_bytes: int | None = None  # of a compressed batch, decompressed; None: no limit
+    # an empty batch that ends there, exclusive, stays; None: where the round ends
+    kept_end_offset: int | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def kept_end(self) -> int:
+        """Where a batch ends that stays although it is empty, exclusive (V-2)."""
+        if self.kept_end_offset is None:
+            return self.first_uncleanable_offset
+        return self.kept_end_offset
+
+    @property
+    def segment_count(self) -> int:
+        """Of the segments that are read and rewritten, as log_bytes."""
+        return sum(len(group.segments) for group in self.groups)
+
+    @property
+    def log_bytes(self) -> int:
+        return sum([group.log_bytes for group in self.groups])
+
+    @property
+    def end_offset(self) -> int:
+        """What the map covers, exclusive: the checkpoint after the round (C-6.3)."""
+        if self.limited_map_end_offset is None:
+            return self.first_uncleanable_offset
+        return self.limited_map_end_offset
+
+
+PROBLEM, PART, VERDICT, REWRITTEN = "problem", "part", "verdict", "rewritten"  # kinds of rows
+MAP_END = "map-end"
+# stages; those after the first of a kind do it again, for some of the logs
+SCAN, PARTIAL_SCAN, RESCAN = "scan", "partial-scan", "rescan"
+FILL_MAP = "fill-map"
+RESOLVE, RESOLVE_AGAIN = "resolve", "resolve-again"
+REWRITE = "rewrite"  # its rows are also partial results
+INSPECT, MERGE = "inspect", "merge"  # stages of an inspection, and the kinds of their rows
+FINGERPRINT_RANGE = 1 << 64  # sums of fingerprints are taken modulo this
+ENTRY_BYTES = 24  # of a map entry in a part's file
+_BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
+
+Row = tuple[str, str]  # kind, and the value as a JSON array
+
+
+class RoundSettings(NamedTuple):
+    """What every task of the round must know. The hash key makes these files private."""
+
+    run_id: str
+    work_dir: str
+    now_ms: int
+    hash_key_low: int
+    hash_key_high: int
+    dry_run: bool
+    horizons_from_ms: int | None = None  # the time of cleaning; None: now_ms is that
+    io_limit: int | None = None  # bytes a second that are read and written on each host
+    nice: int | None = None  # of the processes of tasks
+
+
+class Source(NamedTuple):
+    """A segment's `.log` as it was when the round was planned."""
+
+    path: str
+    base_offset: int
+    log_bytes: int
+    log_mtime_ns: int
+    log_inode: int
+    log_ctime_ns: int
+    log_device: int  # as the driver's host has it
+
+    @classmethod
+    def of(cls, path: str, base_offset: int, found: Entry) -> "Source":
+        """The file at path as it was found."""
+        times = found.mtime_ns, found.inode, found.ctime_ns, found.device
+        return cls(path, base_offset, found.size_bytes, *times)
+
+
+class Stretch(NamedTuple):
+    """A run of whole batches of one segment."""
+
+    log_id: int
+    group: int  # number of the segment group in its log
+    segment: int  # number of the segment in its group
+    start: int  # position in the file
+    end: int  # exclusive
+    source: Source
+    first_dirty_offset: int
+    map_end_offset: int  # exclusive: what the map of the round covers
+    hash_partition_bits: int  # the log's keys are spread over 2 ** so many hash partitions
+    aborted_file: str = ""  # of the log: ranges of txn_batches; "" where nothing is aborted
+    legacy_expired: bool = False  # its legacy tombstones are past their horizon (C-6.1)
+    ends_part: bool = False  # what comes behind it is another part
+    max_record_bytes: int | None = None  # of a compressed batch, decompressed; None: no limit
+
+
+class Section(NamedTuple):
+    """The records of one segment that a part covers."""
+
+    segment: int
+    start: int  # position in the file
+    end: int
+    first_ordinal: int  # in the part
+    first_offset: int  # of the first batch
+    last_offset: int  # of the last batch
+    heads: int  # sum of what its batches begin with: offsets, sizes, leader epochs, checksums
+
+
+class Part(NamedTuple):
+    """What a scan task found in consecutive stretches of one group, and where it left the details.
+
+    In file at block_at, one behind the other: map entries, where each hash partition starts in
+    them, a checksum for each hash partition's entries, a state byte for each record, a TXN_BATCH
+    for each transactional or control batch.
+    """
+
+    log_id: int
+    group: int
+    file: str
+    block_at: int
+    block_checksum: int  # of all but the entries
+    entries: int
+    survivors: int  # records that may survive; the other entries are in the map alone
+    hash_partition_bits: int
+    first_record_offset: int  # entries are relative to it
+    log_bytes: int
+    batches: int
+    records: int
+    superseded: int  # within the part
+    null_keys: int
+    expired: int  # at most: tombstones past their horizon, unless another part supersedes them
+    aborted: int
+    control_records: int
+    txn_batches: int
+    txn_at: int  # where they stand in file
+    txn_checksum: int
+    survivor_fingerprints: int  # sum, modulo 2^64
+    tombstones_without_horizon: int  # of batches that must get one if such a record stays
+    empty_batches: int
+    sections: tuple[Section, ...]
+    legacy_batches: int = 0
+    codecs: int = 0  # of its batches: a bit for each, 1 << its id
+    builds: Sequence[str] = ()  # the CodecBuilds of the process that has read it
+
+
+class Verdict(NamedTuple):
+    """What a resolve task decided for one hash partition of one log, and where it wrote it.
+
+    In file at block_at: for each part, and once more, four uint64: where its ordinals start, their
+    checksum, how many of its records are dropped and the sum of their fingerprints; then the
+    ordinals (uint32) of the records that another part supersedes.
+    """
+
+    log_id: int
+    hash_partition: int
+    file: str
+    block_at: int
+    parts: int  # of the log
+    superseded: int
+    expired: int
+    dropped_fingerprints: int  # of both
+
+
+class Piece(NamedTuple):
+    """Consecutive parts of one group that one task rewrites, and what it is to leave.
+
+    Where a group has one piece, the task finishes the destination segment itself, unless it has
+    come out too long for one.
+    """
+
+    log_id: int
+    group: int
+    number: int
+    of: int  # pieces of the group
+    parts: tuple[Part, ...]
+    first_part: int  # number of parts[0] among the parts of the log, as the verdicts know it
+    sources: tuple[Source, ...]  # those of the group that the parts are of; of one piece, all
+    txn_index_file: str = ""  # what its `.txnindex` is to be; "" where it is to have none
+    changes_markers: bool = False  # whether a control batch of the group is not to be copied
+    discardable_file: str = ""  # base offsets of control batches that may go; "" where none may
+    first_source: int = 0  # number of sources[0] among those of the group, as sections know it
+
+
+class MapEnd(NamedTuple):
+    """Where the map of a log ends, exclusive, if it takes no more than so many keys."""
+
+    log_id: int
+    offset: int
+
+
+class LogRules(NamedTuple):
+    """What a rewrite task must know of a log."""
+
+    log_id: int
+    path: str  # the partition directory
+    kept_end_offset: int  # an empty batch that ends there, exclusive, stays
+    delete_retention_ms: int
+    index_interval_bytes: int
+    segment_index_bytes: int
+    active_producers: tuple[ActiveProducer, ...]
+    verdicts: tuple[Verdict, ...]  # of all its hash partitions
+    directory_inode: int | None = None  # of path: nothing is staged in another; None: in any
+
+
+class Rewritten(NamedTuple):
+    """What a rewrite task made of a piece."""
+
+    log_id: int
+    group: int
+    number: int
+    left_in_place: bool  # the one segment of the group would come out as it is
+    log_file: str  # staged, or "" where nothing was written
+    index_file: str
+    time_index_file: str
+    txn_index_file: str  # where the driver joins, or cuts: not staged, what it wrote itself
+    facts_file: str  # where the driver joins, or cuts: BATCH_FACTS, to make the indexes of
+    log_bytes: int
+    log_checksum: int
+    records_kept: int
+    control_records_kept: int
+    kept_fingerprints: int
+    dropped: int  # records that go by the verdicts
+    dropped_fingerprints: int
+    batches_kept: int
+    batches_rebuilt: int
+    batches_emptied: int
+    sparse_indexes: bool = False  # made to fit segment.index.bytes, where Kafka stops
+    legacy_emptied: int = 0  # of the emptied batches: legacy ones
+    refused: int = 0  # of the rebuilt batches: those that Kafka's builder refuses (C-11.14)
+    index_checksums: tuple[int, ...] = ()  # of those index files that are staged, in their order
+    builds: Sequence[str] = ()  # the CodecBuilds of the process that has written it
+    facts_checksum: int = 0
+
+    @property
+    def staged_files(self) -> tuple[str, ...]:
+        """What goes live as it is, the log first; nothing where the driver joins or cuts."""
+        if self.facts_file:
+            return ()
+        files = self.log_file, self.index_file, self.time_index_file, self.txn_index_file
+        return tuple(filter(None, files))
+
+
+class TaskProblem(NamedTuple):
+    """Why a log cannot be cleaned, as it crosses from a task to the driver."""
+
+    log_id: int
+    code: str  # a reason code
+    path: str  # "": none
+    position: int  # -1: none
+    problem: str
+    errno: int | None = None  # of the operating system; None: it has not said so
+    is_proof: bool = False  # the driver's: the counts of the tasks contradict one another
+
+
+def stretch_from(values: Sequence[Any]) -> Stretch:
+    """Make a value of the list that JSON has made of it; so do the following functions."""
+    stretch = Stretch(*values)
+    return stretch._replace(source=Source(*stretch.source))
+
+
+def part_from(values: Sequence[Any]) -> Part:
+    part = Part(*values)
+    sections = tuple(Section(*section) for section in part.sections)
+    return part._replace(sections=sections, builds=tuple(part.builds))
+
+
+def piece_from(values: Sequence[Any]) -> Piece:
+    piece = Piece(*values)
+    return piece._replace(
+        parts=tuple(part_from(part) for part in piece.parts),
+        sources=tuple(Source(*source) for source in piece.sources),
+    )
+
+
+def log_rules_from(values: Sequence[Any]) -> LogRules:
+    rules = LogRules(*values)
+    return rules._replace(
+        active_producers=tuple(ActiveProducer(*producer) for producer in rules.active_producers),
+        verdicts=tuple(Verdict(*verdict) for verdict in rules.verdicts),
+    )
+
+
+def io_limit_file(work_dir: str) -> str:
+    """What the processes of this host go by, under a limit.
+
+    It holds a time of a clock that begins with each boot: another host of that name, or this one
+    once it was started again, has a file of its own.
+    """
+    return os.path.join(work_dir, f"io-limit-{socket.gethostname()}-{_boot_id()}")
+
+
+@functools.cache
+def _boot_id() -> str:
+    try:
+        with open(_BOOT_ID_FILE, encoding="ascii") as source:
+            return source.read().strip()
+    except OSError:  # a sandbox that does not tell it
+        return "unknown"
+
+
+def task_file(work_dir: str, stage: str, number: int) -> str:
+    return os.path.join(work_dir, "tasks", f"{stage}-{number}.json")
+
+
+def save_task(path: str, task: dict[str, Any]) -> None:
+    """Write a task's values where only this user can read them."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with naming(path), os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        out.write(json.dumps(task))  # `dump` would be done in Python, five times as slowly
+
+
+def load_task(path: str) -> dict[str, Any]:
+    with naming(path), open(path, encoding="utf-8") as source:
+        task: dict[str, Any] = json.load(source)
+    return task

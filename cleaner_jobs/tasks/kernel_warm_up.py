@@ -1,0 +1,199 @@
+"""Loads every kernel, compiled if need be, with one call each with the types that tasks use.
+
+The first call of a kernel takes a second or more where it must be compiled, and tenths where it is
+loaded from the cache. Done before workers are forked, no task waits for it.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from cleaner_jobs import inspection_counters
+from cleaner_jobs.kernels import (
+    batch_comparison,
+    kept_batches,
+    key_counts,
+    offset_map,
+    packed_runs,
+    plain_runs,
+    rebuild,
+    record_counts,
+    transactions,
+)
+from cleaner_jobs.kernels.batch_comparison import EXPECTED_COLUMNS
+from cleaner_jobs.tasks import index_check, map_capacity
+from cleaner_jobs.txn_batches import TXN_WORDS
+from storage.codecs.payload_kernels import max_payload_bytes, tools_of_thread
+from storage.codecs.snappy_block import compress_small_block
+from storage.formats import batch_columns, batch_payloads, legacy_upgrade, segment_indexes
+from storage.formats.batch_header import BATCH_HEADER_BYTES
+from storage.kernels.kernel import require_keeping
+from storage.kernels.xxh3_kernel import digest_between, digests_between
+
+
+def warm() -> None:
+    """Call each kernel on nothing."""
+    rows = np.zeros((1, batch_columns.BATCH_COLUMNS), np.int64)
+    window = np.zeros(batch_columns.SLACK_BYTES, np.uint8)
+    batch_columns.walk_batches(window, 0, 0, -1, rows)
+    legacy_upgrade.upgrade_messages(window, 0, rows[:0], 0, window, 0)
+    legacy_upgrade.first_out_of_order(rows[:0], 0)
+    batch_comparison.first_other_row(rows[:0], rows[:0])
+    batch_comparison.have_same_bytes(window, window, 0)
+    legacy_upgrade.upgrade_wrapper(window, 0, rows[0], window, 0)
+    columns = (
+        np.zeros(1, np.uint64),
+        np.zeros(1, np.uint64),
+        np.zeros(1, np.int64),
+        np.zeros(1, np.uint8),
+    )
+    bounds = np.zeros((1, 2), np.int64)
+    secret = np.uint64(0), np.uint64(0)
+    batch_columns.parse_records(window, bounds[:0], rows[:0], (0, 0, 0), secret, columns, 0)
+    max_payload_bytes(0)
+    tools = tools_of_thread()
+    legacy_upgrade.upgrade_entries((window, 0, rows[:0]), (0, 0), window, window, tools)
+    digests = np.zeros(1, np.uint64)
+    digests_between(window, bounds[:0], digests)
+    digest_between(window, 0, 0)
+    nothing = window, 0, rows[:0], np.zeros(0, np.bool_)
+    batch_payloads.decompress_batches(nothing, (0, 0), (window, 0), (bounds, digests), tools)
+    transactions.flag_aborted(rows[:0], np.zeros((0, 4), np.int64))
+    transactions.flag_discardable(rows[:0], np.zeros(0, np.int64))
+    _warm_transactions()
+    entries = np.zeros((1, offset_map.ENTRY_WORDS), np.uint64)
+    offset_map.sum_fingerprints(columns, 0)
+    superseded = np.zeros(1, np.uint8)
+    none, starts = tuple(column[:0] for column in columns), np.zeros(2, np.uint64)
+    offset_map.pack_part(none, 0, 0, entries, starts)
+    offset_map.keep_latest(superseded[:0], 0, entries, starts, np.zeros(16, np.uint64))
+    keys = np.zeros((16, 2), np.uint64)
+    map_capacity.copy_keys(keys, keys.copy())
+    map_capacity.fill_table(columns, 0, keys, 0, 1)
+    offset_map.merge_latest(entries, 0, np.zeros(16, np.uint64), superseded)
+    numbers, sums = np.zeros(1, np.int64), np.zeros((0, offset_map.SUM_COLUMNS), np.uint64)
+    offset_map.collect_superseded(
+        entries[:0], superseded, (numbers, numbers[:0]), (np.zeros(1, np.uint32), sums)
+    )
+    ordinals = np.frombuffer(bytes(4), np.uint32)  # as it is read, not to be written
+    offset_map.drop_superseded(superseded, ordinals)
+    offset_map.count_in_batches(rows[:0], superseded)
+    pairs = np.zeros((0, 2), np.int64)
+    index_check.first_unordered(pairs, 0)
+    index_check.first_unfitting(pairs, 0, 0, rows[:0])
+    words = np.zeros((0, TXN_WORDS), np.int64)
+    transactions.note_txn_batches(rows[:0], 0, 0, columns[0], words)
+    plain_runs.first_above(window, bounds[:0], rows[:0], 1)
+    kept = kept_batches.KeptBatches.of(0, ())
+    actions, kept_records = np.zeros(1, np.uint8), np.zeros(1, np.int32)
+    kept_batches.decide_batches(rows[:0], superseded, kept, 0, actions, kept_records)
+    rebuild.rebuild_records(window, (0, 0), rows[0], superseded, -1, 0, window, 0)
+    horizons = np.zeros(1, np.int64)
+    rebuild.rebuild_payloads(
+        window, bounds[:0], rows[:0], (superseded, horizons, horizons), window, bounds
+    )
+    decisions = actions, kept_records, superseded
+    buffers, framed = (window, window, window), (rows[:0], bounds[:0])
+    rebuild.rewrite_batches(buffers, 0, framed, decisions, -1, window, bounds)
+    nobody = window, 0, rows[:0]
+    packed_runs.filter_batches(
+        nothing,
+        (superseded, horizons, horizons, False),
+        (window, 0, bounds, digests),
+        (window, bounds, digests, np.zeros((1, EXPECTED_COLUMNS), np.int64)),
+        tools,
+    )
+    choices = kept_records[:0], horizons[:0]
+    rebuild.pack_batches(nobody, (window, bounds), choices, window, bounds, (0, 0, -1), tools)
+    batch_payloads.seal_batches(window, bounds[:0])
+    batch_payloads.first_wrong_checksum(window, 0, rows[:0], np.zeros(0, np.bool_))
+    expected = np.zeros((1, EXPECTED_COLUMNS), np.int64)
+    batch_comparison.sum_heads(window, 0, 0)
+    batch_comparison.compare_payloads(
+        (window, 0, rows[:0]),
+        (window, bounds[:0]),
+        (superseded, horizons, horizons, False),
+        (window, bounds),
+        expected,
+    )
+    batch_comparison.compare_batches(
+        (window, window, 0, rows[:0]), (actions, superseded, -1), (window, 0), expected
+    )
+    source, ranges = (0, 0, 0, 0, window), np.zeros((0, 4), np.int64)
+    plain_runs.scan_plain(
+        source, (0, -1), (0, 0, -1, 0), ((0, 0, 0), secret, ranges), (rows, bounds, columns)
+    )
+    packed_runs.scan_packed(
+        source,
+        *((0, -1), (0, 0, -1, 0), ((0, 0, 0), secret, ranges)),
+        (window, bounds, np.zeros(1, np.bool_), tools),
+        (rows, columns),
+    )
+    transactions.mark_read(rows[:0], np.zeros(0, np.bool_))
+    _warm_counts((window, bounds, rows), columns, entries)
+    rules, scratch = (kept, 0, -1, horizons), (bounds, bounds, expected)
+    plain_runs.rewrite_plain(
+        source, (0, -1), superseded, rules, (window, (rows, actions, kept_records), scratch)
+    )
+    header = np.zeros(BATCH_HEADER_BYTES, np.uint8)
+    rebuild.write_header(header, 0, window, 0, BATCH_HEADER_BYTES, (0, 0, False), 0)
+    empty = np.zeros(0, np.int64)
+    segment_indexes.build_indexes(0, empty, empty, empty, 4096)
+    compress_small_block(b"warm")
+
+
+def _warm_counts(batches: Any, columns: Any, entries: Any) -> None:
+    """Those of an inspection."""
+    window, bounds, rows = batches
+    sizes, slots = np.zeros(1, np.uint32), np.zeros(16, np.uint64)
+    records = columns[2], columns[3], 0
+    counters = inspection_counters.new_counters()
+    source, ranges = (0, 0, 0, 0, window), np.zeros((0, 4), np.int64)
+    secret = np.uint64(0), np.uint64(0)
+    record_counts.count_run(
+        source,
+        *((0, -1), (0, 0, -1, 0, 0), ((0, 0, 0), secret, ranges, inspection_counters.BY_KEY)),
+        (window, bounds, np.zeros(1, np.bool_), tools_of_thread()),
+        (rows, columns, (0, 0, 0), sizes, counters),
+    )
+    record_counts.count_records(window, bounds[:0], rows[:0], records, (0, 0, 0), (sizes, counters))
+    by = inspection_counters.BY_GROUP, secret
+    key_counts.hash_key_parts(window, bounds[:0], rows[:0], by, columns, 0)
+    buckets = np.zeros(2, np.int64)
+    key_counts.spread_keys(columns, sizes, (0, 0), entries, buckets)
+    key_counts.fold_keys(entries, buckets, slots, np.zeros(2, np.uint64))
+    keys = np.zeros((1, key_counts.KEY_COLUMNS), np.int64)
+    key_counts.merge_keys(entries, 0, slots, keys)
+    sums, edges = np.zeros(inspection_counters.KEY_SUMS, np.int64), np.zeros(1, np.int64)
+    heavy = np.zeros((1, inspection_counters.HEAVY_COLUMNS), np.int64)
+    key_counts.sum_keys(entries, (keys, 0), (edges, edges[:0]), sums, (heavy, heavy.copy()))
+
+
+def _warm_transactions() -> None:
+    """Those of the driver: from now on they are in the cache."""
+    rows, numbers = np.zeros((0, TXN_WORDS), np.int64), np.zeros(0, np.int64)
+    four = np.zeros((0, 4), np.int64)  # columns of ranges, entries, tables and what is found
+    table, flags = np.zeros((2, transactions.TABLE_COLUMNS), np.int64), np.zeros(0, np.uint8)
+    transactions.move_table(table, table.copy())
+    transactions.follow_transactions((rows, 0), (four, numbers, 0), (table, 0), (flags, numbers))
+    transactions.flags_in_ranges(rows, four, flags)
+    transactions.follow_markers((rows, 0), (four, numbers, 0), (table, 0), four)
+    transactions.judge_entries((four, numbers, 0), table, 0, four)
+    transactions.with_open_data(table, numbers)
+
+
+def main() -> int:
+    """The exit code: 1 where what is compiled cannot be kept for other processes."""
+    require_keeping()
+    try:
+        warm()
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"{where}{error.strerror}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

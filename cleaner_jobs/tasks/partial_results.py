@@ -1,0 +1,73 @@
+"""Partial results: the rows of a task that the driver may use before the task has ended.
+
+Spark returns the rows of a task when it has ended. A task also writes the rows that the driver may
+use earlier to a file of the work directory, one row a line; each attempt has a file of its own. A
+retried task takes over the partial results of the attempt before it: by then the driver may have
+used them, and their sources may be gone.
+
+A line counts once its newline is written. An attempt that was killed, or a full disk, may leave
+half a line.
+"""
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+
+from cleaner_jobs.messages import Row
+from storage.files.filesystem import naming
+
+DIRECTORY = "partial-results"  # subdirectory of the work directory
+
+
+class PartialResultsFile:
+    """The file of one try of a task. Several threads may add rows."""
+
+    def __init__(self, work_dir: str, stage: str, number: int, attempt: str) -> None:
+        self._path = os.path.join(work_dir, DIRECTORY, f"{stage}-{number}-{attempt}")
+
+    def __enter__(self) -> "PartialResultsFile":
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+        self._descriptor = os.open(self._path, flags, 0o600)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with naming(self._path):
+            os.close(self._descriptor)
+
+    def add(self, row: Row) -> None:
+        line = json.dumps(row).encode() + b"\n"
+        with naming(self._path):
+            written = os.write(self._descriptor, line)  # one call, so that lines never mix
+            if written != len(line):
+                problem = f"{written} of {len(line)} bytes were written"
+                raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {problem}")
+
+
+class PartialResults:
+    """Reads the partial results of all tasks of a stage, or of all tries of one of them."""
+
+    def __init__(self, work_dir: str, stage: str, number: int | None = None) -> None:
+        self._directory = os.path.join(work_dir, DIRECTORY)
+        self._prefix = f"{stage}-" if number is None else f"{stage}-{number}-"
+        self._read_bytes: dict[str, int] = {}
+
+    def new(self) -> Iterator[Row]:
+        """The rows that have come since the last call."""
+        for name in sorted(os.listdir(self._directory)):
+            if name.startswith(self._prefix):
+                start = self._read_bytes.get(name, 0)
+                path = os.path.join(self._directory, name)
+                with naming(path), open(path, "rb") as source:
+                    source.seek(start)
+                    data = source.read()
+                whole = data[: data.rfind(b"\n") + 1]
+                self._read_bytes[name] = start + len(whole)
+                for line in whole.splitlines():
+                    try:
+                        kind, value = json.loads(line)
+                    except ValueError:
+                        # Behind half a line: the disk was full there, and no longer here. Nobody
+                        # goes by it, and when its task ends the row comes with all the others.
+                        continue
+                    yield kind, value
