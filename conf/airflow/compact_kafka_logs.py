@@ -42,7 +42,7 @@ with DAG(
 
     @task(trigger_rule="none_failed_min_one_success")
     def report(summary: dict | None = None) -> str:  # type: ignore[type-arg]
-        """One line for whoever looks at the task."""
+        """Return one line for the reader of the task."""
         if not summary:
             return "nothing was to be compacted"
         totals = summary["totals"]
