@@ -3,11 +3,11 @@
 import os
 from collections.abc import Iterable, Sequence
 
-from compactor.api import outlook, places
+from compactor.api import forecast, path_arguments
 from compactor.api.arguments import Paths, path_texts
+from compactor.api.broker_starts import start_problems
 from compactor.api.plans import plan
 from compactor.api.rules import KAFKAS_DEFAULTS
-from compactor.api.starts import start_problems
 from compactor.broker_start.values import StartProblem
 from compactor.diagnosis.checks import Check, Checkup, fail, with_command
 from compactor.diagnosis.log_dirs import (
@@ -55,7 +55,7 @@ def _foreseen(log_dirs: Sequence[str]) -> RunEnding:
     try:
         return plan(log_dirs).run
     except (LogCompactionError, OSError) as error:
-        return outlook.of_error(log_dirs, KAFKAS_DEFAULTS, error)
+        return forecast.of_error(log_dirs, KAFKAS_DEFAULTS, error)
 
 
 def _of_log_dir(
@@ -64,7 +64,7 @@ def _of_log_dir(
     """starts: of a start on all that were given; None: that cannot be said."""
     missing: list[Check] = []
     try:
-        (local,) = places.log_dirs([path], to_write=False)
+        (local,) = path_arguments.log_dirs([path], to_write=False)
         missing = missing_log_checks(local, run.log_dirs)
         require_may_change(local)
         start = _start_checks(local, start_problems([local]) if starts is None else starts)
@@ -76,7 +76,7 @@ def _of_log_dir(
 def _start_on_all(log_dirs: Sequence[str]) -> tuple[list[str], Sequence[StartProblem] | None]:
     """The log directories, and what a start on all of them comes to."""
     try:
-        every = [str(places.log_dirs([each], to_write=False)[0]) for each in log_dirs]
+        every = [str(path_arguments.log_dirs([each], to_write=False)[0]) for each in log_dirs]
         return every, start_problems(every)
     except (LogCompactionError, OSError):  # each is then looked at by itself, and says so
         return [], None

@@ -1,8 +1,8 @@
 """`configs`: the effective configuration of topics, and where each value comes from."""
 
-from compactor.api import places
+from compactor.api import path_arguments
 from compactor.api.arguments import Paths, path_texts
-from compactor.api.premises import premises_of
+from compactor.api.round_context import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.command_context import current_context
 from compactor.host.suggestions import did_you_mean
@@ -23,7 +23,7 @@ def configs(
     CorruptFileError for a metadata log that is damaged.
     """
     given = path_texts(log_dirs)
-    paths = places.log_dirs(given, to_write=False)
+    paths = path_arguments.log_dirs(given, to_write=False)
     premises = premises_of(rules, paths)
     of_brokers = [
         (each, topics_in(each.broker.log_dirs, premises.files)[0] - {CLUSTER_METADATA})

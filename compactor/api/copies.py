@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from compactor.api.output_dirs import require_empty
-from compactor.api.premises import Premises
+from compactor.api.round_context import Premises
 from compactor.api.rules import RunOptions
 from compactor.copying.checking import files_in, marks_of
 from compactor.copying.contents import Contents, contents_of

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compactor.api.bounds import Natural
-from compactor.api.places import in_place
+from compactor.api.path_arguments import in_place
 from compactor.host.suggestions import near_path
 from compactor.inspection.dump import parts_of, rows_of
 from compactor.inspection.dumped_log import EVERY_OFFSET, RecordBlock, Row, WantedOffsets

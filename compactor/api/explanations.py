@@ -2,11 +2,11 @@
 
 import os
 
-from compactor.api import places
+from compactor.api import path_arguments
 from compactor.api.arguments import Paths
-from compactor.api.premises import OfBroker, Premises, plan_of, premises_of
+from compactor.api.broker_starts import problems_by_broker
+from compactor.api.round_context import OfBroker, Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
-from compactor.api.starts import problems_by_broker
 from compactor.broker_start.reading import Depth
 from compactor.command_context import current_context
 from compactor.inspection import explain as explaining
@@ -22,7 +22,7 @@ def explain(log_dirs: Paths, topic_partition: str, rules: Rules = KAFKAS_DEFAULT
 
     Reads metadata and the end of the log. Raise ConfigError if there is no such log.
     """
-    paths = places.log_dirs(log_dirs, to_write=False)
+    paths = path_arguments.log_dirs(log_dirs, to_write=False)
     premises = _of_its_broker(premises_of(rules, paths), topic_partition)
     current_context().topics |= topics_in(paths, premises.files)[0] & {
         topic_partition.rpartition("-")[0]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from compactor.api.premises import Premises, judging_of
+from compactor.api.round_context import Premises, judging_of
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.judging import judge_one
 from compactor.planning.outcomes import Problems, Refusal

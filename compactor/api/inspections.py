@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cleaner_jobs.tasks.in_process_runner import InProcessTasks
-from compactor.api import places
+from cleaner_jobs.tasks.tasks_here import TasksHere
+from compactor.api import path_arguments
 from compactor.api.arguments import Paths
 from compactor.api.bounds import Natural, Positive
-from compactor.api.changes import OnProgress, watched
-from compactor.api.premises import Premises, plan_of, premises_of
+from compactor.api.progress import OnProgress, watched
+from compactor.api.round_context import Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.cleaning.runners import RunnerChoice, require_own_spark
 from compactor.host.suggestions import did_you_mean
@@ -62,8 +62,8 @@ def inspect(
     """
     require_own_spark(options.session, options.in_process)
     began = time.monotonic()
-    paths = places.log_dirs(log_dirs, to_write=False)
-    work_dir = places.work_dir(options.work_dir, paths)
+    paths = path_arguments.log_dirs(log_dirs, to_write=False)
+    work_dir = path_arguments.work_dir(options.work_dir, paths)
     premises = premises_of(rules, paths)
     remembered = RememberedLogs(paths, files=premises.files)
     surveys = [survey_log_dir(path, premises.files) for path in paths]

@@ -4,8 +4,8 @@ changed, no lock taken.
 
 from collections.abc import Sequence
 
-from compactor.api import places
-from compactor.api.premises import premises_of
+from compactor.api import path_arguments
+from compactor.api.round_context import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.offline_log.log_location import find_log, known_offsets
 from compactor.offline_log.log_offsets import LogOffsets, offsets_of
@@ -27,7 +27,7 @@ def log_offsets(
     offset, -3 for the record with the largest time. Beside a broker the answer is one of a moment.
     Raise UsageError if there is no such log, CorruptFileError where a checkpoint is damaged.
     """
-    (path,) = places.log_dirs([log_dir], to_write=False)
+    (path,) = path_arguments.log_dirs([log_dir], to_write=False)
     at = find_log(path, topic_partition, LOCAL)
     premises = premises_of(rules, [path])
     settings = log_settings(at.topic, premises.config, premises.as_of_ms)

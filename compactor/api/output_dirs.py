@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from compactor.api.places import in_place, is_log_dir
+from compactor.api.path_arguments import in_place, is_log_dir
 from compactor.errors import RefusedError
 from compactor.host.printable import counted
 from compactor.host.shell_commands import tool

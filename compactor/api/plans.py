@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cleaner_jobs.spark.java_cache import cache_dir
-from compactor.api import outlook, places, saved_plans
+from cleaner_jobs.spark.class_archive import cache_dir
+from compactor.api import forecast, path_arguments, saved_plans
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.bounds import Positive
-from compactor.api.premises import plan_of, premises_of_round, without_lasting
+from compactor.api.broker_starts import problems_by_broker
+from compactor.api.budgeted_rounds import turns_of
+from compactor.api.round_context import plan_of, premises_of_round, without_lasting
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
-from compactor.api.starts import problems_by_broker
-from compactor.api.turns import turns_of
 from compactor.broker_start.reading import Depth
 from compactor.broker_start.values import StartProblem
 from compactor.command_context import current_context
@@ -89,23 +89,23 @@ def plan(
         return _planned(given, rules, save, sample_bytes)
     except (LogCompactionError, OSError) as error:
         if save is None:  # else the error may be that of the file
-            current_context().run_ending = outlook.of_error(given, rules, error)
+            current_context().run_ending = forecast.of_error(given, rules, error)
         raise
 
 
 def _planned(
     log_dirs: Sequence[str], rules: Rules, save: str | None, sample_bytes: int | None
 ) -> Plan:
-    paths = places.log_dirs(log_dirs, to_write=False)
+    paths = path_arguments.log_dirs(log_dirs, to_write=False)
     if save is not None:
         saved_plans.require_savable(save, rules, paths)
     premises = premises_of_round(rules, paths, to_write=False)
     remembered = RememberedLogs(paths, files=premises.files)
     planned = plan_of(premises, remembered.problems, with_files=False)
     found = turns_of(rules, premises).within(planned)
-    space = outlook.space_facts(found)
-    ending = outlook.of_plan(
-        log_dirs, rules, premises, outlook.Planned(found, remembered.problems, space)
+    space = forecast.space_facts(found)
+    ending = forecast.of_plan(
+        log_dirs, rules, premises, forecast.Planned(found, remembered.problems, space)
     )
     estimates = None if sample_bytes is None else _estimates(found, sample_bytes)
     pace = machine_pace(cache_dir(os.environ), premises.started_at_ms)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from compactor.api.places import in_place
+from compactor.api.path_arguments import in_place
 from compactor.offline_log.record_filter import NewRecord
 from compactor.outcome.exit_codes import UsageError
 from storage.formats.batch_header import NO_TIMESTAMP

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from compactor.api import places
+from compactor.api import path_arguments
 from compactor.api.arguments import Paths
-from compactor.api.changes import OnProgress, watched
-from compactor.api.premises import Premises, premises_of
+from compactor.api.progress import OnProgress, watched
+from compactor.api.round_context import Premises, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.command_context import current_context
 from compactor.errors import ConfigError
@@ -43,7 +43,7 @@ def recover(
     RefusedError and CorruptFileError before anything is changed, and OSError at any time; then
     `what_was_changed` says what has been changed.
     """
-    paths = places.log_dirs(log_dirs, to_write=True)
+    paths = path_arguments.log_dirs(log_dirs, to_write=True)
     locks = lock_log_dirs(paths, allowed_file_systems, after_unclean_shutdown=True)
     with watched(on_progress) as progress, locks:
         premises = premises_of(rules, paths)

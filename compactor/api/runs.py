@@ -12,10 +12,12 @@ from cleaner_jobs.niceness import be_nice
 from cleaner_jobs.spark.callers_session import given_local_dirs
 from cleaner_jobs.spark.java_cache import cache_dir
 from cleaner_jobs.staging import STAGED_MARKER
-from cleaner_jobs.tasks.in_process_runner import InProcessTasks
-from compactor.api import places, saved_plans
+from cleaner_jobs.task_values import SCAN
+from cleaner_jobs.tasks.tasks_here import TasksHere
+from compactor.api import path_arguments, saved_plans
 from compactor.api.arguments import Paths, path_texts
-from compactor.api.changes import OnProgress, watched
+from compactor.api.broker_starts import problems_by_broker
+from compactor.api.budgeted_rounds import Turns, in_turns, leaves_out, turns_of
 from compactor.api.copies import (
     Copies,
     copied,
@@ -23,15 +25,14 @@ from compactor.api.copies import (
     finished,
     obstacles_to_copies,
 )
+from compactor.api.forecast import obstacles_before
 from compactor.api.foreseen import Foreseen
-from compactor.api.outlook import obstacles_before
 from compactor.api.output_dirs import output_dirs, require_linkable
-from compactor.api.places import require_blocks_elsewhere, require_temporary_elsewhere
-from compactor.api.premises import Premises, plan_of, premises_of_round, without_lasting
+from compactor.api.path_arguments import require_blocks_elsewhere, require_temporary_elsewhere
+from compactor.api.progress import OnProgress, watched
 from compactor.api.recoveries import recover_log_dirs
+from compactor.api.round_context import Premises, plan_of, premises_of_round, without_lasting
 from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
-from compactor.api.starts import problems_by_broker
-from compactor.api.turns import Turns, in_turns, leaves_out, turns_of
 from compactor.broker_start.reading import Depth
 from compactor.broker_start.values import StartProblem
 from compactor.cleaning import cleaner_manager
@@ -82,7 +83,7 @@ class _Asked(NamedTuple):
     """What a run is to do, read and checked."""
 
     options: RunOptions
-    places: _Places
+    path_arguments: _Places
     premises: Premises
     saved: SavedPlan | None  # to be carried out
     turns: Turns
@@ -175,13 +176,13 @@ def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
 
 def _own_places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
     is_in_place = not (options.dry_run or options.output)
-    paths = places.log_dirs(log_dirs, to_write=is_in_place)
+    paths = path_arguments.log_dirs(log_dirs, to_write=is_in_place)
     copies = output_dirs(options.output, paths)
     require_temporary_elsewhere((*paths, *copies))
     require_blocks_elsewhere(given_local_dirs(os.environ, options.session), (*paths, *copies))
     descriptor_limit.require_enough()
-    work_dir = places.work_dir(options.work_dir, (*paths, *copies))
-    originals_dir = places.keep_originals(options.keep_originals, paths)
+    work_dir = path_arguments.work_dir(options.work_dir, (*paths, *copies))
+    originals_dir = path_arguments.keep_originals(options.keep_originals, paths)
     if options.keep_for_ms is not None and originals_dir is None:
         raise UsageError("--keep-for: needs --keep-originals, which is not given")
     if options.output and options.plan is not None:

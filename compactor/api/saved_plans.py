@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import get_type_hints
 
-from compactor.api.places import PROBLEM, log_dir_around, require_writable
-from compactor.api.premises import Premises
+from compactor.api.path_arguments import PROBLEM, log_dir_around, require_writable
+from compactor.api.round_context import Premises
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import ConfigError, RefusedError
 from compactor.host.version import version

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compactor.api import places
+from compactor.api import path_arguments
 from compactor.api.arguments import Paths
-from compactor.api.changes import Listener, OnProgress
+from compactor.api.progress import Listener, OnProgress
 from compactor.copying.checking import check
 from compactor.copying.manifest import read as read_manifest
 from compactor.host.clock import now_ms
@@ -39,7 +39,7 @@ def verify(
     What is wrong becomes a finding, not an error. Raise UsageError if no directory has such a
     partition.
     """
-    paths = places.log_dirs(log_dirs, to_write=False)
+    paths = path_arguments.log_dirs(log_dirs, to_write=False)
     return verifier.verify(paths, dict.fromkeys(partitions), Listener(on_progress))
 
 
@@ -48,7 +48,7 @@ def verify_manifest(log_dir: PathArg, on_progress: OnProgress | None = None) -> 
 
     Raise UsageError where there is none, or it is damaged.
     """
-    (path,) = places.log_dirs([log_dir], to_write=False)
+    (path,) = path_arguments.log_dirs([log_dir], to_write=False)
     try:
         manifest = read_manifest(path, LOCAL)
     except FileNotFoundError as error:
@@ -95,10 +95,10 @@ def verify_against(
     Raise UsageError if a directory or the partition does not exist, or the copy is one of another
     log directory, RefusedError where the copy was never finished.
     """
-    (after,) = places.log_dirs([log_dir], to_write=False)
-    (copy,) = places.other_log_dirs([before], to_write=False, name="--against")
+    (after,) = path_arguments.log_dirs([log_dir], to_write=False)
+    (copy,) = path_arguments.other_log_dirs([before], to_write=False, name="--against")
     require_whole(copy)
-    places.require_another("--against", before, after)
+    path_arguments.require_another("--against", before, after)
     _require_a_pair(after, copy, topic_partition)
     known = CleaningClock(now_ms()) if clock is None else clock
     return comparer.verify_against(after, copy, topic_partition, known, Listener(on_progress))

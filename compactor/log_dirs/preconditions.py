@@ -9,7 +9,7 @@ lock, writes nothing, and learns of all of them, in the run's order:
    (`log_dir_lock.conditions_of`)
 4. something says how far the logs are replicated (`high_watermarks`)
 
-What `compactor.api.outlook` adds before and behind them concerns a run's arguments and its plan.
+What `compactor.api.forecast` adds before and behind them concerns a run's arguments and its plan.
 """
 
 from collections.abc import Callable, Collection, Sequence

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from compactor.api.changes import Progress, watched
+from compactor.api.progress import Progress, watched
 from storage.log.errors import KafkaError
 from storage.log.scheduler import BackgroundScheduler
 from tests.storage.log.manager.test_log_manager import T0, Broker

@@ -11,7 +11,7 @@ if not __package__:  # spark-submit runs it as a file
     sys.path[0] = str(Path(__file__).parents[2])
 
 from compactor.__main__ import main
-from compactor.api import turns
+from compactor.api import budgeted_rounds
 from compactor.host.run_history import Pace
 from compactor.planning import layout, room
 from compactor.planning.space import WORK_BYTES, Room
@@ -35,8 +35,8 @@ def set_room(log_dir: Path, free_bytes: int) -> None:
 
 def set_pace(bytes_per_second: float) -> None:
     """What is known of this machine's speed before the first turn."""
-    assert "machine_pace" in vars(turns), "a run learns the pace elsewhere"
-    vars(turns)["machine_pace"] = lambda *_: Pace(0.0, bytes_per_second, 1)
+    assert "machine_pace" in vars(budgeted_rounds), "a run learns the pace elsewhere"
+    vars(budgeted_rounds)["machine_pace"] = lambda *_: Pace(0.0, bytes_per_second, 1)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 
 from compactor import api
 from compactor.api import explanations
-from compactor.api.premises import Premises, premises_of
+from compactor.api.round_context import Premises, premises_of
 from compactor.api.rules import Rules
 from storage.file_names import DELETE_DIR, FUTURE_DIR, STRAY_DIR, special_dir
 from tests.compactor.plan_logs import NOW_MS, build, clean_up_to

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from compactor import api
-from compactor.api.places import require_elsewhere, require_temporary_elsewhere
+from compactor.api.path_arguments import require_elsewhere, require_temporary_elsewhere
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
 from compactor.outcome.exit_codes import UsageError

@@ -1,7 +1,7 @@
 """`undo` and `discard`: bring back the originals that a run has kept, or remove them."""
 
-from compactor.api import places
-from compactor.api.changes import note_changes
+from compactor.api import path_arguments
+from compactor.api.progress import note_changes
 from compactor.command_context import current_context
 from compactor.errors import RefusedError
 from compactor.originals import kept_run
@@ -25,7 +25,7 @@ def undo(
     Raise UsageError, RefusedError and CorruptFileError before anything is changed, LockLostError
     and OSError at any time; then `what_was_changed` says what has been changed.
     """
-    path = places.kept_run(run_dir)
+    path = path_arguments.kept_run(run_dir)
     if dry_run:
         with held(path):
             reports = undo_outlook(path, allowed_file_systems, LOCAL)
@@ -50,7 +50,7 @@ def discard(run_dir: PathArg) -> str:
     If it was cut short, it can be called again. Raise UsageError, OSError, and RefusedError while
     the run or an undo is at work.
     """
-    path = places.kept_run(run_dir, to_discard=True)
+    path = path_arguments.kept_run(run_dir, to_discard=True)
     kept_run.discard(path, LOCAL)
     current_context().is_changed = True
     return path

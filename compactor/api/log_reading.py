@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from compactor.api import places
+from compactor.api import path_arguments
 from compactor.api.as_of import as_of_ms
 from compactor.api.bounds import Natural
-from compactor.api.places import log_dir_around
-from compactor.api.premises import premises_of
+from compactor.api.path_arguments import log_dir_around
+from compactor.api.round_context import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.offline_log.log_location import LogLocation, find_log, known_offsets
 from compactor.offline_log.log_tail import LogTail
@@ -114,17 +114,17 @@ def log_to_parquet(
     """Write records to a Parquet file, with every column of `storage.arrow`; how many. Raises as
     `log_read` does, and then leaves no file.
     """
-    output = places.in_place("--output", path)
+    output = path_arguments.in_place("--output", path)
     at = _find(log_dir, topic_partition)
     if log_dir_around(output, [at.log_dir]) is not None:
         raise UsageError(f"--output {path}: inside of log directory {at.log_dir}")
-    places.require_writable("--output", output)
+    path_arguments.require_writable("--output", output)
     with _viewed(at, options, on_hidden) as view:
         return write_parquet(view, _wanted(view.log, options), output)
 
 
 def _find(log_dir: PathArg, topic_partition: str) -> LogLocation:
-    (path,) = places.log_dirs([log_dir], to_write=False)
+    (path,) = path_arguments.log_dirs([log_dir], to_write=False)
     return find_log(path, topic_partition, LOCAL)
 
 

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from cleaner_jobs.spark.java_cache import cache_dir
-from compactor.api.premises import Premises
+from cleaner_jobs.spark.class_archive import cache_dir
+from compactor.api.round_context import Premises
 from compactor.api.rules import Rules
 from compactor.errors import RefusedError
 from compactor.host.run_history import Pace, machine_pace

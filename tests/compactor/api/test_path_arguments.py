@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.api import places
+from compactor.api import path_arguments
 from compactor.outcome.exit_codes import UsageError
 from storage.errors import UnsupportedBackendError
 from tests.compactor.small_log import build
@@ -20,7 +20,7 @@ def log_dir(tmp_path: Path) -> Path:
 
 def refusal_of_log_dir(*paths: Path) -> str:
     with pytest.raises(UsageError) as refused:
-        places.log_dirs([str(path) for path in paths], to_write=True)
+        path_arguments.log_dirs([str(path) for path in paths], to_write=True)
     return str(refused.value)
 
 
@@ -28,16 +28,16 @@ class TestLogDirs:
     def test_paths_become_absolute(self, log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(log_dir.parent)
         for given in ("log", "./log/", f"file://{log_dir}"):
-            assert places.log_dirs([given], to_write=True) == (str(log_dir),)
+            assert path_arguments.log_dirs([given], to_write=True) == (str(log_dir),)
 
     def test_meta_properties_or_a_partition_make_a_log_directory(self, log_dir: Path) -> None:
         """F-15.3, F-1.1."""
         (log_dir / "meta.properties").unlink()
-        assert places.log_dirs([str(log_dir)], to_write=True)
+        assert path_arguments.log_dirs([str(log_dir)], to_write=True)
         fresh = log_dir.parent / "fresh"
         fresh.mkdir()
         (fresh / "meta.properties").write_text("version=1\n")
-        assert places.log_dirs([str(fresh)], to_write=True)
+        assert path_arguments.log_dirs([str(fresh)], to_write=True)
 
     def test_one_directory_mounted_at_two_places(self, log_dir: Path, tmp_path: Path) -> None:
         """No name tells; and a second lock of this process on one file would be given away."""
@@ -57,13 +57,13 @@ class TestLogDirs:
         monkeypatch.chdir(log_dir)
         told = f"{path!r}: is empty; is a variable of the shell not set?"
         with pytest.raises(UsageError, match=f"^LOG_DIR {re.escape(told)}$"):
-            places.log_dirs([path], to_write=True)
+            path_arguments.log_dirs([path], to_write=True)
         with pytest.raises(UsageError, match=f"^--work-dir {re.escape(told)}$"):
-            places.work_dir(path, [])
+            path_arguments.work_dir(path, [])
         with pytest.raises(UsageError, match=f"^--keep-originals {re.escape(told)}$"):
-            places.keep_originals(path, [])
+            path_arguments.keep_originals(path, [])
         with pytest.raises(UsageError, match=f"^RUN_DIR {re.escape(told)}$"):
-            places.kept_run(path)
+            path_arguments.kept_run(path)
 
     def test_one_that_is_missing(self, tmp_path: Path) -> None:
         path = tmp_path / "x"
@@ -97,13 +97,13 @@ class TestLogDirs:
 
     def test_an_object_store(self) -> None:
         with pytest.raises(UnsupportedBackendError, match="s3://bucket/x"):
-            places.log_dirs(["s3://bucket/x"], to_write=True)
+            path_arguments.log_dirs(["s3://bucket/x"], to_write=True)
 
     def test_one_that_is_only_read_need_not_be_writable(
         self, log_dir: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(os, "access", lambda _path, mode: not mode & os.W_OK)
-        assert places.log_dirs([str(log_dir)], to_write=False)
+        assert path_arguments.log_dirs([str(log_dir)], to_write=False)
         assert refusal_of_log_dir(log_dir).endswith(
             "no permission to write; --dry-run and plan only read"
         )
@@ -111,8 +111,8 @@ class TestLogDirs:
 
 class TestWorkDir:
     def test_it_need_not_be_there_yet(self, tmp_path: Path) -> None:
-        assert places.work_dir(None, []) is None
-        assert places.work_dir(str(tmp_path / "a" / "b"), []) == str(tmp_path / "a" / "b")
+        assert path_arguments.work_dir(None, []) is None
+        assert path_arguments.work_dir(str(tmp_path / "a" / "b"), []) == str(tmp_path / "a" / "b")
 
     @pytest.mark.parametrize("below", ["", "x", "orders-0/x"])
     def test_never_in_a_log_directory(self, log_dir: Path, below: str) -> None:
@@ -121,20 +121,20 @@ class TestWorkDir:
         link.symlink_to(log_dir)
         for path in (log_dir / below, link / below):
             with pytest.raises(UsageError, match="a broker that starts there would fail"):
-                places.work_dir(str(path), [str(log_dir)])
+                path_arguments.work_dir(str(path), [str(log_dir)])
 
     def test_beside_a_log_directory_of_a_similar_name(self, log_dir: Path) -> None:
         beside = f"{log_dir}-work"
-        assert places.work_dir(beside, [str(log_dir)]) == beside
+        assert path_arguments.work_dir(beside, [str(log_dir)]) == beside
 
     def test_what_is_no_directory(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         with pytest.raises(UsageError, match="is not a directory"):
-            places.work_dir(str(tmp_path / "file"), [])
+            path_arguments.work_dir(str(tmp_path / "file"), [])
         with pytest.raises(UsageError, match="a path that driver and executors all reach"):
-            places.work_dir("hdfs://h/x", [])
+            path_arguments.work_dir("hdfs://h/x", [])
 
     def test_without_permission(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "access", lambda _path, _mode: False)
         with pytest.raises(UsageError, match="no permission to write in"):
-            places.work_dir(str(tmp_path / "new"), [])
+            path_arguments.work_dir(str(tmp_path / "new"), [])

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cleaner_jobs.spark.java_cache import cache_dir
-from compactor.api import runs, turns
-from compactor.api.turns import Turns
+from cleaner_jobs.spark.class_archive import cache_dir
+from compactor.api import budgeted_rounds, runs
+from compactor.api.budgeted_rounds import Turns
 from compactor.host.clock import now_ms
 from compactor.host.run_history import Pace, machine_pace
 from compactor.outcome.round_report import (
@@ -37,7 +37,7 @@ KEYS = {"small": "ab", "middle": "abababab", "large": "abababababababab"}  # to 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     use_local_rounds(monkeypatch, tmp_path / "work")
-    monkeypatch.setattr(turns, "cache_dir", lambda _: tmp_path / "cache")
+    monkeypatch.setattr(budgeted_rounds, "cache_dir", lambda _: tmp_path / "cache")
     for topic, keys in KEYS.items():
         segments = {0: [keyed(0, keys)], len(keys): [keyed(len(keys), "a")]}
         make_partition(tmp_path / "logs", segments, f"{topic}-0")
@@ -236,7 +236,9 @@ def test_what_the_first_turn_deleted_of_a_log_that_a_later_one_cleans_is_in_the_
     again = RetentionReport(time=SegmentCounts(2, 200), log_start_offset=40)
     later = replace(log(0), retention=again if dry_run else RetentionReport())
     first = replace(report(put_off), dry_run=dry_run)
-    both = turns.together(first, report(later), {(later.log_dir, later.topic, later.partition)})
+    both = budgeted_rounds.together(
+        first, report(later), {(later.log_dir, later.topic, later.partition)}
+    )
     [found] = both.logs
     assert found.status is later.status
     assert found.retention == again

@@ -8,10 +8,10 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
-from compactor.api import places
+from compactor.api import path_arguments
 from compactor.api.bounds import Natural
-from compactor.api.changes import note_changes
-from compactor.api.premises import Premises, premises_of
+from compactor.api.progress import note_changes
+from compactor.api.round_context import Premises, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.command_context import current_context
 from compactor.errors import RefusedError
@@ -137,7 +137,7 @@ def make_change(
     if change.makes_replicas_differ and not options.only_replica:
         problem = f"{topic_partition}: {change.command} {ONLY_REPLICA}"
         raise RefusedError(problem, ReasonCode.OTHER_REPLICAS)
-    (path,) = places.log_dirs([log_dir], to_write=not options.dry_run)
+    (path,) = path_arguments.log_dirs([log_dir], to_write=not options.dry_run)
     require_may_change(path)  # a dry run takes no lock
     premises = premises_of(options.rules, [path])
     locks = lock_log_dirs([path], options.allowed_file_systems, options.recover_first)

@@ -2,7 +2,14 @@
 
 import pytest
 
-from compactor.api.changes import Event, Listener, Progress, note_changes, watched, what_was_changed
+from compactor.api.progress import (
+    Event,
+    Listener,
+    Progress,
+    note_changes,
+    watched,
+    what_was_changed,
+)
 
 
 def test_each_event_says_how_far_the_call_is() -> None:

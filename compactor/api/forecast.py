@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from cleaner_jobs.spark.callers_session import given_local_dirs
-from compactor.api import places
+from cleaner_jobs.spark.local_dirs import given_local_dirs
+from compactor.api import path_arguments
+from compactor.api.budgeted_rounds import turns_of
 from compactor.api.foreseen import Foreseen
-from compactor.api.places import require_blocks_elsewhere, require_temporary_elsewhere
-from compactor.api.premises import Premises, plan_of, require_known_log_dirs
+from compactor.api.path_arguments import require_blocks_elsewhere, require_temporary_elsewhere
+from compactor.api.round_context import Premises, plan_of, require_known_log_dirs
 from compactor.api.rules import Rules
-from compactor.api.turns import turns_of
 from compactor.host.java import find_java
 from compactor.log_dirs.preconditions import (
     Obstacle,
@@ -126,11 +126,11 @@ def obstacles_before(
     local: list[str] = []
 
     def of_arguments() -> None:
-        local.extend(places.other_log_dirs(log_dirs, to_write=True))
+        local.extend(path_arguments.other_log_dirs(log_dirs, to_write=True))
 
     wrong = obstacles_to(of_arguments)
     if not local:  # the rest can be asked of those that are log directories
-        local = [path for path in map(os.path.abspath, log_dirs) if places.is_log_dir(path)]
+        local = [path for path in map(os.path.abspath, log_dirs) if path_arguments.is_log_dir(path)]
     elsewhere: list[Callable[[], object]] = [
         partial(require_temporary_elsewhere, local),
         partial(require_blocks_elsewhere, given_local_dirs(os.environ, None), local),

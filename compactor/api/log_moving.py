@@ -1,10 +1,10 @@
 """`log move`: a log from one log directory of a broker to another, under the locks of both."""
 
-from compactor.api import places
-from compactor.api.changes import note_changes
-from compactor.api.log_changes import DEFAULTS, ChangeOptions
-from compactor.api.premises import premises_of
-from compactor.api.starts import start_problems
+from compactor.api import path_arguments
+from compactor.api.broker_starts import start_problems
+from compactor.api.log_changing import DEFAULTS, ChangeOptions
+from compactor.api.progress import note_changes
+from compactor.api.round_context import premises_of
 from compactor.broker_start.values import forbid_start
 from compactor.command_context import current_context
 from compactor.errors import RefusedError
@@ -43,10 +43,10 @@ def log_move(
     Raise UsageError, RefusedError and CorruptFileError before anything is changed, LockLostError
     and OSError at any time: then `what_was_changed` says what had been changed.
     """
-    (source,) = places.log_dirs([log_dir], to_write=not options.dry_run)
-    (target,) = places.other_log_dirs([to_dir], not options.dry_run, "TO_DIR")
-    places.require_another("TO_DIR", to_dir, source)
-    places.log_dirs([log_dir, to_dir], to_write=False)  # the command is about both
+    (source,) = path_arguments.log_dirs([log_dir], to_write=not options.dry_run)
+    (target,) = path_arguments.other_log_dirs([to_dir], not options.dry_run, "TO_DIR")
+    path_arguments.require_another("TO_DIR", to_dir, source)
+    path_arguments.log_dirs([log_dir, to_dir], to_write=False)  # the command is about both
     _require_one_broker(source, target)
     premises = premises_of(options.rules, [source, target])
     locks = lock_log_dirs([source, target], options.allowed_file_systems, True)
