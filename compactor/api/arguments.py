@@ -16,7 +16,7 @@ from enum import Enum
 from functools import cache, wraps
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from compactor.api.bounds import Bounds
+from compactor.api.options import Bounds
 from compactor.api.python_words import python_words
 from compactor.offline_log.record_filter import NewRecord
 from compactor.outcome.exit_codes import UsageError

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from compactor.api.output_dirs import require_empty
+from compactor.api.path_arguments import require_empty
 from compactor.api.round_context import Premises
 from compactor.api.rules import RunOptions
 from compactor.copying.checking import files_in, marks_of

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compactor.api.bounds import Natural
+from compactor.api.options import Natural
 from compactor.api.path_arguments import in_place
 from compactor.host.suggestions import near_path
 from compactor.inspection.dump import parts_of, rows_of

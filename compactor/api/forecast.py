@@ -7,15 +7,15 @@ planned: what stands in records is known when they are read, and not before.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from cleaner_jobs.spark.local_dirs import given_local_dirs
 from compactor.api import path_arguments
 from compactor.api.budgeted_rounds import turns_of
-from compactor.api.foreseen import Foreseen
 from compactor.api.path_arguments import require_blocks_elsewhere, require_temporary_elsewhere
-from compactor.api.round_context import Premises, plan_of, require_known_log_dirs
+from compactor.api.round_context import Premises, judging_of, plan_of, require_known_log_dirs
 from compactor.api.rules import Rules
 from compactor.host.java import find_java
 from compactor.log_dirs.preconditions import (
@@ -27,14 +27,16 @@ from compactor.log_dirs.preconditions import (
 )
 from compactor.outcome.exit_codes import ending_of_logs
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.outcomes import Problems
+from compactor.planning.judging import judge_one
+from compactor.planning.outcomes import Problems, Refusal
 from compactor.planning.room import cores_of, places_of, require_room, with_room
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, plan_space
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import Reason, ReasonCode
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.recovery.recovery_account import problems_of
 from storage.errors import LogCompactionError
+from storage.files.files import Files
 from storage.files.overlay import OverlayFiles
 
 _NOT_WELL = (LogStatus.SET_ASIDE, LogStatus.FAILED)
@@ -141,3 +143,29 @@ def obstacles_before(
 
 def _stopped(met: Sequence[Obstacle]) -> RunEnding:
     return RunEnding(met[0].exit_code, met[0].reason_code, tuple(met))
+
+
+class Foreseen:
+    """Judges one log as files show it, and remembers which are set aside.
+
+    `refusals`: why, by path of the partition directory. A plan that goes on from there takes them
+    among its problems: of a log that is not settled, it could not say it once more.
+    """
+
+    def __init__(self, premises: Premises, problems: Problems) -> None:
+        """problems: as of `plan_of`."""
+        self.refusals: dict[str, Refusal] = {}
+        self._judges = {
+            path: judge_one(replace(judging_of(premises, broker, config), problems=problems))
+            for broker, config in premises.of_brokers
+            for path in broker.log_dirs
+        }
+
+    def why_set_aside(self, seen: Files, log_dir: str, topic: str, partition: int) -> Reason | None:
+        """Say why; None if it is not. OSError where it cannot be listed."""
+        outcome = self._judges[log_dir](seen, log_dir, topic, partition)
+        refusal = outcome.refusal
+        if refusal is None or refusal.status is not LogStatus.SET_ASIDE:
+            return None
+        self.refusals[outcome.partition.path] = refusal
+        return refusal.reason

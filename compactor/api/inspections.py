@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cleaner_jobs.tasks.tasks_here import TasksHere
 from compactor.api import path_arguments
 from compactor.api.arguments import Paths
-from compactor.api.bounds import Natural, Positive
+from compactor.api.options import Natural, Positive
 from compactor.api.progress import OnProgress, watched
 from compactor.api.round_context import Premises, plan_of, premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import MISSING, Field, field, fields
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from compactor.outcome.exit_codes import UsageError
 
@@ -194,3 +194,23 @@ def rate_bytes(name: str, text: str) -> int:
     if found < LEAST_RATE:
         raise UsageError(f"{name} {text}: expected 1MB/s or more, like 200MB/s")
     return found
+
+
+class Bounds(NamedTuple):
+    """Both are allowed themselves."""
+
+    least: int
+    most: int | None = None  # None: that of 64 bits
+
+    @property
+    def words(self) -> str:
+        return f"from {self.least} on" if self.most is None else f"from {self.least} to {self.most}"
+
+    def allow(self, number: float) -> bool:
+        """Say whether a number lies within them."""
+        return self.least <= number and (self.most is None or number <= self.most)
+
+
+Natural = Annotated[int, Bounds(0)]
+Positive = Annotated[int, Bounds(1)]
+Niceness = Annotated[int, Bounds(0, 19)]

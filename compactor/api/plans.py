@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cleaner_jobs.spark.class_archive import cache_dir
 from compactor.api import forecast, path_arguments, saved_plans
 from compactor.api.arguments import Paths, path_texts
-from compactor.api.bounds import Positive
 from compactor.api.broker_starts import problems_by_broker
 from compactor.api.budgeted_rounds import turns_of
+from compactor.api.options import Positive
 from compactor.api.round_context import plan_of, premises_of_round, without_lasting
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.broker_start.reading import Depth

@@ -1,16 +1,111 @@
 """`undo` and `discard`: bring back the originals that a run has kept, or remove them."""
 
+from collections.abc import Sequence
+
 from compactor.api import path_arguments
-from compactor.api.progress import note_changes
+from compactor.api.arguments import Paths
+from compactor.api.progress import OnProgress, note_changes, watched
+from compactor.api.round_context import Premises, premises_of
+from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.command_context import current_context
-from compactor.errors import RefusedError
+from compactor.errors import ConfigError, RefusedError
+from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
+from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.missing_directories import entries_in, gone_from, logs_of_replaced
+from compactor.log_dirs.survey import topics_in
 from compactor.originals import kept_run
 from compactor.originals.kept_run_lock import held
 from compactor.originals.undo import UndoReport, UndoStatus, undo_run
 from compactor.originals.undo_outlook import undo_outlook
+from compactor.reason_codes import ReasonCode
+from compactor.recovery.log_dir_recovery import (
+    LoadRules,
+    LogDirRecovery,
+    WhySetAside,
+    recover_log_dir,
+)
 from storage.arguments import PathArg
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
+from storage.formats import clean_shutdown
+
+_FOUND_BEFORE = (  # a log is changed: it stays as it is
+    *(ReasonCode.DAMAGED, ReasonCode.FOREIGN_FILE),
+    *(ReasonCode.LOG_MISSING, ReasonCode.LOG_DIR_DAMAGED),
+)
+
+
+def recover(
+    log_dirs: Paths,
+    rules: Rules = KAFKAS_DEFAULTS,
+    allowed_file_systems: tuple[str, ...] = (),
+    on_progress: OnProgress | None = None,
+    as_kafka: bool = False,
+) -> list[LogDirRecovery]:
+    """Recover log directories; return what was done to each, and to the logs that needed it.
+
+    as_kafka: do whatever a broker does that starts and stops, also where that loses what is sound.
+    If a log cannot be recovered, its `problem` says why, and the others go on. Raise ConfigError,
+    RefusedError and CorruptFileError before anything is changed, and OSError at any time; then
+    `what_was_changed` says what has been changed.
+    """
+    paths = path_arguments.log_dirs(log_dirs, to_write=True)
+    locks = lock_log_dirs(paths, allowed_file_systems, after_unclean_shutdown=True)
+    with watched(on_progress) as progress, locks:
+        premises = premises_of(rules, paths)
+        current_context().topics |= topics_in(paths, premises.files)[0]
+        recovered = recover_log_dirs(paths, premises, progress, as_kafka=as_kafka)
+        recovered = [_with_gone(log_dir, paths, premises, rules) for log_dir in recovered]
+        current_context().is_changed |= progress.has_changed
+        return recovered
+
+
+def _with_gone(
+    recovered: LogDirRecovery, log_dirs: Sequence[str], premises: Premises, rules: Rules
+) -> LogDirRecovery:
+    config, files = premises.config_of(recovered.path), premises.files
+    own = entries_in(recovered.path, files)
+    others = [path for path in log_dirs if path != own.path]
+    gone = gone_from(own, others, files, config.cluster, rules.no_metadata)
+    if not rules.no_metadata:
+        gone = gone.with_logs(logs_of_replaced(own, others, files))
+    return recovered.with_gone(gone.of_topics(config.is_wanted))
+
+
+def recover_log_dirs(
+    log_dirs: tuple[str, ...],
+    premises: Premises,
+    progress: ChangeWatch,
+    as_broker: bool = True,
+    as_kafka: bool = False,
+    why_set_aside: WhySetAside | None = None,
+) -> list[LogDirRecovery]:
+    """Settle what a cleaning left half-done, as each run does first.
+
+    as_broker: recover as a starting broker does, too, by the premises' configuration and clock.
+    as_kafka: and nothing but that.
+    """
+    files, recovered = premises.files, []
+    for log_dir in log_dirs:
+        config = premises.config_of(log_dir)
+        rules = LoadRules(config, premises.as_of_ms, as_kafka) if as_broker else None
+        takes_long = as_kafka or (rules and not clean_shutdown.exists(log_dir, files))
+        if takes_long:
+            progress.stage(RECOVERY_STAGE, 0)
+        advance = progress.advance if takes_long else None
+        try:
+            recovered.append(recover_log_dir(log_dir, rules, advance, files, why_set_aside))
+        except (CorruptFileError, ConfigError):
+            raise  # before anything was changed
+        except BaseException:
+            progress.recovery_broke_off = True
+            raise
+        # what fails in the middle, as Kafka's loader may, has changed something, for all we know
+        progress.recovered |= bool(recovered[-1].removed) or any(
+            as_kafka or log.reason_code not in _FOUND_BEFORE for log in recovered[-1].logs
+        )
+    return recovered
+
 
 MAY_HAVE_BEEN_UNDONE = "Some logs may have been undone; run it again for the others."
 

@@ -9,12 +9,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from compactor.api.bounds import Natural, Niceness, Positive
 from compactor.api.options import (
     CONFIGURATION,
     LOGS,
     SPARK,
+    Natural,
+    Niceness,
     Number,
+    Positive,
     duration_ms,
     executor_path,
     master,

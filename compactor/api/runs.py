@@ -25,12 +25,15 @@ from compactor.api.copies import (
     finished,
     obstacles_to_copies,
 )
-from compactor.api.forecast import obstacles_before
-from compactor.api.foreseen import Foreseen
-from compactor.api.output_dirs import output_dirs, require_linkable
-from compactor.api.path_arguments import require_blocks_elsewhere, require_temporary_elsewhere
+from compactor.api.forecast import Foreseen, obstacles_before
+from compactor.api.path_arguments import (
+    output_dirs,
+    require_blocks_elsewhere,
+    require_linkable,
+    require_temporary_elsewhere,
+)
 from compactor.api.progress import OnProgress, watched
-from compactor.api.recoveries import recover_log_dirs
+from compactor.api.repairs import recover_log_dirs
 from compactor.api.round_context import Premises, plan_of, premises_of_round, without_lasting
 from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
 from compactor.broker_start.reading import Depth
@@ -83,7 +86,7 @@ class _Asked(NamedTuple):
     """What a run is to do, read and checked."""
 
     options: RunOptions
-    path_arguments: _Places
+    directories: _Places
     premises: Premises
     saved: SavedPlan | None  # to be carried out
     turns: Turns
@@ -265,7 +268,7 @@ def _remembering(
 
 def _at_start(asked: _Asked) -> tuple[StartProblem, ...]:
     """Say what a start where the work was done would not do well with; not of copies."""
-    return problems_by_broker(asked.places.log_dirs, asked.premises.files, Depth.ENDS)
+    return problems_by_broker(asked.directories.log_dirs, asked.premises.files, Depth.ENDS)
 
 
 def _remember_speed(report: CleaningReport) -> None:
@@ -293,7 +296,7 @@ def _clean(
             dry_run=options.dry_run,
             started_at_ms=asked.premises.started_at_ms,
             horizons_from_ms=_horizons_from(asked),
-            work_dir=asked.places.work_dir,
+            work_dir=asked.directories.work_dir,
             master=options.master,
             executor_paths=options.executor_paths,
             map_capacity=options.map_capacity,
@@ -350,7 +353,7 @@ def _refusals(asked: _Asked, plan: RoundPlan, copies: Copies | None) -> list[str
 
 def _discard_expired(asked: _Asked, progress: ChangeWatch) -> None:
     """Before the plan: the room that it frees counts."""
-    directory, keep_for_ms = asked.places.originals_dir, asked.options.keep_for_ms
+    directory, keep_for_ms = asked.directories.originals_dir, asked.options.keep_for_ms
     if directory is not None and keep_for_ms is not None:
         started_before_ms = asked.premises.started_at_ms - keep_for_ms
         discard_expired(directory, started_before_ms, progress.discard, asked.premises.files)
@@ -358,7 +361,7 @@ def _discard_expired(asked: _Asked, progress: ChangeWatch) -> None:
 
 @contextmanager
 def _keeper(asked: _Asked, run_id: str, plan: RoundPlan) -> Iterator[OriginalsKeeper | None]:
-    directory, began_ms = asked.places.originals_dir, asked.premises.started_at_ms
+    directory, began_ms = asked.directories.originals_dir, asked.premises.started_at_ms
     if asked.options.dry_run or directory is None:
         yield None
         return

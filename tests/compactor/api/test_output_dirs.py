@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.api.output_dirs import output_dirs
+from compactor.api.path_arguments import output_dirs
 from compactor.errors import RefusedError
 from compactor.log_dirs.directory_state import MANIFEST, UNFINISHED
 from compactor.outcome.exit_codes import UsageError

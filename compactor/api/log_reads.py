@@ -11,11 +11,12 @@ from datetime import datetime
 
 from compactor.api import path_arguments
 from compactor.api.as_of import as_of_ms
-from compactor.api.bounds import Natural
+from compactor.api.options import Natural
 from compactor.api.path_arguments import log_dir_around
 from compactor.api.round_context import premises_of
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.offline_log.log_location import LogLocation, find_log, known_offsets
+from compactor.offline_log.log_offsets import LogOffsets, offsets_of
 from compactor.offline_log.log_tail import LogTail
 from compactor.offline_log.open_log import ViewedLog, log_settings, view_log
 from compactor.offline_log.record_filter import Isolation, ReadRecord, RecordFilter
@@ -167,3 +168,24 @@ def _offset(log: Log, option: str, bound: str | int | datetime) -> int:
         raise UsageError(f"{error}; an offset, or start, will do as well") from error
     found = log.offset_by_timestamp(time_ms)
     return log.log_end_offset if found is None else found.offset
+
+
+def log_offsets(
+    log_dir: PathArg,
+    topic_partition: str,
+    times_ms: Sequence[int] = (),
+    rules: Rules = KAFKAS_DEFAULTS,
+) -> LogOffsets:
+    """Say where a log begins and ends, how far it is replicated and decided, and which
+    transactions are open.
+
+    times_ms: for each, the first record that is not older; -2 and -1 for the first and the next
+    offset, -3 for the record with the largest time. Beside a broker the answer is one of a moment.
+    Raise UsageError if there is no such log, CorruptFileError where a checkpoint is damaged.
+    """
+    (path,) = path_arguments.log_dirs([log_dir], to_write=False)
+    at = find_log(path, topic_partition, LOCAL)
+    premises = premises_of(rules, [path])
+    settings = log_settings(at.topic, premises.config, premises.as_of_ms)
+    with view_log(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
+        return offsets_of(at.name, view, times_ms)

@@ -2,7 +2,7 @@
 
 from compactor.api import path_arguments
 from compactor.api.broker_starts import start_problems
-from compactor.api.log_changing import DEFAULTS, ChangeOptions
+from compactor.api.log_changes import DEFAULTS, ChangeOptions
 from compactor.api.progress import note_changes
 from compactor.api.round_context import premises_of
 from compactor.broker_start.values import forbid_start
