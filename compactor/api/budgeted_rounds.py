@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cleaner_jobs.spark.class_archive import cache_dir
-from compactor.api.round_context import Premises
+from compactor.api.round_context import RoundContext
 from compactor.api.rules import Rules
 from compactor.errors import RefusedError
 from compactor.host.run_history import Pace, machine_pace
@@ -25,7 +25,7 @@ from compactor.reason_codes import ReasonCode
 SAFETY = 0.7  # of the time that is left: logs differ, and a turn cannot be cut short
 
 
-class Turns:
+class BudgetedRounds:
     """What of a plan is taken on, turn by turn."""
 
     def __init__(
@@ -74,13 +74,13 @@ class Turns:
         return bool(paths) and bool(kinds & self._later)
 
 
-def leaves_out(plan: RoundPlan) -> bool:
+def is_any_left(plan: RoundPlan) -> bool:
     """Whether a turn leaves logs to a later turn or run."""
     codes = {log.reason_code for log in plan.not_cleaned}
     return not codes.isdisjoint({ReasonCode.NO_ROOM, ReasonCode.OVER_BUDGET})
 
 
-def turns_of(rules: Rules, premises: Premises) -> Turns:
+def budgeted_rounds_of(rules: Rules, context: RoundContext) -> BudgetedRounds:
     """By the budget of a round, and the speed of this machine."""
     for name in ("max_logs", "max_bytes", "max_minutes"):
         most = getattr(rules, name)
@@ -97,30 +97,32 @@ def turns_of(rules: Rules, premises: Premises) -> Turns:
         max_minutes=rules.max_minutes,
         order=rules.order,
     )
-    return Turns(budget, machine_pace(cache_dir(os.environ), premises.started_at_ms))
+    return BudgetedRounds(budget, machine_pace(cache_dir(os.environ), context.started_at_ms))
 
 
-def in_turns(
-    turns: Turns,
+def run_until_spent(
+    turns: BudgetedRounds,
     plan: RoundPlan,
-    plan_anew: Callable[[], RoundPlan],
+    plan_again: Callable[[], RoundPlan],
     clean: Callable[[RoundPlan], CleaningReport],
 ) -> CleaningReport:
     """The report of all turns: the first is that of plan."""
     report = turn = clean(plan)
     while turns.end(plan, turn):
         try:
-            plan = plan_anew()
+            plan = plan_again()
         except RefusedError:  # there is still no room for any of the others
             return report
         if not plan.logs:
             return report
         turn = clean(plan)
-        report = together(report, turn, {(p.log_dir, p.topic, p.partition) for p in plan.logs})
+        report = joined_reports(
+            report, turn, {(p.log_dir, p.topic, p.partition) for p in plan.logs}
+        )
     return report
 
 
-def together(
+def joined_reports(
     report: CleaningReport, turn: CleaningReport, logs: set[tuple[str, str, int]]
 ) -> CleaningReport:
     """The report with that of a later turn, which was about these logs."""

@@ -55,7 +55,7 @@ def _foreseen(log_dirs: Sequence[str]) -> RunEnding:
     try:
         return plan(log_dirs).run
     except (LogCompactionError, OSError) as error:
-        return forecast.of_error(log_dirs, KAFKAS_DEFAULTS, error)
+        return forecast.ending_of_failed_plan(log_dirs, KAFKAS_DEFAULTS, error)
 
 
 def _of_log_dir(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from compactor.api.path_arguments import require_empty
-from compactor.api.round_context import Premises
+from compactor.api.round_context import RoundContext
 from compactor.api.rules import RunOptions
 from compactor.copying.checking import files_in, marks_of
 from compactor.copying.contents import Contents, contents_of
@@ -54,7 +54,7 @@ _FILE_BYTES = 4096  # that a file takes beside its length, at most
 class Copies:
     """The copies of one run, from the first look at what is to be copied."""
 
-    premises: Premises
+    context: RoundContext
     compacted_only: bool  # no other logs are wanted
     link: bool  # large files that nobody changes in place
     contents: tuple[Contents, ...]
@@ -66,7 +66,7 @@ class Copies:
 
     def is_wanted_in(self, log_dir: str) -> Callable[[str], bool]:
         """Which topics' logs are wanted of a log directory."""
-        config = self.premises.config_of(log_dir)
+        config = self.context.config_of(log_dir)
         return lambda topic: not self.compacted_only or config.topic(topic).is_compacted
 
     def reports(self) -> tuple[CopyReport, ...]:
@@ -88,11 +88,11 @@ class Copies:
 
 
 def copies_of(
-    log_dirs: Sequence[str], paths: Sequence[str], options: RunOptions, premises: Premises
+    log_dirs: Sequence[str], paths: Sequence[str], options: RunOptions, context: RoundContext
 ) -> Copies:
     """Look at what is to be copied; nothing is read but names, sizes and times."""
     copies = Copies(
-        premises=premises,
+        context=context,
         compacted_only=options.compacted_only,
         link=options.link,
         contents=(),
@@ -100,9 +100,9 @@ def copies_of(
     )
     found = []
     for log_dir in log_dirs:
-        contents = contents_of(log_dir, copies.is_wanted_in(log_dir), premises.files)
+        contents = contents_of(log_dir, copies.is_wanted_in(log_dir), context.files)
         here = {log.name for log in contents.logs} | {*contents.not_wanted}
-        lacking = lacking_in(log_dir, here, premises.files)
+        lacking = lacking_in(log_dir, here, context.files)
         copies.missing_before.append(dict(lacking.missing))
         found.append(contents._replace(not_wanted=(*contents.not_wanted, *lacking.not_wanted)))
     return replace(copies, contents=tuple(found))
@@ -143,7 +143,7 @@ def _shares(contents: Contents, place: str) -> bool:
 def obstacles_to_copies(copies: Copies, allowed_file_systems: Sequence[str]) -> list[Obstacle]:
     """Why a run would refuse to make these copies. Takes no lock."""
     places = [path if exists(path) else os.path.dirname(path) for path in copies.paths]
-    replicated = copies.premises.config.assume_fully_replicated
+    replicated = copies.context.config.assume_fully_replicated
     sources = [contents.path for contents in copies.contents]
     return obstacles_to(
         descriptor_limit.require_enough,
@@ -161,7 +161,7 @@ def copied(
 
     OSError where they cannot be written. What is left then is told to `progress`.
     """
-    files = copies.premises.files
+    files = copies.context.files
     require_room(copies)
     not_given = dict.fromkeys(copies.paths, 0)
     for contents, path in zip(copies.contents, copies.paths, strict=True):
@@ -195,7 +195,7 @@ def copied(
 
 def finished(copies: Copies, report: CleaningReport, progress: ChangeWatch) -> CleaningReport:
     """Write the manifests; the report with what became of the copies. Their locks are held."""
-    began, files = time.monotonic(), copies.premises.files
+    began, files = time.monotonic(), copies.context.files
     listed = [files_in(path, files) for path in copies.paths]
     size_bytes = sum(sum(sizes.values()) for sizes in listed)
     progress.stage(MANIFEST_STAGE, size_bytes)
@@ -244,7 +244,7 @@ def _finish(
     each: CopiedLogDir, planned: CopyReport, manifest: Manifest, copies: Copies
 ) -> CopyReport:
     """Bring a copy to disk, let brokers start there if they may, and leave its manifest."""
-    files = copies.premises.files
+    files = copies.context.files
     if manifest.why_not is not None:
         set_mark(each.path, NO_BROKER, files)
     sync_file_system(copies.synced_by[each.path], each.path)

@@ -5,7 +5,7 @@ import os
 from compactor.api import path_arguments
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.broker_starts import problems_by_broker
-from compactor.api.round_context import OfBroker, Premises, plan_of, premises_of
+from compactor.api.round_context import BrokerContext, RoundContext, plan_of, read_round_context
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.broker_start.reading import Depth
 from compactor.command_context import current_context
@@ -27,39 +27,39 @@ def explain(log_dirs: Paths, topic_partition: str, rules: Rules = KAFKAS_DEFAULT
     Reads metadata and the end of the log. Raise ConfigError if there is no such log.
     """
     paths = path_arguments.log_dirs(log_dirs, to_write=False)
-    premises = _of_its_broker(premises_of(rules, paths), topic_partition)
-    current_context().topics |= topics_in(paths, premises.files)[0] & {
+    context = _of_its_broker(read_round_context(rules, paths), topic_partition)
+    current_context().topics |= topics_in(paths, context.files)[0] & {
         topic_partition.rpartition("-")[0]
     }
-    remembered = RememberedLogs(paths, files=premises.files)
-    plan = plan_of(premises, remembered.problems, with_files=False)
-    own = premises.of_brokers[0].broker.log_dirs
-    problems = problems_by_broker(own, premises.files, Depth.NAMES)
-    found = explaining.explain(plan, topic_partition, premises.config, problems)
-    return found._replace(warnings=(*premises.warnings, *remembered.warnings))
+    remembered = RememberedLogs(paths, files=context.files)
+    plan = plan_of(context, remembered.problems, with_files=False)
+    own = context.of_brokers[0].broker.log_dirs
+    problems = problems_by_broker(own, context.files, Depth.NAMES)
+    found = explaining.explain(plan, topic_partition, context.config, problems)
+    return found._replace(warnings=(*context.warnings, *remembered.warnings))
 
 
-def _of_its_broker(premises: Premises, topic_partition: str) -> Premises:
+def _of_its_broker(context: RoundContext, topic_partition: str) -> RoundContext:
     """Those of the broker that has the log, and of its topic alone.
 
     Raise UsageError where none of several brokers has it, or more than one.
     """
-    config = explaining.only_topic_of(topic_partition, premises.config)
-    having = list(premises.of_brokers)
+    config = explaining.only_topic_of(topic_partition, context.config)
+    having = list(context.of_brokers)
     if len(having) > 1:
-        having = [each for each in having if _has(each, topic_partition, premises.files)]
+        having = [each for each in having if _has(each, topic_partition, context.files)]
         if len(having) != 1:
-            where = " and ".join(each.broker.name for each in having or premises.of_brokers)
+            where = " and ".join(each.broker.name for each in having or context.of_brokers)
             problem = "is in the log directories of" if having else "there is no such log of"
             raise UsageError(
                 f"TOPIC-PARTITION {topic_partition}: {problem} {where}; give those of one broker"
             )
         config = explaining.only_topic_of(topic_partition, having[0].config)
     own = having[0]._replace(config=config)
-    return premises._replace(config=config, of_brokers=(own,))
+    return context._replace(config=config, of_brokers=(own,))
 
 
-def _has(of_broker: OfBroker, topic_partition: str, files: Files) -> bool:
+def _has(of_broker: BrokerContext, topic_partition: str, files: Files) -> bool:
     return any(
         files.is_directory(os.path.join(log_dir, topic_partition))
         for log_dir in of_broker.broker.log_dirs
@@ -77,10 +77,10 @@ def configs(
     """
     given = path_texts(log_dirs)
     paths = path_arguments.log_dirs(given, to_write=False)
-    premises = premises_of(rules, paths)
+    context = read_round_context(rules, paths)
     of_brokers = [
-        (each, topics_in(each.broker.log_dirs, premises.files)[0] - {CLUSTER_METADATA})
-        for each in premises.of_brokers
+        (each, topics_in(each.broker.log_dirs, context.files)[0] - {CLUSTER_METADATA})
+        for each in context.of_brokers
     ]
     here = {name for _, names in of_brokers for name in names}
     current_context().topics |= here if topic is None else {topic}

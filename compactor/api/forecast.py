@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from cleaner_jobs.spark.local_dirs import given_local_dirs
 from compactor.api import path_arguments
-from compactor.api.budgeted_rounds import turns_of
+from compactor.api.budgeted_rounds import budgeted_rounds_of
 from compactor.api.path_arguments import require_blocks_elsewhere, require_temporary_elsewhere
-from compactor.api.round_context import Premises, judging_of, plan_of, require_known_log_dirs
+from compactor.api.round_context import RoundContext, judging_of, plan_of, require_known_log_dirs
 from compactor.api.rules import Rules
 from compactor.host.java import find_java
 from compactor.log_dirs.preconditions import (
@@ -50,16 +50,16 @@ class Planned(NamedTuple):
     space: SpaceFacts | None  # what the round needs; None: nothing is to be cleaned
 
 
-def of_plan(
-    log_dirs: Sequence[str], rules: Rules, premises: Premises, planned: Planned
+def ending_of_plan(
+    log_dirs: Sequence[str], rules: Rules, context: RoundContext, planned: Planned
 ) -> RunEnding:
     """log_dirs: as they were given."""
-    assumed = premises.config.assume_fully_replicated
-    met = obstacles_before(log_dirs, assume_fully_replicated=assumed)
-    met += obstacles_to(partial(require_known_log_dirs, rules, premises))
+    assumed = context.config.assume_fully_replicated
+    met = obstacles_before_plan(log_dirs, assume_fully_replicated=assumed)
+    met += obstacles_to(partial(require_known_log_dirs, rules, context))
     if not met and _is_any_cut_short(planned.round_plan):
         try:
-            planned = _settled(rules, premises, planned.problems)
+            planned = _settled(rules, context, planned.problems)
         except (LogCompactionError, OSError) as error:
             return _stopped([obstacle_of(error)])
     plan, _, space = planned
@@ -84,20 +84,20 @@ def _is_any_cut_short(plan: RoundPlan) -> bool:
     return any(log.reason_code is ReasonCode.CUT_SHORT for log in plan.not_cleaned)
 
 
-def _settled(rules: Rules, premises: Premises, problems: Mapping[str, str]) -> Planned:
+def _settled(rules: Rules, context: RoundContext, problems: Mapping[str, str]) -> Planned:
     """What a run plans that has settled first what was cut short, as each does; nothing is written.
 
     Raise what it would end with.
     """
-    files = OverlayFiles(premises.files)
+    files = OverlayFiles(context.files)
     try:
-        log_dirs = [path for each in premises.of_brokers for path in each.broker.log_dirs]
-        foreseen = Foreseen(premises, problems)
+        log_dirs = [path for each in context.of_brokers for path in each.broker.log_dirs]
+        foreseen = SetAsideLogs(context, problems)
         why = foreseen.why_set_aside
         recovered = [recover_log_dir(path, files=files, why_set_aside=why) for path in log_dirs]
         known: Problems = {**problems, **problems_of(recovered), **foreseen.refusals}
-        found = plan_of(premises._replace(files=files), known, with_files=False)
-        found = turns_of(rules, premises).within(found)
+        found = plan_of(context._replace(files=files), known, with_files=False)
+        found = budgeted_rounds_of(rules, context).within(found)
         return Planned(found, problems, space_facts(found))
     finally:
         files.close()
@@ -111,14 +111,14 @@ def space_facts(plan: RoundPlan) -> SpaceFacts | None:
     return rooms.rooms, plan_space(plan.logs, rooms, cores_of(None))
 
 
-def of_error(log_dirs: Sequence[str], rules: Rules, error: BaseException) -> RunEnding:
+def ending_of_failed_plan(log_dirs: Sequence[str], rules: Rules, error: BaseException) -> RunEnding:
     """Where the plan itself came to no end: a run, too, would end so, if not before."""
-    met = obstacles_before(log_dirs, assume_fully_replicated=rules.assume_fully_replicated)
+    met = obstacles_before_plan(log_dirs, assume_fully_replicated=rules.assume_fully_replicated)
     own = obstacle_of(error)
     return _stopped([*met, *([own] if own not in met else [])])
 
 
-def obstacles_before(
+def obstacles_before_plan(
     log_dirs: Sequence[str],
     allowed_file_systems: Sequence[str] = (),
     after_unclean_shutdown: bool = False,
@@ -145,19 +145,19 @@ def _stopped(met: Sequence[Obstacle]) -> RunEnding:
     return RunEnding(met[0].exit_code, met[0].reason_code, tuple(met))
 
 
-class Foreseen:
+class SetAsideLogs:
     """Judges one log as files show it, and remembers which are set aside.
 
     `refusals`: why, by path of the partition directory. A plan that goes on from there takes them
     among its problems: of a log that is not settled, it could not say it once more.
     """
 
-    def __init__(self, premises: Premises, problems: Problems) -> None:
+    def __init__(self, context: RoundContext, problems: Problems) -> None:
         """problems: as of `plan_of`."""
         self.refusals: dict[str, Refusal] = {}
         self._judges = {
-            path: judge_one(replace(judging_of(premises, broker, config), problems=problems))
-            for broker, config in premises.of_brokers
+            path: judge_one(replace(judging_of(context, broker, config), problems=problems))
+            for broker, config in context.of_brokers
             for path in broker.log_dirs
         }
 

@@ -11,7 +11,7 @@ from compactor.api import path_arguments
 from compactor.api.arguments import Paths
 from compactor.api.options import Natural, Positive
 from compactor.api.progress import OnProgress, watched
-from compactor.api.round_context import Premises, plan_of, premises_of
+from compactor.api.round_context import RoundContext, plan_of, read_round_context
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.cleaning.runners import RunnerChoice, require_own_spark
 from compactor.host.suggestions import did_you_mean
@@ -64,35 +64,35 @@ def inspect(
     began = time.monotonic()
     paths = path_arguments.log_dirs(log_dirs, to_write=False)
     work_dir = path_arguments.work_dir(options.work_dir, paths)
-    premises = premises_of(rules, paths)
-    remembered = RememberedLogs(paths, files=premises.files)
-    surveys = [survey_log_dir(path, premises.files) for path in paths]
-    wanted = _wanted(surveys, partitions, premises)
-    plan = plan_of(premises, remembered.problems)
-    runner = InProcessTasks() if options.in_process else None
+    context = read_round_context(rules, paths)
+    remembered = RememberedLogs(paths, files=context.files)
+    surveys = [survey_log_dir(path, context.files) for path in paths]
+    wanted = _wanted(surveys, partitions, context)
+    plan = plan_of(context, remembered.problems)
+    runner = TasksHere() if options.in_process else None
     settings = InspectSettings(
-        as_of_ms=premises.as_of_ms,
+        as_of_ms=context.as_of_ms,
         choice=RunnerChoice(options.master, options.session, runner, options.executor_paths),
         work_dir=work_dir,
         sample_bytes=EVERY_BYTE if options.sample_bytes is None else options.sample_bytes,
         heavy_keys=options.top,
-        state_logs=tuple(_state_logs(surveys, premises)),
+        state_logs=tuple(_state_logs(surveys, context)),
     )
     verdicts = _verdicts(plan)
     judgements = {facts.judgement.partition.path: facts.judgement for facts in plan.facts}
-    logs = [_log(listing, survey, premises, judgements, verdicts) for survey, listing in wanted]
+    logs = [_log(listing, survey, context, judgements, verdicts) for survey, listing in wanted]
     with watched(on_progress) as progress:
         found = inspect_logs(logs, settings, progress)
     return Inspection(
         logs=tuple(found),
-        as_of_ms=premises.as_of_ms,
+        as_of_ms=context.as_of_ms,
         seconds=time.monotonic() - began,
-        warnings=(*premises.warnings, *remembered.warnings),
+        warnings=(*context.warnings, *remembered.warnings),
     )
 
 
 def _wanted(
-    surveys: Sequence[LogDirSurvey], names: Sequence[str], premises: Premises
+    surveys: Sequence[LogDirSurvey], names: Sequence[str], context: RoundContext
 ) -> list[tuple[LogDirSurvey, PartitionListing]]:
     """The logs that are named, or all that the configuration includes, if they have a segment."""
     listed = [(survey, each) for survey in surveys for each in survey.listing.partitions]
@@ -105,7 +105,7 @@ def _wanted(
                 raise UsageError(f"{name}: there is no such partition in {where}{hint}")
         listed = [pair for pair in listed if (pair[1].topic, pair[1].partition) in keys]
     else:
-        listed = [pair for pair in listed if _is_included(pair[1].topic, premises.config)]
+        listed = [pair for pair in listed if _is_included(pair[1].topic, context.config)]
     listed.sort(key=lambda pair: (pair[1].topic, pair[1].partition, pair[0].path))
     return [pair for pair in listed if pair[1].segments]
 
@@ -122,9 +122,9 @@ def _key(name: str) -> tuple[str, int]:
     return key
 
 
-def _state_logs(surveys: Sequence[LogDirSurvey], premises: Premises) -> list[PartitionListing]:
+def _state_logs(surveys: Sequence[LogDirSurvey], context: RoundContext) -> list[PartitionListing]:
     """The logs that may say whose a producer id is: ids of several clusters are not comparable."""
-    if len({each.broker.cluster_id for each in premises.of_brokers}) > 1:
+    if len({each.broker.cluster_id for each in context.of_brokers}) > 1:
         return []
     return [each for survey in surveys for each in survey.listing.partitions]
 
@@ -143,11 +143,11 @@ def _verdicts(plan: RoundPlan) -> dict[str, str]:
 def _log(
     listing: PartitionListing,
     survey: LogDirSurvey,
-    premises: Premises,
+    context: RoundContext,
     judgements: Mapping[str, Judgement],
     verdicts: Mapping[str, str],
 ) -> InspectedLog:
-    config = premises.config_of(survey.path)
+    config = context.config_of(survey.path)
     judgement = judgements.get(listing.path)
     offsets = offsets_of(listing, survey, config.assume_fully_replicated)
     first_dirty = first_uncleanable = 0  # nothing of it may be cleaned

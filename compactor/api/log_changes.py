@@ -17,7 +17,7 @@ from compactor.api import path_arguments
 from compactor.api.options import Natural
 from compactor.api.path_arguments import in_place
 from compactor.api.progress import note_changes
-from compactor.api.round_context import Premises, premises_of
+from compactor.api.round_context import RoundContext, read_round_context
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.command_context import current_context
 from compactor.errors import RefusedError
@@ -146,20 +146,20 @@ def make_change(
         raise RefusedError(problem, ReasonCode.OTHER_REPLICAS)
     (path,) = path_arguments.log_dirs([log_dir], to_write=not options.dry_run)
     require_may_change(path)  # a dry run takes no lock
-    premises = premises_of(options.rules, [path])
+    context = read_round_context(options.rules, [path])
     locks = lock_log_dirs([path], options.allowed_file_systems, options.recover_first)
     with nullcontext() if options.dry_run else locks:
         at = find_log(path, topic_partition, LOCAL)
         if change.needs_policy:
-            _require_proven_policy(at, premises)
-        with _recovered(at, premises, options):
-            settings = log_settings(at.topic, premises.config, premises.as_of_ms)
+            _require_proven_policy(at, context)
+        with _recovered(at, context, options):
+            settings = log_settings(at.topic, context.config, context.as_of_ms)
             return _change(at, settings, change, options)
 
 
-def _require_proven_policy(at: LogLocation, premises: Premises) -> None:
+def _require_proven_policy(at: LogLocation, context: RoundContext) -> None:
     """Raise RefusedError where no source proves what its topic's policy is: a run sets it aside."""
-    config = premises.config
+    config = context.config
     found = config.why_policy_is_unproven(at.topic)
     advice = "--metadata DIR or --topic-configs FILE"
     disagreement = config.policy_disagreement(at.topic)
@@ -175,7 +175,7 @@ def _require_proven_policy(at: LogLocation, premises: Premises) -> None:
 
 
 @contextmanager
-def _recovered(at: LogLocation, premises: Premises, options: ChangeOptions) -> Iterator[None]:
+def _recovered(at: LogLocation, context: RoundContext, options: ChangeOptions) -> Iterator[None]:
     """Recover the log directory first, where that is asked for, needed and confirmed.
 
     A refusal behind it does not say that nothing was changed.
@@ -186,7 +186,7 @@ def _recovered(at: LogLocation, premises: Premises, options: ChangeOptions) -> I
     if not options.confirm_recovery(at.log_dir):
         problem = f"{at.log_dir}: the recovery was not confirmed{_UNCHANGED}"
         raise RefusedError(problem, ReasonCode.NOT_CONFIRMED)
-    rules = LoadRules(premises.config, premises.as_of_ms)
+    rules = LoadRules(context.config, context.as_of_ms)
     recovered = recover_log_dir(at.log_dir, rules, None, LOCAL)
     current_context().is_changed |= bool(recovered.logs or recovered.removed)
     try:

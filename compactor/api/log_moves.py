@@ -4,7 +4,7 @@ from compactor.api import path_arguments
 from compactor.api.broker_starts import start_problems
 from compactor.api.log_changes import DEFAULTS, ChangeOptions
 from compactor.api.progress import note_changes
-from compactor.api.round_context import premises_of
+from compactor.api.round_context import read_round_context
 from compactor.broker_start.values import forbid_start
 from compactor.command_context import current_context
 from compactor.errors import RefusedError
@@ -48,7 +48,7 @@ def log_move(
     path_arguments.require_another("TO_DIR", to_dir, source)
     path_arguments.log_dirs([log_dir, to_dir], to_write=False)  # the command is about both
     _require_one_broker(source, target)
-    premises = premises_of(options.rules, [source, target])
+    context = read_round_context(options.rules, [source, target])
     locks = lock_log_dirs([source, target], options.allowed_file_systems, True)
     with locks:
         _require_clean(source, target)
@@ -56,7 +56,7 @@ def log_move(
         here = move.target if move.is_removed else move.source
         known = known_offsets(here, LOCAL)
         _require_movable(move)
-        settings = log_settings(here.topic, premises.config, premises.as_of_ms)
+        settings = log_settings(here.topic, context.config, context.as_of_ms)
         with view_log(here, known, settings, LOCAL) as view:
             ends = ends_of(view.log)
         outcome = Outcome(_told(move), ends, ends, True)

@@ -13,7 +13,7 @@ from compactor.api import path_arguments
 from compactor.api.as_of import as_of_ms
 from compactor.api.options import Natural
 from compactor.api.path_arguments import log_dir_around
-from compactor.api.round_context import premises_of
+from compactor.api.round_context import read_round_context
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.offline_log.log_location import LogLocation, find_log, known_offsets
 from compactor.offline_log.log_offsets import LogOffsets, offsets_of
@@ -133,8 +133,8 @@ def _find(log_dir: PathArg, topic_partition: str) -> LogLocation:
 def _viewed(
     at: LogLocation, options: ReadOptions, on_hidden: OnHidden | None
 ) -> Iterator[ViewedLog]:
-    premises = premises_of(options.rules, [at.log_dir])
-    settings = log_settings(at.topic, premises.config, premises.as_of_ms)
+    context = read_round_context(options.rules, [at.log_dir])
+    settings = log_settings(at.topic, context.config, context.as_of_ms)
     with view_log(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
         if on_hidden is not None and view.hidden:
             on_hidden(view.hidden)
@@ -185,7 +185,7 @@ def log_offsets(
     """
     (path,) = path_arguments.log_dirs([log_dir], to_write=False)
     at = find_log(path, topic_partition, LOCAL)
-    premises = premises_of(rules, [path])
-    settings = log_settings(at.topic, premises.config, premises.as_of_ms)
+    context = read_round_context(rules, [path])
+    settings = log_settings(at.topic, context.config, context.as_of_ms)
     with view_log(at, known_offsets(at, LOCAL), settings, LOCAL) as view:
         return offsets_of(at.name, view, times_ms)

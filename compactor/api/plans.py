@@ -9,9 +9,9 @@ from cleaner_jobs.spark.class_archive import cache_dir
 from compactor.api import forecast, path_arguments, saved_plans
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.broker_starts import problems_by_broker
-from compactor.api.budgeted_rounds import turns_of
+from compactor.api.budgeted_rounds import budgeted_rounds_of
 from compactor.api.options import Positive
-from compactor.api.round_context import plan_of, premises_of_round, without_lasting
+from compactor.api.round_context import plan_of, require_round_context, without_lasting
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.broker_start.reading import Depth
 from compactor.broker_start.values import StartProblem
@@ -89,7 +89,7 @@ def plan(
         return _planned(given, rules, save, sample_bytes)
     except (LogCompactionError, OSError) as error:
         if save is None:  # else the error may be that of the file
-            current_context().run_ending = forecast.of_error(given, rules, error)
+            current_context().run_ending = forecast.ending_of_failed_plan(given, rules, error)
         raise
 
 
@@ -99,21 +99,21 @@ def _planned(
     paths = path_arguments.log_dirs(log_dirs, to_write=False)
     if save is not None:
         saved_plans.require_savable(save, rules, paths)
-    premises = premises_of_round(rules, paths, to_write=False)
-    remembered = RememberedLogs(paths, files=premises.files)
-    planned = plan_of(premises, remembered.problems, with_files=False)
-    found = turns_of(rules, premises).within(planned)
+    context = require_round_context(rules, paths, to_write=False)
+    remembered = RememberedLogs(paths, files=context.files)
+    planned = plan_of(context, remembered.problems, with_files=False)
+    found = budgeted_rounds_of(rules, context).within(planned)
     space = forecast.space_facts(found)
-    ending = forecast.of_plan(
-        log_dirs, rules, premises, forecast.Planned(found, remembered.problems, space)
+    ending = forecast.ending_of_plan(
+        log_dirs, rules, context, forecast.Planned(found, remembered.problems, space)
     )
     estimates = None if sample_bytes is None else _estimates(found, sample_bytes)
-    pace = machine_pace(cache_dir(os.environ), premises.started_at_ms)
+    pace = machine_pace(cache_dir(os.environ), context.started_at_ms)
     expected = expected_of(found.logs, pace, estimates)
     if save is not None:
-        saved_plans.save(save, found, rules, premises, expected)
-    lasting = remembered.lasting(premises.conditions)
-    warnings = (*without_lasting(premises, lasting), *remembered.warnings)
+        saved_plans.save(save, found, rules, context, expected)
+    lasting = remembered.lasting(context.conditions)
+    warnings = (*without_lasting(context, lasting), *remembered.warnings)
     return Plan(
         round_plan=replace(found, lasting=(*lasting.values(), *memory_notices(bool(found.logs)))),
         space=space,
@@ -121,7 +121,7 @@ def _planned(
         warnings=warnings,
         expected=expected,
         estimates=estimates,
-        start_problems=problems_by_broker(paths, premises.files, Depth.NAMES),
+        start_problems=problems_by_broker(paths, context.files, Depth.NAMES),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from compactor.api import path_arguments
 from compactor.api.arguments import Paths
 from compactor.api.progress import OnProgress, note_changes, watched
-from compactor.api.round_context import Premises, premises_of
+from compactor.api.round_context import RoundContext, read_round_context
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.command_context import current_context
 from compactor.errors import ConfigError, RefusedError
@@ -52,18 +52,18 @@ def recover(
     paths = path_arguments.log_dirs(log_dirs, to_write=True)
     locks = lock_log_dirs(paths, allowed_file_systems, after_unclean_shutdown=True)
     with watched(on_progress) as progress, locks:
-        premises = premises_of(rules, paths)
-        current_context().topics |= topics_in(paths, premises.files)[0]
-        recovered = recover_log_dirs(paths, premises, progress, as_kafka=as_kafka)
-        recovered = [_with_gone(log_dir, paths, premises, rules) for log_dir in recovered]
+        context = read_round_context(rules, paths)
+        current_context().topics |= topics_in(paths, context.files)[0]
+        recovered = recover_log_dirs(paths, context, progress, as_kafka=as_kafka)
+        recovered = [_with_gone(log_dir, paths, context, rules) for log_dir in recovered]
         current_context().is_changed |= progress.has_changed
         return recovered
 
 
 def _with_gone(
-    recovered: LogDirRecovery, log_dirs: Sequence[str], premises: Premises, rules: Rules
+    recovered: LogDirRecovery, log_dirs: Sequence[str], context: RoundContext, rules: Rules
 ) -> LogDirRecovery:
-    config, files = premises.config_of(recovered.path), premises.files
+    config, files = context.config_of(recovered.path), context.files
     own = entries_in(recovered.path, files)
     others = [path for path in log_dirs if path != own.path]
     gone = gone_from(own, others, files, config.cluster, rules.no_metadata)
@@ -74,7 +74,7 @@ def _with_gone(
 
 def recover_log_dirs(
     log_dirs: tuple[str, ...],
-    premises: Premises,
+    context: RoundContext,
     progress: ChangeWatch,
     as_broker: bool = True,
     as_kafka: bool = False,
@@ -82,13 +82,13 @@ def recover_log_dirs(
 ) -> list[LogDirRecovery]:
     """Settle what a cleaning left half-done, as each run does first.
 
-    as_broker: recover as a starting broker does, too, by the premises' configuration and clock.
+    as_broker: recover as a starting broker does, too, by the context' configuration and clock.
     as_kafka: and nothing but that.
     """
-    files, recovered = premises.files, []
+    files, recovered = context.files, []
     for log_dir in log_dirs:
-        config = premises.config_of(log_dir)
-        rules = LoadRules(config, premises.as_of_ms, as_kafka) if as_broker else None
+        config = context.config_of(log_dir)
+        rules = LoadRules(config, context.as_of_ms, as_kafka) if as_broker else None
         takes_long = as_kafka or (rules and not clean_shutdown.exists(log_dir, files))
         if takes_long:
             progress.stage(RECOVERY_STAGE, 0)

@@ -39,14 +39,14 @@ from storage.formats.topic_config import COMPACT
 from storage.kafka_versions import KafkaUse
 
 
-class OfBroker(NamedTuple):
+class BrokerContext(NamedTuple):
     """What holds for the log directories of one broker."""
 
     broker: BrokerLogDirs
     config: Config
 
 
-class Premises(NamedTuple):
+class RoundContext(NamedTuple):
     """Configuration and clock. Read once: a file of settings may be a pipe."""
 
     config: Config  # of the first broker; what options say is the same for all
@@ -55,7 +55,7 @@ class Premises(NamedTuple):
     is_as_of_given: bool
     warnings: tuple[str, ...] = ()
     conditions: Mapping[str, str] = {}  # of the warnings about sources: what stays while they last
-    of_brokers: tuple[OfBroker, ...] = ()  # one, or several where several brokers' were given
+    of_brokers: tuple[BrokerContext, ...] = ()  # one, or several where several brokers' were given
     files: Files = LOCAL  # by which log directories are read, and changed by the driver
     is_metadata_ignored: bool = False
 
@@ -64,7 +64,7 @@ class Premises(NamedTuple):
         of_brokers = (each for each in self.of_brokers if log_dir in each.broker.log_dirs)
         return next((each.config for each in of_brokers), self.config)
 
-    def in_copies(self, copies: Mapping[str, str]) -> "Premises":
+    def in_copies(self, copies: Mapping[str, str]) -> "RoundContext":
         """The same for copies of the log directories, by the path of each."""
         return self._replace(
             of_brokers=tuple(
@@ -78,7 +78,7 @@ class Premises(NamedTuple):
         )
 
 
-def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
+def read_round_context(rules: Rules, log_dirs: Sequence[str]) -> RoundContext:
     """Read configuration and clock, and what each broker's files in its log directories say.
 
     Raise ConfigError, with file and name, if one is not valid, CorruptFileError for a metadata log
@@ -107,10 +107,10 @@ def premises_of(rules: Rules, log_dirs: Sequence[str]) -> Premises:
     newer = _warnings_of_versions(configs)
     notices = (*(finding.notice for finding in findings), *newer)
     current_context().notices += notices
-    of_brokers = tuple(map(OfBroker, brokers, configs))
+    of_brokers = tuple(map(BrokerContext, brokers, configs))
     current_context().kafka = tuple(map(_kafka_of, of_brokers))
     current_context().config, current_context().as_of_ms = config, time_ms
-    return Premises(
+    return RoundContext(
         config=config,
         started_at_ms=started_at_ms,
         as_of_ms=time_ms,
@@ -132,7 +132,7 @@ def _findings_of(broker: BrokerLogDirs, cluster: ClusterSettings | None) -> tupl
     return cluster.findings
 
 
-def _kafka_of(of_broker: OfBroker) -> KafkaUse:
+def _kafka_of(of_broker: BrokerContext) -> KafkaUse:
     return KafkaUse(of_broker.config.kafka, of_broker.broker.log_dirs)
 
 
@@ -157,7 +157,7 @@ def _with_rules(config: Config, rules: Rules) -> Config:
     )
 
 
-def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -> Premises:
+def require_round_context(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -> RoundContext:
     """Those of a plan or a run.
 
     Raise UsageError where data would be lost by mistake (a doubtful clock is only a warning if
@@ -165,75 +165,75 @@ def premises_of_round(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -
     RefusedError if something is to be written and nothing says how far the logs are replicated, or
     not all log directories of the broker were given.
     """
-    premises = premises_of(rules, log_dirs)
-    _require_named_topics(premises.config)
-    doubt = None if rules.any_clock or rules.as_of is None else _doubt_of_clock(rules, premises)
+    context = read_round_context(rules, log_dirs)
+    _require_named_topics(context.config)
+    doubt = None if rules.any_clock or rules.as_of is None else _doubt_of_clock(rules, context)
     if doubt is not None and to_write:
         raise UsageError(doubt)
-    topics, moving_here = topics_in(log_dirs, premises.files)
+    topics, moving_here = topics_in(log_dirs, context.files)
     current_context().topics |= topics
-    require_include(premises.config, topics, moving_here)
+    require_include(context.config, topics, moving_here)
     if to_write:
-        replicated = premises.config.assume_fully_replicated
-        require_high_watermarks(log_dirs, replicated, premises.files)
-        require_known_log_dirs(rules, premises)
+        replicated = context.config.assume_fully_replicated
+        require_high_watermarks(log_dirs, replicated, context.files)
+        require_known_log_dirs(rules, context)
     warnings = [doubt] if doubt is not None else []
-    configs = [each.config for each in premises.of_brokers]
+    configs = [each.config for each in context.of_brokers]
     differing = list(disagreements(configs, topics))
-    warnings += [*unmatched(premises.config, topics), *differing]
-    return premises._replace(
-        warnings=(*premises.warnings, *warnings),
-        conditions={**premises.conditions, **{text: text for text in differing}},
+    warnings += [*unmatched(context.config, topics), *differing]
+    return context._replace(
+        warnings=(*context.warnings, *warnings),
+        conditions={**context.conditions, **{text: text for text in differing}},
     )
 
 
-def without_lasting(premises: Premises, lasting: Collection[str]) -> tuple[str, ...]:
+def without_lasting(context: RoundContext, lasting: Collection[str]) -> tuple[str, ...]:
     """Give the warnings that are new. lasting: those that earlier runs have given."""
     known = current_context()
     known.notices = [notice for notice in known.notices if notice not in lasting]
-    return tuple(warning for warning in premises.warnings if warning not in lasting)
+    return tuple(warning for warning in context.warnings if warning not in lasting)
 
 
-def require_known_log_dirs(rules: Rules, premises: Premises) -> None:
+def require_known_log_dirs(rules: Rules, context: RoundContext) -> None:
     """Raise RefusedError where a broker has log directories that were not given."""
-    for broker, config in premises.of_brokers:
+    for broker, config in context.of_brokers:
         if config.cluster is not None and not rules.all_log_dirs_given:
-            require_all_log_dirs(config.cluster, broker.log_dirs, premises.files)
+            require_all_log_dirs(config.cluster, broker.log_dirs, context.files)
 
 
 def plan_of(
-    premises: Premises, problems: Problems | None = None, with_files: bool = True
+    context: RoundContext, problems: Problems | None = None, with_files: bool = True
 ) -> RoundPlan:
     """Plan a round, for each broker by itself.
 
     problems: known ones, by path of the log directory or partition directory. with_files: by which
     a run notices another writer; a plan that is only looked at does without.
     """
-    plans, are_several = [], len(premises.of_brokers) > 1
-    for broker, config in premises.of_brokers:
-        asked = replace(judging_of(premises, broker, config), with_files=with_files)
+    plans, are_several = [], len(context.of_brokers) > 1
+    for broker, config in context.of_brokers:
+        asked = replace(judging_of(context, broker, config), with_files=with_files)
         asked = replace(asked, problems=problems or {})
-        plan = replace(plan_as_asked(asked), kafka=(_kafka_of(OfBroker(broker, config)),))
+        plan = replace(plan_as_asked(asked), kafka=(_kafka_of(BrokerContext(broker, config)),))
         name = f"{broker.name}: {', '.join(broker.log_dirs)}"
         plans.append(replace(plan, brokers=(name,)) if are_several else plan)
     return merged(plans)
 
 
-def judging_of(premises: Premises, broker: BrokerLogDirs, config: Config) -> Judging:
+def judging_of(context: RoundContext, broker: BrokerLogDirs, config: Config) -> Judging:
     """Give what a plan judges the logs of one broker by; no problem of one is known."""
-    machine_ms = None if premises.is_as_of_given else now_ms()
+    machine_ms = None if context.is_as_of_given else now_ms()
     return Judging(
         log_dirs=broker.log_dirs,
         config=config,
-        clock=RoundClock.of(config, premises.as_of_ms, machine_ms),
+        clock=RoundClock.of(config, context.as_of_ms, machine_ms),
         problems={},
-        files=premises.files,
-        is_metadata_ignored=premises.is_metadata_ignored,
+        files=context.files,
+        is_metadata_ignored=context.is_metadata_ignored,
     )
 
 
-def _doubt_of_clock(rules: Rules, premises: Premises) -> str | None:
-    return why_as_of_is_doubtful(str(rules.as_of), premises.as_of_ms, premises.started_at_ms)
+def _doubt_of_clock(rules: Rules, context: RoundContext) -> str | None:
+    return why_as_of_is_doubtful(str(rules.as_of), context.as_of_ms, context.started_at_ms)
 
 
 def _require_named_topics(config: Config) -> None:

@@ -17,7 +17,12 @@ from cleaner_jobs.tasks.tasks_here import TasksHere
 from compactor.api import path_arguments, saved_plans
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.broker_starts import problems_by_broker
-from compactor.api.budgeted_rounds import Turns, in_turns, leaves_out, turns_of
+from compactor.api.budgeted_rounds import (
+    BudgetedRounds,
+    budgeted_rounds_of,
+    is_any_left,
+    run_until_spent,
+)
 from compactor.api.copies import (
     Copies,
     copied,
@@ -25,7 +30,7 @@ from compactor.api.copies import (
     finished,
     obstacles_to_copies,
 )
-from compactor.api.forecast import Foreseen, obstacles_before
+from compactor.api.forecast import SetAsideLogs, obstacles_before_plan
 from compactor.api.path_arguments import (
     output_dirs,
     require_blocks_elsewhere,
@@ -34,7 +39,12 @@ from compactor.api.path_arguments import (
 )
 from compactor.api.progress import OnProgress, watched
 from compactor.api.repairs import recover_log_dirs
-from compactor.api.round_context import Premises, plan_of, premises_of_round, without_lasting
+from compactor.api.round_context import (
+    RoundContext,
+    plan_of,
+    require_round_context,
+    without_lasting,
+)
 from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
 from compactor.broker_start.reading import Depth
 from compactor.broker_start.values import StartProblem
@@ -73,7 +83,7 @@ from storage.files.io_limit import limited
 from storage.formats import clean_shutdown
 
 
-class _Places(NamedTuple):
+class _Directories(NamedTuple):
     """Directories of a run, checked."""
 
     log_dirs: tuple[str, ...]
@@ -82,14 +92,14 @@ class _Places(NamedTuple):
     copies: tuple[str, ...] = ()  # in which the work is done, where there are any
 
 
-class _Asked(NamedTuple):
+class _RunRequest(NamedTuple):
     """What a run is to do, read and checked."""
 
     options: RunOptions
-    directories: _Places
-    premises: Premises
+    directories: _Directories
+    context: RoundContext
     saved: SavedPlan | None  # to be carried out
-    turns: Turns
+    rounds: BudgetedRounds
 
 
 def run(
@@ -109,14 +119,14 @@ def run(
     if options.plan is not None:
         saved = saved_plans.read(options.plan, given, rules)
         given, rules = saved.log_dirs, saved_plans.rules_of(saved, options.plan)
-    own = _own_places(given, options)
+    directories = _checked_directories(given, options)
     if options.nice is not None:
         be_nice(options.nice)  # Spark, too, where it is not running yet
     # watched first: a lock that cannot be given back is an error of a run that has done its work
     # Then the locks: what is planned under them is still true when it is done.
     with (
         watched(on_progress) as progress,
-        _locks(own, options, progress),
+        _locks(directories, options, progress),
         limited(options.io_limit),  # of copies; a round shares one with its tasks
     ):
         slow = why_not_compiled(os.environ)
@@ -125,59 +135,63 @@ def run(
         if options.wait_seconds:  # the clock of horizons is not that of when it began to wait
             current_context().started_at_ms = now_ms()
         # before anything is changed
-        premises = premises_of_round(rules, own.log_dirs, to_write=not options.dry_run)
+        context = require_round_context(rules, directories.log_dirs, to_write=not options.dry_run)
         if saved is not None:
-            premises = saved_plans.as_reviewed(premises, saved)
-        asked = _Asked(options, own, premises, saved, turns_of(rules, premises))
-        return _round_on_copies(asked, progress) if own.copies else _round(asked, progress)
+            context = saved_plans.as_reviewed(context, saved)
+        request = _RunRequest(
+            options, directories, context, saved, budgeted_rounds_of(rules, context)
+        )
+        return (
+            _round_on_copies(request, progress) if directories.copies else _round(request, progress)
+        )
 
 
-def _horizons_from(asked: _Asked) -> int | None:
+def _horizons_from(request: _RunRequest) -> int | None:
     """Of a saved plan the present, as a cleaner's: what goes is reviewed, not when it may go."""
-    premises = asked.premises
-    if asked.saved is None or premises.is_as_of_given:
+    context = request.context
+    if request.saved is None or context.is_as_of_given:
         return None
-    return max(premises.as_of_ms, premises.started_at_ms)
+    return max(context.as_of_ms, context.started_at_ms)
 
 
 def _locks(
-    own: _Places, options: RunOptions, progress: ChangeWatch
+    directories: _Directories, options: RunOptions, progress: ChangeWatch
 ) -> AbstractContextManager[None]:
     """None for a run that only reads what it was given."""
-    if options.dry_run or own.copies:
+    if options.dry_run or directories.copies:
         return nullcontext()
     return lock_log_dirs(
-        own.log_dirs,
+        directories.log_dirs,
         options.allowed_file_systems,
         after_unclean_shutdown=options.recover_first,
         patience=Patience(options.wait_seconds, progress.message),
     )
 
 
-def _round_on_copies(asked: _Asked, progress: ChangeWatch) -> CleaningReport:
-    options, own, premises, _, turns = asked
-    copies = copies_of(own.log_dirs, own.copies, options, premises)
+def _round_on_copies(request: _RunRequest, progress: ChangeWatch) -> CleaningReport:
+    options, directories, context, _, rounds = request
+    copies = copies_of(directories.log_dirs, directories.copies, options, context)
     if options.dry_run:
-        return replace(_round(asked, progress, copies), copies=copies.reports())
+        return replace(_round(request, progress, copies), copies=copies.reports())
     with copied(copies, options.allowed_file_systems, progress):
-        is_clean = all(clean_shutdown.exists(path, premises.files) for path in own.copies)
+        is_clean = all(clean_shutdown.exists(path, context.files) for path in directories.copies)
         if options.link and not is_clean:
             raise RefusedError(
-                f"--link: a broker was started in {' or '.join(own.log_dirs)} during the copy. "
+                f"--link: a broker was started in {' or '.join(directories.log_dirs)} during the copy. "
                 "Stop it and run again",
                 ReasonCode.CHANGED_MEANWHILE,
             )
-        there = _Asked(
+        there = _RunRequest(
             replace(options, recover_first=options.recover_first or not is_clean),
-            own._replace(log_dirs=own.copies),
-            premises.in_copies(dict(zip(own.log_dirs, own.copies, strict=True))),
+            directories._replace(log_dirs=directories.copies),
+            context.in_copies(dict(zip(directories.log_dirs, directories.copies, strict=True))),
             None,
-            turns,
+            rounds,
         )
         return finished(copies, _round(there, progress), progress)
 
 
-def _own_places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
+def _checked_directories(log_dirs: Sequence[str], options: RunOptions) -> _Directories:
     is_in_place = not (options.dry_run or options.output)
     paths = path_arguments.log_dirs(log_dirs, to_write=is_in_place)
     copies = output_dirs(options.output, paths)
@@ -200,49 +214,53 @@ def _own_places(log_dirs: Sequence[str], options: RunOptions) -> _Places:
         raise UsageError("--wait: not with --output, which takes no lock of the original")
     if options.link:
         require_linkable(paths, copies, options.recover_first)
-    return _Places(paths, work_dir, originals_dir, copies)
+    return _Directories(paths, work_dir, originals_dir, copies)
 
 
-def _round(asked: _Asked, progress: ChangeWatch, copies: Copies | None = None) -> CleaningReport:
-    options, own, premises, saved, _ = asked
+def _round(
+    request: _RunRequest, progress: ChangeWatch, copies: Copies | None = None
+) -> CleaningReport:
+    options, directories, context, saved, _ = request
     # nothing of a log that is set aside is settled
-    known = RememberedLogs(own.log_dirs, options.retry, premises.files).problems
-    foreseen = Foreseen(premises, known)
-    recovered = [] if options.dry_run else _recovered(asked, foreseen, progress)
-    remembered = RememberedLogs(own.log_dirs, options.retry, premises.files)
+    known = RememberedLogs(directories.log_dirs, options.retry, context.files).problems
+    foreseen = SetAsideLogs(context, known)
+    recovered = [] if options.dry_run else _recovered(request, foreseen, progress)
+    remembered = RememberedLogs(directories.log_dirs, options.retry, context.files)
     problems: Problems = {
         **remembered.problems,
         **problems_of(recovered),
         **foreseen.refusals,
     }
     if not options.dry_run:
-        _discard_expired(asked, progress)
-    plan_anew = partial(_plan_with_room, asked, problems)
-    whole = _whole_plan(asked, problems)
+        _discard_expired(request, progress)
+    plan_again = partial(_plan_with_room, request, problems)
+    whole = _whole_plan(request, problems)
     if saved is not None:  # held against all that there is, whatever this turn has room for
         require_as_reviewed(saved, whole, str(options.plan))
-    plan = _with_room(asked, whole)
+    plan = _with_room(request, whole)
     if options.fail_on_corrupt:
         stop_if_corrupt((*remembered.still_corrupt(plan.not_cleaned), *plan.not_cleaned))
-    report = with_recovery_noted(_clean(asked, plan, plan_anew, progress), recovered)
+    report = with_recovery_noted(_clean(request, plan, plan_again, progress), recovered)
     report = with_sections(report, plan.inventory)
     if not options.dry_run:
         _remember_speed(report)
         if not progress.copies:  # what is in a copy is no change of what was given
             current_context().is_changed |= progress.has_changed or _has_changed(report, plan)
     else:
-        report = replace(report, notices=(*report.notices, *_refusals(asked, plan, copies)))
+        report = replace(report, notices=(*report.notices, *_refusals(request, plan, copies)))
     if saved is not None:
         report = replace(report, notices=(*report.notices, how_true(saved.expected, report)))
-    start_problems = () if own.copies else _at_start(asked)
-    return replace(_remembering(report, asked, remembered), start_problems=start_problems)
+    start_problems = () if directories.copies else _at_start(request)
+    return replace(_remembering(report, request, remembered), start_problems=start_problems)
 
 
-def _recovered(asked: _Asked, foreseen: Foreseen, progress: ChangeWatch) -> list[LogDirRecovery]:
-    options, own, premises = asked[:3]
+def _recovered(
+    request: _RunRequest, foreseen: SetAsideLogs, progress: ChangeWatch
+) -> list[LogDirRecovery]:
+    options, directories, context = request[:3]
     return recover_log_dirs(
-        own.log_dirs,
-        premises,
+        directories.log_dirs,
+        context,
         progress,
         as_broker=options.recover_first,
         why_set_aside=foreseen.why_set_aside,
@@ -250,29 +268,29 @@ def _recovered(asked: _Asked, foreseen: Foreseen, progress: ChangeWatch) -> list
 
 
 def _remembering(
-    report: CleaningReport, asked: _Asked, remembered: RememberedLogs
+    report: CleaningReport, request: _RunRequest, remembered: RememberedLogs
 ) -> CleaningReport:
     """Say what is new, what lasts and what has passed since earlier runs, and write it down."""
-    premises = asked.premises
-    conditions = list(premises.conditions.values())
-    lasting = remembered.lasting(premises.conditions)
+    context = request.context
+    conditions = list(context.conditions.values())
+    lasting = remembered.lasting(context.conditions)
     passed = tuple(remembered.well_again(report.logs, conditions))
-    if not asked.options.dry_run:
-        remembered.update(report.logs, premises.started_at_ms, conditions)
+    if not request.options.dry_run:
+        remembered.update(report.logs, context.started_at_ms, conditions)
     return replace(
         report,
         notices=(*report.notices, *lasting.values(), *passed),
-        warnings=(*without_lasting(premises, lasting), *remembered.warnings),
+        warnings=(*without_lasting(context, lasting), *remembered.warnings),
     )
 
 
-def _at_start(asked: _Asked) -> tuple[StartProblem, ...]:
+def _at_start(request: _RunRequest) -> tuple[StartProblem, ...]:
     """Say what a start where the work was done would not do well with; not of copies."""
-    return problems_by_broker(asked.directories.log_dirs, asked.premises.files, Depth.ENDS)
+    return problems_by_broker(request.directories.log_dirs, request.context.files, Depth.ENDS)
 
 
 def _remember_speed(report: CleaningReport) -> None:
-    """For the estimates of later plans. A round without a Spark of its own says nothing of them."""
+    """For the estimates of later plans. A round without a Spark of its directories says nothing of them."""
     log_bytes = sum(phase.log_bytes for phase in report.phases if phase.name == SCAN)
     if report.start_seconds > 0:
         past = PastRun(now_ms(), report.start_seconds, report.work_seconds, log_bytes)
@@ -286,17 +304,20 @@ def _has_changed(report: CleaningReport, plan: RoundPlan) -> bool:
 
 
 def _clean(
-    asked: _Asked, plan: RoundPlan, plan_anew: Callable[[], RoundPlan], progress: ChangeWatch
+    request: _RunRequest,
+    plan: RoundPlan,
+    plan_again: Callable[[], RoundPlan],
+    progress: ChangeWatch,
 ) -> CleaningReport:
-    options, run_id = asked.options, current_context().take_run_id()
-    with _keeper(asked, run_id, plan) as originals:
-        splitting = Splitting(options.dry_run, originals, progress.split, asked.premises.files)
+    options, run_id = request.options, current_context().take_run_id()
+    with _keeper(request, run_id, plan) as originals:
+        splitting = Splitting(options.dry_run, originals, progress.split, request.context.files)
         progress.kept_in = originals.path if originals else None
         settings = RunSettings(
             dry_run=options.dry_run,
-            started_at_ms=asked.premises.started_at_ms,
-            horizons_from_ms=_horizons_from(asked),
-            work_dir=asked.directories.work_dir,
+            started_at_ms=request.context.started_at_ms,
+            horizons_from_ms=_horizons_from(request),
+            work_dir=request.directories.work_dir,
             master=options.master,
             executor_paths=options.executor_paths,
             map_capacity=options.map_capacity,
@@ -306,16 +327,16 @@ def _clean(
             drop_null_keys=options.drop_null_keys,
             fail_on_corrupt=options.fail_on_corrupt,
             session=options.session,
-            runner=InProcessTasks() if options.in_process else None,
-            files=asked.premises.files,
+            runner=TasksHere() if options.in_process else None,
+            files=request.context.files,
             io_limit=options.io_limit,
             nice=options.nice,
         )
 
         def turn(plan: RoundPlan) -> CleaningReport:
             progress.turn()
-            plan = split_overflowing(plan, plan_anew, splitting)
-            progress.leaves_out = leaves_out(plan)
+            plan = split_overflowing(plan, plan_again, splitting)
+            progress.leaves_out = is_any_left(plan)
             if plan.logs:
                 progress.stage(START_STAGE, 0)
             try:
@@ -329,69 +350,71 @@ def _clean(
 
         may_refuse = options.fail_on_corrupt or options.exact_bytes  # which may end before any swap
         one_turn = options.dry_run or may_refuse
-        report = turn(plan) if one_turn else in_turns(asked.turns, plan, plan_anew, turn)
+        report = turn(plan) if one_turn else run_until_spent(request.rounds, plan, plan_again, turn)
         return replace(report, originals=originals.report() if originals else None)
 
 
-def _refusals(asked: _Asked, plan: RoundPlan, copies: Copies | None) -> list[str]:
+def _refusals(request: _RunRequest, plan: RoundPlan, copies: Copies | None) -> list[str]:
     """Why a real run would be refused, or would leave out logs that the dry run has shown."""
-    options, own, premises = asked[:3]
-    replicated = premises.config.assume_fully_replicated
+    options, directories, context = request[:3]
+    replicated = context.config.assume_fully_replicated
     known = options.allowed_file_systems, options.recover_first, replicated
     if copies is not None:
         refused = obstacles_to_copies(copies, options.allowed_file_systems)
     else:
-        refused = obstacles_before(own.log_dirs, *known)
+        refused = obstacles_before_plan(directories.log_dirs, *known)
     for_none, left = [], []
     if copies is None and plan.logs:  # what a copy leaves free is known when it is made
-        space = _space(asked, plan)
+        space = _space(request, plan)
         for_none = obstacles_to(partial(require_room, plan, space))
         left = [] if for_none else leaving_out(space)
     met = (*refused, *for_none)
     return left + [f"A run would be refused: {obstacle.text}" for obstacle in met]
 
 
-def _discard_expired(asked: _Asked, progress: ChangeWatch) -> None:
+def _discard_expired(request: _RunRequest, progress: ChangeWatch) -> None:
     """Before the plan: the room that it frees counts."""
-    directory, keep_for_ms = asked.directories.originals_dir, asked.options.keep_for_ms
+    directory, keep_for_ms = request.directories.originals_dir, request.options.keep_for_ms
     if directory is not None and keep_for_ms is not None:
-        started_before_ms = asked.premises.started_at_ms - keep_for_ms
-        discard_expired(directory, started_before_ms, progress.discard, asked.premises.files)
+        started_before_ms = request.context.started_at_ms - keep_for_ms
+        discard_expired(directory, started_before_ms, progress.discard, request.context.files)
 
 
 @contextmanager
-def _keeper(asked: _Asked, run_id: str, plan: RoundPlan) -> Iterator[OriginalsKeeper | None]:
-    directory, began_ms = asked.directories.originals_dir, asked.premises.started_at_ms
-    if asked.options.dry_run or directory is None:
+def _keeper(request: _RunRequest, run_id: str, plan: RoundPlan) -> Iterator[OriginalsKeeper | None]:
+    directory, began_ms = request.directories.originals_dir, request.context.started_at_ms
+    if request.options.dry_run or directory is None:
         yield None
         return
-    with closing(open_keeper(directory, run_id, began_ms, plan, asked.premises.files)) as keeper:
+    with closing(open_keeper(directory, run_id, began_ms, plan, request.context.files)) as keeper:
         yield keeper
 
 
-def _plan_with_room(asked: _Asked, problems: Problems) -> RoundPlan:
+def _plan_with_room(request: _RunRequest, problems: Problems) -> RoundPlan:
     """What a turn of a run takes on."""
-    return _with_room(asked, _whole_plan(asked, problems))
+    return _with_room(request, _whole_plan(request, problems))
 
 
-def _whole_plan(asked: _Asked, problems: Problems) -> RoundPlan:
+def _whole_plan(request: _RunRequest, problems: Problems) -> RoundPlan:
     """What a run would take on if it had all the room and time."""
-    options, _, premises, saved, _ = asked
-    found = plan_of(premises, problems)
+    options, _, context, saved, _ = request
+    found = plan_of(context, problems)
     if saved is not None:
         found = only_reviewed(saved, found)
     return found if options.retention else replace(found, retention=())
 
 
-def _with_room(asked: _Asked, plan: RoundPlan) -> RoundPlan:
+def _with_room(request: _RunRequest, plan: RoundPlan) -> RoundPlan:
     """What of it a turn takes on."""
-    plan = asked.turns.within(plan)
-    if asked.options.dry_run or not plan.logs:
+    plan = request.rounds.within(plan)
+    if request.options.dry_run or not plan.logs:
         return plan
-    return with_room(plan, _space(asked, plan))
+    return with_room(plan, _space(request, plan))
 
 
-def _space(asked: _Asked, plan: RoundPlan) -> SpacePlan:
-    options, own = asked[:2]
+def _space(request: _RunRequest, plan: RoundPlan) -> SpacePlan:
+    options, directories = request[:2]
     all_staged = options.fail_on_corrupt or options.exact_bytes  # until all is known
-    return space_of(plan.logs, own.work_dir, own.originals_dir, options.master, all_staged)
+    return space_of(
+        plan.logs, directories.work_dir, directories.originals_dir, options.master, all_staged
+    )

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import get_type_hints
 
 from compactor.api.path_arguments import PROBLEM, log_dir_around, require_writable
-from compactor.api.round_context import Premises
+from compactor.api.round_context import RoundContext
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import ConfigError, RefusedError
 from compactor.host.version import version
@@ -45,16 +45,18 @@ def require_savable(path: str, rules: Rules, log_dirs: Sequence[str]) -> None:
             raise UsageError(f"{option} {given}: {problem}")
 
 
-def save(path: str, plan: RoundPlan, rules: Rules, premises: Premises, expected: Expected) -> None:
+def save(
+    path: str, plan: RoundPlan, rules: Rules, context: RoundContext, expected: Expected
+) -> None:
     """Write a plan in one step, with what it was made by."""
     logs, retention = reviewed_of(plan)
     saved = SavedPlan(
         made_by=version(),
-        saved_at_ms=premises.started_at_ms,
+        saved_at_ms=context.started_at_ms,
         as_of_ms=plan.as_of_ms,
-        is_as_of_given=premises.is_as_of_given,
+        is_as_of_given=context.is_as_of_given,
         log_dirs=tuple(os.path.abspath(log_dir.path) for log_dir in plan.log_dirs),
-        kafka=_versions_of(premises),
+        kafka=_versions_of(context),
         rules=_rules_document(rules),
         expected=expected_document(expected),
         logs=tuple(replace(log, log_dir=os.path.abspath(log.log_dir)) for log in logs),
@@ -93,12 +95,12 @@ def rules_of(saved: SavedPlan, path: str) -> Rules:
     return Rules(**saved.rules | {"as_of": saved.as_of_ms, "order": order})
 
 
-def as_reviewed(premises: Premises, saved: SavedPlan) -> Premises:
+def as_reviewed(context: RoundContext, saved: SavedPlan) -> RoundContext:
     """With the ranges of a saved plan.
 
     Raise RefusedError where it was made with another Kafka's answer than a plan would be now.
     """
-    for log_dir, kafka in _versions_of(premises).items():
+    for log_dir, kafka in _versions_of(context).items():
         if saved.kafka.get(log_dir) != kafka:
             raise RefusedError(
                 f"the plan was made with the answer of Kafka {saved.kafka.get(log_dir)}, and "
@@ -108,19 +110,19 @@ def as_reviewed(premises: Premises, saved: SavedPlan) -> Premises:
             )
     of_brokers = tuple(
         each._replace(config=replace(each.config, ceilings=saved.ceilings))
-        for each in premises.of_brokers
+        for each in context.of_brokers
     )
-    return premises._replace(
+    return context._replace(
         config=of_brokers[0].config,
         of_brokers=of_brokers,
         is_as_of_given=saved.is_as_of_given,
     )
 
 
-def _versions_of(premises: Premises) -> dict[str, str]:
+def _versions_of(context: RoundContext) -> dict[str, str]:
     return {
         os.path.abspath(log_dir): each.config.kafka.version.name
-        for each in premises.of_brokers
+        for each in context.of_brokers
         for log_dir in each.broker.log_dirs
     }
 

@@ -10,7 +10,7 @@ import pytest
 
 from cleaner_jobs.spark.class_archive import cache_dir
 from compactor.api import budgeted_rounds, runs
-from compactor.api.budgeted_rounds import Turns
+from compactor.api.budgeted_rounds import BudgetedRounds
 from compactor.host.clock import now_ms
 from compactor.host.run_history import Pace, machine_pace
 from compactor.outcome.round_report import (
@@ -175,7 +175,7 @@ def test_a_run_goes_by_the_speed_of_earlier_runs_and_then_by_its_own(tmp_path: P
     plan = plan_round([log_dir], COMPACT, NOW_MS)
     clock = Clock()
     # (42 - 2) * 5 = 200 bytes: one log
-    turns_of_run = Turns(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
+    turns_of_run = BudgetedRounds(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
     first = turns_of_run.within(plan)
     assert [log.partition for log in first.logs] == [0]
     assert turns_of_run.within(plan) == first  # until the turn is over
@@ -190,7 +190,7 @@ def test_a_run_ends_where_there_is_no_time_for_another_log(tmp_path: Path) -> No
     log_dir = build(tmp_path / "d", *(Shape("t", number) for number in range(3)))
     plan = plan_round([log_dir], COMPACT, NOW_MS)
     clock = Clock()
-    turns_of_run = Turns(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
+    turns_of_run = BudgetedRounds(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
     first = turns_of_run.within(plan)
     clock.seconds = 40.0
     report = turn_of(40.0, 2.0, 158)  # slower than was thought: 20 * 0.7 - 2 = 12 s, 49 bytes
@@ -215,7 +215,7 @@ def test_nor_is_it_of_a_turn(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d", *(Shape("t", number) for number in range(3)))
     plan = plan_round([log_dir], COMPACT, NOW_MS)
     clock = Clock()
-    turns_of_run = Turns(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
+    turns_of_run = BudgetedRounds(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
     first = turns_of_run.within(plan)
     clock.seconds = 40.0
     report = turn_of(40.0, 2.0, 158, first_use=30.0)
@@ -236,7 +236,7 @@ def test_what_the_first_turn_deleted_of_a_log_that_a_later_one_cleans_is_in_the_
     again = RetentionReport(time=SegmentCounts(2, 200), log_start_offset=40)
     later = replace(log(0), retention=again if dry_run else RetentionReport())
     first = replace(report(put_off), dry_run=dry_run)
-    both = budgeted_rounds.together(
+    both = budgeted_rounds.joined_reports(
         first, report(later), {(later.log_dir, later.topic, later.partition)}
     )
     [found] = both.logs

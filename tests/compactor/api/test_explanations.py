@@ -1,4 +1,4 @@
-"""`explain` looks at a log by the files of its premises, like every other command."""
+"""`explain` looks at a log by the files of its context, like every other command."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from compactor import api
 from compactor.api import explanations
-from compactor.api.round_context import Premises, premises_of
+from compactor.api.round_context import RoundContext, read_round_context
 from compactor.api.rules import Rules
 from storage.file_names import DELETE_DIR, FUTURE_DIR, STRAY_DIR, special_dir
 from tests.compactor.plan_logs import NOW_MS, build, clean_up_to
@@ -27,11 +27,11 @@ def test_a_log_is_explained_by_the_files_that_are_handed_in(
     files = in_memory(tmp_path)
     (tmp_path / "d" / "cleaner-offset-checkpoint").unlink()
 
-    def premises(rules: Rules, log_dirs: Sequence[str]) -> Premises:
-        return premises_of(rules, log_dirs)._replace(files=files)
+    def context(rules: Rules, log_dirs: Sequence[str]) -> RoundContext:
+        return read_round_context(rules, log_dirs)._replace(files=files)
 
     assert bound(api.explain([log_dir], "t-0", COMPACTED), "cleaner checkpoint") is None
-    monkeypatch.setattr(explanations, "premises_of", premises)
+    monkeypatch.setattr(explanations, "read_round_context", context)
     found = api.explain([log_dir], "t-0", COMPACTED)
     assert bound(found, "cleaner checkpoint") == 2
     assert bound(found, "log end offset") == 6
