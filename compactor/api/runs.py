@@ -177,8 +177,8 @@ def _round_on_copies(request: _RunRequest, progress: ChangeWatch) -> CleaningRep
         is_clean = all(clean_shutdown.exists(path, context.files) for path in directories.copies)
         if options.link and not is_clean:
             raise RefusedError(
-                f"--link: a broker was started in {' or '.join(directories.log_dirs)} during the copy. "
-                "Stop it and run again",
+                f"--link: a broker was started in {' or '.join(directories.log_dirs)} during the "
+                "copy. Stop it and run again",
                 ReasonCode.CHANGED_MEANWHILE,
             )
         there = _RunRequest(
@@ -290,7 +290,7 @@ def _at_start(request: _RunRequest) -> tuple[StartProblem, ...]:
 
 
 def _remember_speed(report: CleaningReport) -> None:
-    """For the estimates of later plans. A round without a Spark of its directories says nothing of them."""
+    """Remember the speed for the estimates of later plans, of a round that started Spark."""
     log_bytes = sum(phase.log_bytes for phase in report.phases if phase.name == SCAN)
     if report.start_seconds > 0:
         past = PastRun(now_ms(), report.start_seconds, report.work_seconds, log_bytes)
@@ -343,8 +343,8 @@ def _clean(
                 return cleaner_manager.run_round(plan, settings, progress)
             except BaseException:  # the sweep, too, may have failed
                 if not options.dry_run:
-                    directories = [log.path for log in plan.logs]
-                    left = may_have_staged(settings.files, directories, STAGED_MARKER)
+                    paths = [log.path for log in plan.logs]
+                    left = may_have_staged(settings.files, paths, STAGED_MARKER)
                     progress.staged_is_left = left
                 raise
 

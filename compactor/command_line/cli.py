@@ -7,24 +7,31 @@ begins.
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import NamedTuple
 
 import click
 
-from compactor.command_context import open_context
-from compactor.command_line.carry_out import NOTHING_CHANGED, carry_out, complain
-from compactor.command_line.command import Request
+from compactor import api
+from compactor.command_context import CommandContext, open_context
+from compactor.command_line.command import Format, Request, Result
 from compactor.command_line.commands import app
-from compactor.command_line.completion import VARIABLE
+from compactor.command_line.console import show_warnings
 from compactor.command_line.interrupts import SignalNotes
+from compactor.command_line.operands import VARIABLE
+from compactor.command_line.output_files import metrics_file, replacing, report_files, write_report
 from compactor.command_line.parser import parse, usage_message
 from compactor.host import descriptor_limit
-from compactor.host.log_lines import log_format_of, written_as
+from compactor.host.held_back import held_back
+from compactor.host.log_lines import Level, log_format_of, log_line, note_run_id, written_as
 from compactor.host.output import (
     forgive_encodings,
     open_standard_streams,
     output_problem,
     print_line,
+    silence_libraries,
     standard_output,
     unpadded,
 )
@@ -32,8 +39,8 @@ from compactor.host.printable import one_line
 from compactor.host.shell_commands import given_by_nobody
 from compactor.outcome.exit_codes import ExitCode, ending_of_error, error_line
 from compactor.reason_codes import ReasonCode
-from compactor.views.ending import with_ending
-from compactor.views.report_json import summary, to_line
+from compactor.views.ending import configuration_document, with_ending, without_report
+from compactor.views.report_json import JsonObject, summary, to_line
 
 COMMANDS = tuple(app.commands)
 
@@ -46,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     descriptor_limit.raise_limit()
     with written_as(log_format_of(words)), given_by_nobody():
         with SignalNotes() as signals:
-            code = _carry_out(words, signals)
+            code = _run_words(words, signals)
         problem = output_problem()
         if problem is None:
             return code
@@ -54,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code or ExitCode.FAILED
 
 
-def _carry_out(words: list[str], signals: SignalNotes) -> int:
+def _run_words(words: list[str], signals: SignalNotes) -> int:
     try:
         if VARIABLE in os.environ:
             from click.shell_completion import shell_complete  # needed by a shell alone
@@ -69,7 +76,7 @@ def _carry_out(words: list[str], signals: SignalNotes) -> int:
         complain(error_line(interrupt), NOTHING_CHANGED)
         return ending_of_error(interrupt).exit_code
     if isinstance(parsed, Request):
-        return carry_out(parsed, signals)
+        return execute(parsed, signals)
     return ExitCode.OK if words else ExitCode.USAGE  # help or version was shown
 
 
@@ -87,3 +94,117 @@ def _end_of_usage_error(words: list[str], error: click.UsageError) -> int:
 
 def _asked(error: click.UsageError) -> str:
     return "compactor" if error.ctx is None else error.ctx.command_path
+
+
+NOTHING_CHANGED = "Nothing was changed."
+
+
+def execute(request: Request, signals: SignalNotes) -> int:
+    """The exit code of what was asked for."""
+    if not request.output.debug:
+        silence_libraries()
+    with (
+        open_context() as context,
+        held_back() if request.output.quiet else nullcontext() as held,
+    ):
+        note_run_id(context.run_id)
+        ended = _execute(request, signals, context)
+        if held is not None:
+            held.is_wanted = bool(ended.code) or ended.has_warnings
+        return ended.code
+
+
+class _Ended(NamedTuple):
+    code: int
+    has_warnings: bool = False  # that a person has to see, though all went well
+
+
+def _execute(request: Request, signals: SignalNotes, context: CommandContext) -> _Ended:
+    reports: tuple[str, ...] = ()
+    metrics = None
+    try:
+        try:
+            reports = report_files(request.output.report, context)
+            metrics = metrics_file(request.output.metrics)
+            result = _result_of(request, bool(reports))
+        finally:
+            signals.hold()
+    except (Exception, KeyboardInterrupt) as error:
+        cause = signals.received() or error
+        if request.output.debug:
+            log_line("".join(traceback.format_exception(error)).rstrip("\n"))
+        (code, why), line = ending_of_error(cause), error_line(cause)
+        complain(line, api.what_was_changed(error) or NOTHING_CHANGED)
+        if _is_unforeseen(cause) and not request.output.debug:
+            log_line("--debug shows where this comes from", Level.ERROR)
+        result = Result(summary(request.command, code, line, why))
+    warnings = () if result is None else result.document.get("warnings", ())
+    show_warnings([notice for notice in context.notices if notice not in warnings])
+    if result is None:
+        return _Ended(ExitCode.OK)
+    document = with_ending(result.document, context)
+    shown = _written(request, result._replace(document=document), reports, context)
+    ended = int(shown["exit_code"])
+    if metrics is not None:
+        ended = _write_metrics(metrics, ended, document, result.measured)
+    signals.let_go()
+    if request.output.format is Format.JSON or not sys.stdout.isatty():
+        print_line(to_line(shown))
+    return _Ended(ended, bool(result.document.get("warnings")))
+
+
+def _result_of(request: Request, has_reports: bool) -> Result | None:
+    """With the whole document where somebody reads it: long to make, so a signal may come then."""
+    result = request.execute()
+    is_read = has_reports or request.output.format is Format.JSON
+    if result is None or result.whole is None or not is_read:
+        return result
+    return result._replace(document=result.whole())
+
+
+def _is_unforeseen(error: BaseException) -> bool:
+    """An error that nobody raised on purpose."""
+    return error_line(error).startswith("internal error")
+
+
+def _written(
+    request: Request, result: Result, reports: Sequence[str], context: CommandContext
+) -> JsonObject:
+    """Write each report, and return what the last line of standard output is to say."""
+    configuration = {"configuration": configuration_document(context)}
+    document = result.document | configuration
+    shown = document
+    if request.output.format is not Format.JSON and result.summary is not None:
+        shown = with_ending(result.summary, context)
+    for report in reports:
+        try:
+            write_report(report, document)
+        except Exception as error:  # whatever it is, the command has ended, and says so
+            line = error_line(error)
+            complain(line, f"The report {report} was not written; the command itself has ended.")
+            shown = without_report(shown, line)
+    return shown
+
+
+def _write_metrics(
+    path: str,
+    code: int,
+    document: JsonObject,
+    measured: "api.RoundPlan | api.CleaningReport | None",
+) -> int:
+    """The exit code, after the metrics of how the command ended."""
+    try:
+        with replacing(path) as temporary, open(temporary, "wb") as out:
+            out.write(api.metrics_of(document, measured, path))
+    except OSError as error:
+        not_written = f"The metrics {path} were not written; the command itself has ended."
+        complain(error_line(error), not_written)
+        return code or ExitCode.FAILED
+    return code
+
+
+def complain(line: str, changed: str) -> None:
+    """Print what went wrong, and what was changed unless the line says so itself."""
+    already_said = "nothing was changed" in line.lower()
+    stop = "" if line.endswith(("?", "!")) else "."
+    log_line(f"{line}{stop}" + ("" if already_said else f" {changed}"), Level.ERROR)

@@ -105,7 +105,7 @@ class Command:
 
     NAME: ClassVar[str]
 
-    def carry_out(self) -> Result | None:
+    def execute(self) -> Result | None:
         """Do what the command says; None: it was a stream of lines that needs no summary."""
         raise NotImplementedError
 
@@ -122,9 +122,9 @@ class Request(NamedTuple):
         """Its name."""
         return self.kind.NAME
 
-    def carry_out(self) -> Result | None:
+    def execute(self) -> Result | None:
         """Carry the command out."""
-        return make(self.kind, self.values, self.output).carry_out()
+        return make(self.kind, self.values, self.output).execute()
 
 
 def operand(

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from compactor.command_line.command import Command
-from compactor.command_line.completion import SHELLS, VARIABLE
 from compactor.command_line.configs_command import Configs
 from compactor.command_line.doctor_command import Doctor
 from compactor.command_line.dump_command import Dump
@@ -26,6 +25,7 @@ from compactor.command_line.log_change_command import (
 )
 from compactor.command_line.log_offsets_command import Offsets
 from compactor.command_line.log_read_command import Read
+from compactor.command_line.operands import SHELLS, VARIABLE
 from compactor.command_line.parser import CommandParser, group
 from compactor.command_line.plan_command import Plan
 from compactor.command_line.recover_command import Recover

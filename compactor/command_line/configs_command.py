@@ -13,9 +13,8 @@ from compactor.command_line.command import (
     output_part,
     part,
 )
-from compactor.command_line.completion import directories_or_topics
+from compactor.command_line.operands import directories_or_topics, log_dirs_and_topic
 from compactor.command_line.shared_options import CONFIGURATION, LOG_DIR_MISSING
-from compactor.command_line.words import log_dirs_and_topic
 from compactor.host.output import print_line
 from compactor.outcome.exit_codes import ExitCode
 from compactor.views.report_json import summary
@@ -43,7 +42,7 @@ class Configs(Command):
     output: Output = output_part("report", "format", "debug")
 
     @collector_paused()  # from the first entry to the last line nothing becomes garbage
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         """Show the settings of one topic, or of all."""
         log_dirs, topic = log_dirs_and_topic(self.words)
         found = api.configs(log_dirs, topic, self.rules)

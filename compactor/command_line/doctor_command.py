@@ -31,7 +31,7 @@ class Doctor(Command):
     )
     output: Output = output_part("report", "format", "quiet", "debug")
 
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         """Show what a run needs, and what of it is not there."""
         found = api.doctor(self.log_dirs, self.start_spark)
         document = views.checkup_document(found)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from compactor import api, views
 from compactor.api.options import Number, option
 from compactor.command_line.command import Command, Output, operand, output_part
-from compactor.command_line.completion import logs
+from compactor.command_line.operands import logs
 from compactor.host.log_lines import Level, log_line
 from compactor.host.output import print_utf8
 from compactor.host.printable import printable
@@ -58,7 +58,7 @@ class Dump(Command):
     )
     output: Output = output_part("debug")
 
-    def carry_out(self) -> None:
+    def execute(self) -> None:
         """Every line of the dump; where nobody takes them any more, no more is read."""
         options = api.DumpOptions(
             from_offset=self.from_offset, to_offset=self.to_offset, limit=self.limit

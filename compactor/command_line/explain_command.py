@@ -13,8 +13,8 @@ from compactor.command_line.command import (
     output_part,
     part,
 )
-from compactor.command_line.completion import directories_or_logs
 from compactor.command_line.console import show, show_warnings
+from compactor.command_line.operands import directories_or_logs
 from compactor.command_line.shared_options import (
     CONFIGURATION,
     LOG_DIR_MISSING,
@@ -55,7 +55,7 @@ class Explain(Command):
     )
     output: Output = output_part("report", "format", "debug")
 
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         """Show every bound of one log, and why it is cleaned or not."""
         found = api.explain(self.log_dirs, self.topic_partition, self.rules)
         code, reason_code = ExitCode.OK, ReasonCode.DONE

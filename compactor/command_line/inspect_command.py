@@ -14,15 +14,14 @@ from compactor.command_line.command import (
     output_part,
     part,
 )
-from compactor.command_line.completion import directories_or_logs
 from compactor.command_line.console import show, show_lines, show_warnings, shown_progress
+from compactor.command_line.operands import directories_or_logs, log_dirs_and_partitions
 from compactor.command_line.shared_options import (
     CONFIGURATION,
     LOG_DIR_MISSING,
     PARTITIONS,
     PARTITIONS_HELP,
 )
-from compactor.command_line.words import log_dirs_and_partitions
 from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import summary
@@ -67,7 +66,7 @@ class Inspect(Command):
     options: api.RunOptions = part(api.RunOptions, "work_dir", "master", "executor_paths")
     output: Output = output_part("report", "format", "debug")
 
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         """Show what stands in logs."""
         options = api.InspectOptions(
             sample_bytes=SAMPLE_BYTES if self.sample else None,

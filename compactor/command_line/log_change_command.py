@@ -66,7 +66,7 @@ class LogChange(LogCommand):
         """Change the log, once that is agreed to."""
         raise NotImplementedError
 
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         """Change one log, once that is agreed to; show what came of it."""
         name, agreed = self.NAME.removeprefix("log "), self.agreed
         log = f"{self.topic_partition} in {self.log_dir}"

@@ -36,7 +36,7 @@ class Offsets(LogCommand):
     rules: api.Rules = part(api.Rules, *OF_ONE_LOG)
     output: Output = output_part("format", "debug")
 
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         """Look at one log; show every offset."""
         times = [api.as_of_ms(text, "--at") for text in self.at]
         found = api.log_offsets(self.log_dir, self.topic_partition, times, self.rules)

@@ -87,7 +87,7 @@ class Read(LogCommand):
     rules: api.Rules = part(api.Rules, *OF_ONE_LOG)
     output: Output = output_part("debug")
 
-    def carry_out(self) -> None:
+    def execute(self) -> None:
         """Show records; where nobody takes them any more, no more are read."""
         options = api.ReadOptions(
             first=self.first,

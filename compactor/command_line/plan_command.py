@@ -14,8 +14,8 @@ from compactor.command_line.command import (
     output_part,
     part,
 )
-from compactor.command_line.completion import directories_or_logs
 from compactor.command_line.console import show, show_lines, show_warnings
+from compactor.command_line.operands import directories_or_logs
 from compactor.command_line.shared_options import (
     CONFIGURATION,
     LOG_DIR_MISSING,
@@ -76,7 +76,7 @@ class Plan(Command):
     output: Output = output_part("report", "metrics", "format", "quiet", "debug")
 
     @collector_paused()  # from the first listing to the last line nothing becomes garbage
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         """Survey and select, and show what a round would take on."""
         conditions = api.conditions_of_plan(self.fail_if) if self.fail_if else ()
         sample_bytes = self.sample_bytes if self.sample else None

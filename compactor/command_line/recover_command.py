@@ -14,8 +14,8 @@ from compactor.command_line.command import (
     output_part,
     part,
 )
-from compactor.command_line.completion import directories_or_logs
 from compactor.command_line.console import show, show_lines, shown_progress
+from compactor.command_line.operands import directories_or_logs
 from compactor.command_line.shared_options import CONFIGURATION, LOG_DIR_MISSING, LOG_DIRS
 from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
@@ -53,7 +53,7 @@ class Recover(Command):
     options: api.RunOptions = part(api.RunOptions, "allowed_file_systems")
     output: Output = output_part("report", "format", "quiet", "debug")
 
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         """Finish or undo what was cut short, of a broker too; show what was done."""
         with shown_progress() as progress:
             recovered = api.recover(

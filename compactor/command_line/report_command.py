@@ -27,7 +27,7 @@ class Report(Command):
     )
     output: Output = output_part("report", "format", "debug")
 
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         """Make one report of several."""
         merged = api.merge_reports(self.paths)
         if self.output.format is Format.TABLE:

@@ -56,7 +56,7 @@ class Run(Command):
     fail_if: tuple[str, ...] = fail_if()
     output: Output = output_part("report", "metrics", "format", "quiet", "debug")
 
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         """One round, dry or real; show what became of it."""
         conditions = api.conditions_of_run(self.fail_if) if self.fail_if else ()
         with shown_progress() as progress:

@@ -5,7 +5,7 @@ from typing import Any
 
 from compactor.api.options import OUTPUT, option
 from compactor.command_line.command import Command, operand
-from compactor.command_line.completion import directories, logs
+from compactor.command_line.operands import directories, logs
 
 LOG_DIRS = "Log directories of a broker (log.dirs), or of several brokers"
 LOG_DIR_MISSING = "the broker's log directory, as log.dirs in its server.properties names it"

@@ -41,7 +41,7 @@ class Undo(Command):
     options: api.RunOptions = part(api.RunOptions, "allowed_file_systems")
     output: Output = output_part("report", "format", "quiet", "debug")
 
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         """Bring back what a run kept, or drop it; show what became of each log."""
         if self.discard and self.dry_run:
             raise UsageError("--discard and --dry-run: give one of them. Nothing was changed")

@@ -16,10 +16,9 @@ from compactor.command_line.command import (
     output_part,
     part,
 )
-from compactor.command_line.completion import directories_or_logs
 from compactor.command_line.console import show, show_lines, shown_progress
+from compactor.command_line.operands import directories_or_logs, log_dirs_and_partitions
 from compactor.command_line.shared_options import LOG_DIR_MISSING, PARTITIONS, PARTITIONS_HELP
-from compactor.command_line.words import log_dirs_and_partitions
 from compactor.outcome.exit_codes import ExitCode, UsageError
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import JsonObject, summary
@@ -78,7 +77,7 @@ class Verify(Command):
     )
     output: Output = output_part("report", "format", "quiet", "debug")
 
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         """Check everything, compare it with a copy from before, and show what was found."""
         log_dirs, partitions = log_dirs_and_partitions(self.words)
         _require_against(self, log_dirs, partitions)

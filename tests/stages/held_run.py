@@ -19,7 +19,7 @@ from cleaner_jobs import messages
 from cleaner_jobs.spark import spark_session, task_job
 from cleaner_jobs.staging import STAGED_MARKER
 from compactor.cleaning import cleaner_manager
-from compactor.command_line import carry_out, cli
+from compactor.command_line import cli
 from compactor.host import log_lines
 
 PLAN, BEFORE_JAVA, JAVA, SESSION, MAP, RESOLVE = (
@@ -115,7 +115,7 @@ def main() -> int:
 
     vars(log_lines)["enter_phase"] = enter_phase
     of_session, of_manager = vars(spark_session), vars(cleaner_manager)
-    of_jobs, of_ending = vars(task_job), vars(carry_out)
+    of_jobs, of_ending = vars(task_job), vars(cli)
     rows_of = of_jobs["_rows"]
 
     def rows(spark: Any, of: tuple[str, str], *rest: Any) -> Any:

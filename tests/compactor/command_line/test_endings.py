@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from compactor import views
-from compactor.command_line import carry_out
+from compactor.command_line import cli
 from compactor.host.version import version
 from compactor.outcome.exit_codes import Terminated
 from storage.formats import clean_shutdown
@@ -317,13 +317,13 @@ def test_a_signal_at_the_end_of_a_run_takes_no_report_away(
     moment: str,
 ) -> None:
     """A scheduler that ends a run in the moment in which it is done finds what it did."""
-    real = getattr(carry_out, moment)
+    real = getattr(cli, moment)
 
     def interrupted(*words: Any) -> Any:
         os.kill(os.getpid(), number)
         return real(*words)
 
-    monkeypatch.setattr(carry_out, moment, interrupted)
+    monkeypatch.setattr(cli, moment, interrupted)
     report, metrics = tmp_path / "run.json", tmp_path / "run.prom"
     with hangups():
         ended = run_command("run", log_dir, *RUN, "--report", report, "--metrics", metrics)

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from compactor.command_line.commands import app
-from compactor.command_line.report_file import EXTENSIONS, write_report
+from compactor.command_line.output_files import EXTENSIONS, write_report
 from compactor.views.report_json import JsonObject
 from tests.compactor.originals.test_undo import Kept, merged
 from tests.support.local_command import run_command, use_local_rounds
@@ -85,7 +85,7 @@ def test_a_report_that_cannot_be_written_leaves_the_others(
             raise OSError(28, "No space left on device", path)
         write_report(path, document)
 
-    monkeypatch.setattr("compactor.command_line.carry_out.write_report", refuse)
+    monkeypatch.setattr("compactor.command_line.cli.write_report", refuse)
     html, csv_file = tmp_path / "a.html", tmp_path / "a.csv"
     ended = run_command("plan", log_dir, *RULES, "--report", html, "--report", csv_file)
     assert ended.code == 1

@@ -1,14 +1,39 @@
-"""Shell completion: what a shell may offer for a directory or a log.
-
-click asks by variables of the environment, which its scripts set; it knows commands and options by
-itself. Nothing but names of directories is read.
-"""
+"""Tells log directories from topics and partitions among operands, and checks --metrics FILE."""
 
 import os
 from collections.abc import Iterator, Sequence
 
 from storage.file_names import parse_partition_dir
 from storage.files.filesystem import is_directory
+
+
+def log_dirs_and_topic(words: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+    """The last of several words is a topic if it is no directory, and could not be one's path."""
+    *log_dirs, last = words
+    if not log_dirs or os.sep in last or is_directory(last):
+        return tuple(words), None
+    return tuple(log_dirs), last
+
+
+def log_dirs_and_partitions(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Tell log directories from partitions among the words behind a command.
+
+    A word is a partition where a directory before it holds one of that name, and where it is no
+    directory and could not be one's path.
+    """
+    log_dirs: list[str] = list(words[:1])
+    partitions: list[str] = []
+    for word in words[1:]:
+        may_be_name = os.sep not in word and word.strip() != ""
+        is_held = (
+            may_be_name
+            and parse_partition_dir(word) is not None
+            and any(is_directory(os.path.join(log_dir, word)) for log_dir in log_dirs)
+        )
+        is_partition = is_held or (may_be_name and not is_directory(word))
+        (partitions if is_partition else log_dirs).append(word)
+    return tuple(log_dirs), tuple(partitions)
+
 
 VARIABLE = "_COMPACTOR_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
@@ -19,7 +44,7 @@ def directories(_: Sequence[str], incomplete: str) -> list[str]:
     folder, begin = os.path.split(incomplete)
     return sorted(
         os.path.join(folder, name) + os.sep
-        for name in _names(folder or os.curdir)
+        for name in _names_in(folder or os.curdir)
         if name.startswith(begin) and is_directory(os.path.join(folder, name))
     )
 
@@ -43,10 +68,10 @@ def directories_or_topics(typed: Sequence[str], incomplete: str) -> list[str]:
 
 def _logs_in(typed: Sequence[str]) -> Iterator[str]:
     for place in filter(is_directory, typed):
-        yield from (name for name in _names(place) if parse_partition_dir(name))
+        yield from (name for name in _names_in(place) if parse_partition_dir(name))
 
 
-def _names(folder: str) -> list[str]:
+def _names_in(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:

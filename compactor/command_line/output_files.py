@@ -6,17 +6,43 @@ to it; a file that is no report of ours does not.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import chain, count
 
 from compactor.command_context import CommandContext
-from compactor.command_line.whole_file import replacing, require_writable
 from compactor.outcome.exit_codes import UsageError
 from compactor.views.report_json import JsonObject, to_text
-from storage.files.filesystem import look_up
+from storage.files.filesystem import is_directory, look_up
+
+
+def require_writable(option: str, path: str) -> None:
+    """Raise UsageError where the file of an option could not be written."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not is_directory(folder):
+        raise UsageError(f"{option} {path}: there is no directory {folder}")
+    if is_directory(path):
+        raise UsageError(f"{option} {path}: is a directory")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"{option} {path}: no permission to write in {folder}")
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """The name to write it under: whoever collects such files never sees half of one."""
+    temporary = f"{path}.tmp"
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.remove(temporary)
+        raise
+
 
 JSON, HTML, CSV, PARQUET = ".json", ".html", ".csv", ".parquet"
+METRICS_EXTENSION = ".prom"
 EXTENSIONS = (JSON, HTML, CSV, PARQUET)
 _BEGINNINGS = {  # of the reports that we write; of CSV by its first column
     JSON: b'{\n  "schema_version"',
@@ -95,3 +121,13 @@ def _page(document: JsonObject) -> str:
     from compactor.views.page.html import html_page
 
     return html_page(document)
+
+
+def metrics_file(path: str | None) -> str | None:
+    """Where the metrics go: known by its extension, the only one that collectors look at."""
+    if path is None:
+        return None
+    if not path.endswith(METRICS_EXTENSION):
+        raise UsageError(f"--metrics {path}: a collector takes only {METRICS_EXTENSION} files")
+    require_writable("--metrics", path)
+    return path
