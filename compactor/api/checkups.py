@@ -16,7 +16,7 @@ from compactor.diagnosis.log_dirs import (
     missing_log_checks,
     obstacle_checks,
 )
-from compactor.diagnosis.machine import machine_checks
+from compactor.diagnosis.machine_checks import machine_checks
 from compactor.diagnosis.spark_parts import spark_checks
 from compactor.host.clock import now_ms
 from compactor.host.shell_commands import compactor

@@ -22,7 +22,7 @@ from compactor.copying.contents import Contents, contents_of
 from compactor.copying.copier import CopiedLogDir, ToCopy, copy_log_dir
 from compactor.copying.manifest import Manifest, write
 from compactor.errors import RefusedError
-from compactor.host import descriptor_limit
+from compactor.host import machine
 from compactor.host.clock import now_ms
 from compactor.host.printable import counted, iso_time, size_text
 from compactor.host.progress import COPY_STAGE, MANIFEST_STAGE, ChangeWatch, adding_up
@@ -146,7 +146,7 @@ def obstacles_to_copies(copies: Copies, allowed_file_systems: Sequence[str]) -> 
     replicated = copies.context.config.assume_fully_replicated
     sources = [contents.path for contents in copies.contents]
     return obstacles_to(
-        descriptor_limit.require_enough,
+        machine.require_open_files,
         partial(require_working_locks, places, allowed_file_systems),
         partial(require_high_watermarks, sources, replicated),
         partial(require_room, copies, may_probe=False),

@@ -55,9 +55,9 @@ from compactor.cleaning.runners import require_own_spark
 from compactor.command_context import current_context
 from compactor.errors import RefusedError
 from compactor.finalizer import may_have_staged
-from compactor.host import descriptor_limit
+from compactor.host import machine
 from compactor.host.clock import now_ms
-from compactor.host.compiling import UNSET_IT, why_not_compiled
+from compactor.host.machine import UNSET_IT, why_not_compiled
 from compactor.host.progress import START_STAGE, ChangeWatch
 from compactor.host.run_history import PastRun, remember
 from compactor.log_dirs.log_dir_lock import Patience, lock_log_dirs
@@ -197,7 +197,7 @@ def _checked_directories(log_dirs: Sequence[str], options: RunOptions) -> _Direc
     copies = output_dirs(options.output, paths)
     require_temporary_elsewhere((*paths, *copies))
     require_blocks_elsewhere(given_local_dirs(os.environ, options.session), (*paths, *copies))
-    descriptor_limit.require_enough()
+    machine.require_open_files()
     work_dir = path_arguments.work_dir(options.work_dir, (*paths, *copies))
     originals_dir = path_arguments.keep_originals(options.keep_originals, paths)
     if options.keep_for_ms is not None and originals_dir is None:

@@ -11,7 +11,7 @@ from compactor.api.path_arguments import PROBLEM, log_dir_around, require_writab
 from compactor.api.round_context import RoundContext
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.errors import ConfigError, RefusedError
-from compactor.host.version import version
+from compactor.host.machine import version
 from compactor.json_types import is_of_type
 from compactor.outcome.exit_codes import UsageError
 from compactor.planning import saved_plan

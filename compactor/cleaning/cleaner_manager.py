@@ -46,8 +46,8 @@ from compactor.cleaning.task_runner import TaskRunner
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.finalizer import sweep_staged
 from compactor.host.clock import now_ms
+from compactor.host.machine import version
 from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
-from compactor.host.version import version
 from compactor.outcome.round_report import OTHER, CleaningReport, LogReport, PhaseReport
 from compactor.planning.layout import sources_of_group
 from compactor.planning.notices import notices_of

@@ -16,8 +16,8 @@ from compactor.cleaning.executors import require_able_executors
 from compactor.cleaning.task_runner import TaskRunner
 from compactor.errors import ConfigError
 from compactor.host.java import use_java
+from compactor.host.machine import temporary_files
 from compactor.host.progress import ProgressSink
-from compactor.host.temporary import temporary_files
 from compactor.outcome.round_report import FIRST_USE, SESSION, SESSION_END
 
 if TYPE_CHECKING:

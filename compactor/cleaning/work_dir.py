@@ -18,7 +18,7 @@ from functools import partial
 
 from cleaner_jobs.signals import deferred_signals
 from compactor.errors import CleaningFailedError
-from compactor.host.temporary import temporary_directory
+from compactor.host.machine import temporary_directory
 from storage.files.disk_hints import Close, can_remove_while_open, close_in_background
 from storage.files.filesystem import discard_directory
 

@@ -23,10 +23,10 @@ from compactor.command_line.interrupts import SignalNotes
 from compactor.command_line.operands import VARIABLE
 from compactor.command_line.output_files import metrics_file, replacing, report_files, write_report
 from compactor.command_line.parser import parse, usage_message
-from compactor.host import descriptor_limit
-from compactor.host.held_back import held_back
+from compactor.host import machine
 from compactor.host.log_lines import Level, log_format_of, log_line, note_run_id, written_as
 from compactor.host.output import (
+    buffered_output,
     forgive_encodings,
     open_standard_streams,
     output_problem,
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     open_standard_streams()
     forgive_encodings()
-    descriptor_limit.raise_limit()
+    machine.raise_open_file_limit()
     with written_as(log_format_of(words)), given_by_nobody():
         with SignalNotes() as signals:
             code = _run_words(words, signals)
@@ -105,7 +105,7 @@ def execute(request: Request, signals: SignalNotes) -> int:
         silence_libraries()
     with (
         open_context() as context,
-        held_back() if request.output.quiet else nullcontext() as held,
+        buffered_output() if request.output.quiet else nullcontext() as held,
     ):
         note_run_id(context.run_id)
         ended = _execute(request, signals, context)

@@ -33,8 +33,8 @@ from compactor.command_line.report_command import Report
 from compactor.command_line.run_command import Run
 from compactor.command_line.undo_command import Undo
 from compactor.command_line.verify_command import Verify
+from compactor.host.machine import version
 from compactor.host.output import print_line
-from compactor.host.version import version
 
 
 def _shows(text: str, help: str, name: str) -> click.Option:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from compactor.diagnosis.checks import Check, fail, ok, warn, with_command
 from compactor.diagnosis.settings import settings_check
+from compactor.host.machine import user_name
 from compactor.host.printable import (
     counted,
     few,
@@ -20,7 +21,6 @@ from compactor.host.printable import (
     span_text,
 )
 from compactor.host.shell_commands import compactor
-from compactor.host.users import user_name
 from compactor.log_dirs.foreign_files import foreign_files
 from compactor.log_dirs.log_dir_lock import LOCK_FILE
 from compactor.log_dirs.missing_directories import entries_in, gone_from

@@ -1,6 +1,7 @@
 """Lines to standard output and standard error, whatever stands at their other end."""
 
 import codecs
+import io
 import logging
 import os
 import select
@@ -182,3 +183,29 @@ def forgive_encodings() -> None:
         reconfigure = getattr(stream, "reconfigure", None)  # a test's stream may have none
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+class BufferedOutput:
+    """Buffered output of a command. is_wanted: whether it is printed at the end."""
+
+    def __init__(self) -> None:
+        self.out, self.error = io.StringIO(), io.StringIO()
+        self.is_wanted = True
+
+
+@contextmanager
+def buffered_output() -> Iterator[BufferedOutput]:
+    """Buffer standard output and standard error for `--quiet`; print them at the end if wanted."""
+    streams = sys.stdout, sys.stderr
+    buffered = BufferedOutput()
+    sys.stdout, sys.stderr = buffered.out, buffered.error
+    try:
+        yield buffered
+    finally:
+        sys.stdout, sys.stderr = streams
+        if buffered.is_wanted:
+            if buffered.error.getvalue():
+                print_error(buffered.error.getvalue().removesuffix("\n"))
+            with standard_output() as out:
+                out.write(buffered.out.getvalue())
+                out.flush()

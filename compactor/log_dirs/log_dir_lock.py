@@ -13,8 +13,8 @@ from functools import partial
 from typing import NamedTuple
 
 from compactor.errors import LockLostError, RefusedError
+from compactor.host.machine import user_name
 from compactor.host.shell_commands import compactor, given_the_owner_of, named
-from compactor.host.users import user_name
 from compactor.log_dirs.directory_state import require_may_change
 from compactor.log_dirs.lock_support import require_working_locks
 from compactor.reason_codes import ReasonCode, reason_code_of

@@ -3,7 +3,7 @@
 Each check raises what a run ends with. A run stops at the first of them; who only looks takes no
 lock, writes nothing, and learns of all of them, in the run's order:
 
-1. files may be opened, enough of them at once (`host.descriptor_limit`)
+1. files may be opened, enough of them at once (`host.machine`)
 2. a lock in each log directory would keep a broker out (`lock_support`)
 3. each log directory is free, was left in good order, and its checkpoints can be replaced
    (`log_dir_lock.conditions_of`)
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from compactor.errors import RefusedError
-from compactor.host import descriptor_limit
+from compactor.host import machine
 from compactor.host.printable import one_line
 from compactor.log_dirs.high_watermarks import require_high_watermarks
 from compactor.log_dirs.lock_support import require_working_locks
@@ -96,7 +96,7 @@ def obstacles(
 ) -> list[Obstacle]:
     """Everything in the way of a run with the same arguments."""
     of_locks = (partial(require_working_locks, [path], allowed_file_systems) for path in log_dirs)
-    found = obstacles_to(descriptor_limit.require_enough, *of_locks)
+    found = obstacles_to(machine.require_open_files, *of_locks)
     for log_dir in log_dirs:
         for check in conditions_of(log_dir, after_unclean_shutdown):
             met = obstacles_to(check)

@@ -17,7 +17,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from compactor.errors import ConfigError, RefusedError
-from compactor.host import descriptor_limit
+from compactor.host import machine
 from compactor.host.printable import one_line
 from compactor.outcome.round_report import CleaningReport, LogStatus
 from compactor.reason_codes import ReasonCode, reason_code_of
@@ -128,7 +128,7 @@ def error_line(error: BaseException) -> str:
             names = [str(n) for n in (error.filename, error.filename2) if n is not None]
             text = f"{' -> '.join(names)}: {error.strerror}" if names else error.strerror
             if error.errno == errno.EMFILE:
-                text += f": no more than {descriptor_limit.limit()} may be at once (ulimit -n)"
+                text += f": no more than {machine.open_file_limit()} may be at once (ulimit -n)"
         case _:
             first = next(iter(str(error).splitlines()), "")  # what follows is often Java's stack
             text = f"internal error: {type(error).__name__}: {first}"

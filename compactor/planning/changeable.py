@@ -9,7 +9,7 @@ import errno
 import os
 from collections.abc import Iterable
 
-from compactor.host.users import user_name
+from compactor.host.machine import user_name
 from compactor.reason_codes import Reason, ReasonCode
 from storage.file_names import SEGMENT_SUFFIXES, SWAP, Segment, file_name
 from storage.files.file_attributes import may_give, require_replaceable

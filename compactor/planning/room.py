@@ -8,8 +8,8 @@ from dataclasses import replace
 from cleaner_jobs.messages import LogPlan
 from cleaner_jobs.spark.local_size import local_size, memory
 from compactor.errors import RefusedError
+from compactor.host.machine import temporary_directory
 from compactor.host.printable import counted, size_text
-from compactor.host.temporary import temporary_directory
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import Places, Room, SpacePlan, plan_space

@@ -3,8 +3,8 @@
 import os
 
 from compactor.command_context import CommandContext
+from compactor.host.machine import version
 from compactor.host.printable import iso_time
-from compactor.host.version import version
 from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import JsonObject, summary

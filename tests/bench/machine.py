@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
-from compactor.host.version import version
+from compactor.host.machine import version
 from tests.oracle import kafka
 
 PACKAGES = ("pyspark", "numba", "numpy")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from compactor.host import descriptor_limit
+from compactor.host import machine
 from compactor.log_dirs.directory_state import NO_BROKER, UNFINISHED
 from storage.files import backends
 from storage.formats import checkpoint
@@ -175,7 +175,7 @@ def network_mount(place: Place) -> None:
 
 
 def few_descriptors(place: Place) -> None:
-    patch = mock.patch.object(descriptor_limit, "limit", lambda: 256)
+    patch = mock.patch.object(machine, "limit", lambda: 256)
     place.patches.append(lambda stack: stack.enter_context(patch))
 
 

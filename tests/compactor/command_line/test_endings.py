@@ -14,7 +14,7 @@ import pytest
 
 from compactor import views
 from compactor.command_line import cli
-from compactor.host.version import version
+from compactor.host.machine import version
 from compactor.outcome.exit_codes import Terminated
 from storage.formats import clean_shutdown
 from tests.support.file_states import state_of

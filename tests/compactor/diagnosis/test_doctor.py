@@ -13,9 +13,9 @@ from cleaner_jobs.spark.local_size import Limit, Memory
 from compactor import api
 from compactor.api import Grade
 from compactor.diagnosis import log_dirs as of_log_dirs
-from compactor.diagnosis import machine, spark_parts
+from compactor.diagnosis import machine_checks, spark_parts
 from compactor.diagnosis.checks import Check
-from compactor.host import descriptor_limit
+from compactor.host import machine
 from storage.formats import checkpoint, clean_shutdown, meta_properties, partition_metadata
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
@@ -134,10 +134,10 @@ def test_a_log_that_has_no_room_beside_itself_is_named(
 def test_a_cache_that_cannot_be_kept_is_a_warning_with_its_cause(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    assert machine.why_not_kept_in(tmp_path / "not there yet") is None
-    assert machine.why_not_kept_in(file / "cache") == f"{file} is no directory"
+    assert machine_checks.why_not_kept_in(tmp_path / "not there yet") is None
+    assert machine_checks.why_not_kept_in(file / "cache") == f"{file} is no directory"
     environ = {"NUMBA_CACHE_DIR": str(file), "XDG_CACHE_HOME": str(file), "HOME": str(tmp_path)}
-    checks = {check.subject: check for check in machine.machine_checks(environ)}
+    checks = {check.subject: check for check in machine_checks.machine_checks(environ)}
     for subject, variable in (("cache", "XDG_CACHE_HOME"), ("kernels' cache", "NUMBA_CACHE_DIR")):
         assert checks[subject].grade is Grade.WARN
         assert checks[subject].found == f"{file} is no directory"
@@ -155,7 +155,7 @@ def test_a_cache_that_cannot_be_kept_is_a_warning_with_its_cause(tmp_path: Path)
 def test_so_is_one_on_a_disk_that_takes_nothing(tmp_path: Path, options: str, problem: str) -> None:
     code = (
         "import sys\nfrom pathlib import Path\n"
-        "from compactor.diagnosis.machine import why_not_kept_in\n"
+        "from compactor.diagnosis.machine_checks import why_not_kept_in\n"
         f"disk = Path({str(tmp_path)!r})\n"
         f"{options!r} == 'ro' or (disk / 'file').write_bytes(b'-' * {4096 * (options[0] == 's')})\n"
         "print(why_not_kept_in(disk / 'cache'))"
@@ -171,9 +171,9 @@ def test_what_a_limited_group_allows_is_told_with_what_a_run_needs(
     of_group = Limit(1 << 30, Path("/sys/fs/cgroup"))
     for free, grade in (((1 << 30) - 4096, Grade.OK), (700 << 20, Grade.WARN)):
         there = Memory(1 << 30, free, of_group)
-        monkeypatch.setattr(machine, "memory", lambda there=there: there)
+        monkeypatch.setattr(machine_checks, "memory", lambda there=there: there)
         (check,) = (
-            c for c in machine.machine_checks(os.environ) if c.subject == "memory and cores"
+            c for c in machine_checks.machine_checks(os.environ) if c.subject == "memory and cores"
         )
         assert check.grade is grade
         assert "free of the 1.1 GB that /sys/fs/cgroup allows" in check.found
@@ -181,17 +181,19 @@ def test_what_a_limited_group_allows_is_told_with_what_a_run_needs(
 
 
 def test_too_few_open_files_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(descriptor_limit, "limit", lambda: 512)
-    (check,) = (c for c in machine.machine_checks(os.environ) if c.subject == "open files")
+    monkeypatch.setattr(machine, "limit", lambda: 512)
+    (check,) = (c for c in machine_checks.machine_checks(os.environ) if c.subject == "open files")
     assert check.grade is Grade.FAIL
     assert "LimitNOFILE=4096" in (check.advice or "")
 
 
 def test_little_memory_leads_to_fewer_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """400 MiB for each worker, a third of the rest for Java: 2 GiB have room for two."""
-    monkeypatch.setattr(machine, "memory", lambda: Memory(8 << 30, 2 << 30, None))
-    monkeypatch.setattr(machine, "cores", lambda: 8)
-    (check,) = (c for c in machine.machine_checks(os.environ) if c.subject == "memory and cores")
+    monkeypatch.setattr(machine_checks, "memory", lambda: Memory(8 << 30, 2 << 30, None))
+    monkeypatch.setattr(machine_checks, "cores", lambda: 8)
+    (check,) = (
+        c for c in machine_checks.machine_checks(os.environ) if c.subject == "memory and cores"
+    )
     assert check.grade is Grade.WARN
     assert "--master 'local[2]'" in (check.advice or "")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compactor.command_line import cli
-from compactor.host import descriptor_limit
+from compactor.host import machine
 from compactor.log_dirs.log_dir_lock import lock_log_dirs, require_free
 from storage.files import backends
 from storage.formats import clean_shutdown
@@ -57,7 +57,7 @@ def on_a_network(_: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @contextmanager
 def with_few_descriptors(_: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(descriptor_limit, "limit", lambda: 256)
+    monkeypatch.setattr(machine, "limit", lambda: 256)
     yield
 
 

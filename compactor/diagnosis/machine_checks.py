@@ -15,10 +15,10 @@ from pathlib import Path
 from cleaner_jobs.spark.java_cache import cache_dir
 from cleaner_jobs.spark.local_size import cores, local_size, memory, size_within
 from compactor.diagnosis.checks import Check, fail, ok, warn
-from compactor.host import descriptor_limit
+from compactor.host import machine
 from compactor.host.clock import now_ms
+from compactor.host.machine import version
 from compactor.host.printable import counted, iso_time, size_text
-from compactor.host.version import version
 from storage.files.filesystem import exists, is_directory
 from storage.user_home import (
     NOWHERE,
@@ -114,13 +114,13 @@ def _memory() -> Check:
 
 
 def _open_files() -> Check:
-    found = descriptor_limit.limit()
+    found = machine.open_file_limit()
     text = "any number of files may be open" if found is None else f"{found:,} may be open at once"
-    if found is None or found >= descriptor_limit.FEWEST:
+    if found is None or found >= machine.MIN_OPEN_FILES:
         return ok("open files", text)
     return fail(
         "open files",
-        f"{text} (ulimit -n), and Spark needs {descriptor_limit.FEWEST:,}",
+        f"{text} (ulimit -n), and Spark needs {machine.MIN_OPEN_FILES:,}",
         "Raise the hard limit where it is started: ulimit -n 4096 as root, LimitNOFILE=4096 in a "
         "unit of systemd, nofile in /etc/security/limits.conf.",
     )
