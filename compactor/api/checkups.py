@@ -10,14 +10,14 @@ from compactor.api.plans import plan
 from compactor.api.rules import KAFKAS_DEFAULTS
 from compactor.broker_start.values import StartProblem
 from compactor.diagnosis.checks import Check, Checkup, fail, with_command
-from compactor.diagnosis.log_dirs import (
+from compactor.diagnosis.log_dir_checks import (
     Foreseen,
     log_dir_checks,
     missing_log_checks,
     obstacle_checks,
 )
 from compactor.diagnosis.machine_checks import machine_checks
-from compactor.diagnosis.spark_parts import spark_checks
+from compactor.diagnosis.spark_checks import spark_checks
 from compactor.host.clock import now_ms
 from compactor.host.shell_commands import compactor
 from compactor.log_dirs.directory_state import require_may_change

@@ -17,10 +17,9 @@ from functools import partial
 from compactor.api.path_arguments import require_empty
 from compactor.api.round_context import RoundContext
 from compactor.api.rules import RunOptions
-from compactor.copying.checking import files_in, marks_of
 from compactor.copying.contents import Contents, contents_of
 from compactor.copying.copier import CopiedLogDir, ToCopy, copy_log_dir
-from compactor.copying.manifest import Manifest, write
+from compactor.copying.manifest import Manifest, files_in, marks_of, write
 from compactor.errors import RefusedError
 from compactor.host import machine
 from compactor.host.clock import now_ms

@@ -10,7 +10,7 @@ from typing import Any
 from compactor.api import path_arguments
 from compactor.api.arguments import Paths
 from compactor.api.progress import Listener, OnProgress
-from compactor.copying.checking import check
+from compactor.copying.manifest import check
 from compactor.copying.manifest import read as read_manifest
 from compactor.host.clock import now_ms
 from compactor.host.progress import MANIFEST_STAGE, adding_up

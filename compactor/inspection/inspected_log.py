@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cleaner_jobs.inspection_counters import (
+from cleaner_jobs import inspect_values as of
+from cleaner_jobs.inspect_values import (
     ABORTED_RECORDS,
     BATCH_SIZES_AT,
     BY_TOPIC,
@@ -26,18 +27,155 @@ from cleaner_jobs.inspection_counters import (
     VERSIONS,
     CountedKeys,
     CountedRun,
+    Int64Array,
     added,
 )
-from cleaner_jobs.messages import TaskProblem
-from compactor.inspection import counted_log
-from compactor.inspection.counted_log import Cleaning
-from compactor.inspection.inspection import BlockingTransaction, HeavyKey, LogInspection
-from compactor.inspection.open_transactions import open_transactions
-from compactor.inspection.record_at import record_at
+from cleaner_jobs.task_values import TaskProblem
+from compactor.inspection.inspection import (
+    BatchKind,
+    BlockingTransaction,
+    HeavyKey,
+    Keys,
+    LogInspection,
+    SizeClass,
+    TombstoneKind,
+    Tombstones,
+)
+from compactor.inspection.open_transactions import open_transactions, record_at
 from compactor.settings.topic_config import TopicConfig
+from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
 from storage.formats.coordinator_records import CONSUMER_OFFSETS, TRANSACTION_STATE, decode_key
 from storage.log.log_dir import PartitionListing
+
+_SECTIONS = {of.CLEAN: "clean", of.DIRTY: "dirty", of.UNCLEANABLE: "uncleanable"}
+_HORIZONS = {
+    of.NO_HORIZON: "none",
+    of.HORIZON_AHEAD: "ahead",
+    of.HORIZON_PASSED: "passed",
+    of.LEGACY_FORMAT: "legacy",
+}
+
+
+class Cleaning(NamedTuple):
+    """What the tombstones of a log go by."""
+
+    is_compacted: bool
+    delete_retention_ms: int
+    as_of_ms: int
+
+
+def batch_kinds(counters: Int64Array) -> tuple[BatchKind, ...]:
+    found = []
+    for magic in range(of.FORMATS):
+        for codec in range(of.CODECS):
+            at = of.BATCHES_AT + (magic * of.CODECS + codec) * of.BATCH_CELL
+            batches, size, records = counters[at : at + of.BATCH_CELL].tolist()
+            if batches:
+                found.append(
+                    BatchKind(f"v{magic}", Codec(codec).name.lower(), batches, size, records)
+                )
+    return tuple(found)
+
+
+def size_classes(counters: Int64Array, at: int, classes: int) -> tuple[SizeClass, ...]:
+    """Those of them that have a member. at: where their counts begin."""
+    return tuple(
+        SizeClass(1 << bits - 1 if bits else 0, (1 << bits) - 1, count)
+        for bits, count in enumerate(counters[at : at + classes].tolist())
+        if count
+    )
+
+
+def least_of(counters: Int64Array, at: int) -> int | None:
+    return None if counters[at] == of.MAX_INT64 else int(counters[at])
+
+
+def greatest_of(counters: Int64Array, at: int) -> int | None:
+    return None if counters[at] < 0 else int(counters[at])
+
+
+def keys_of(sums: Int64Array) -> Keys:
+    return Keys(
+        keys=int(sums[of.KEYS]),
+        live_keys=int(sums[of.LIVE_KEYS]),
+        records=int(sums[of.KEYED_RECORDS]),
+        bytes=int(sums[of.KEYED_BYTES]),
+        live_bytes=int(sums[of.LIVE_BYTES]),
+        versions=size_classes(sums, of.VERSION_CLASSES_AT, of.VERSION_CLASSES),
+    )
+
+
+def heaviest(found: Sequence[CountedKeys], by: int, most: int) -> list[tuple[int, int, int]]:
+    """The keys with most versions or bytes, by HEAVY_COLUMNS. by: VERSIONS or BYTES."""
+    rows = [row for of_part in found for row in (of_part.most_versions, of_part.most_bytes)[by]]
+    return sorted(rows, key=lambda row: (-row[by], row[of.OFFSET]))[:most]
+
+
+def tombstones_of(counters: Int64Array, keys: Keys | None, cleaning: Cleaning) -> Tombstones:
+    """keys: of the whole log; None: of a sample."""
+    kinds = []
+    for section, section_name in _SECTIONS.items():
+        for horizon, horizon_name in _HORIZONS.items():
+            cell = (section * of.HORIZONS + horizon) * of.TOMBSTONE_CELL + of.TOMBSTONES_AT
+            records, size = counters[cell : cell + of.TOMBSTONE_CELL].tolist()
+            if records:
+                kinds.append(TombstoneKind(section_name, horizon_name, records, size))
+    return Tombstones(
+        records=sum(kind.records for kind in kinds),
+        bytes=sum(kind.bytes for kind in kinds),
+        latest_of_their_keys=None if keys is None else keys.keys - keys.live_keys,
+        oldest_ms=least_of(counters, of.LEAST_TOMBSTONE_TIMESTAMP),
+        newest_ms=greatest_of(counters, of.GREATEST_TOMBSTONE_TIMESTAMP),
+        earliest_removal_ms=_earliest_removal_ms(kinds, counters, cleaning),
+        why=tuple(_why(kinds, cleaning)),
+        kinds=tuple(kinds),
+    )
+
+
+def _earliest_removal_ms(
+    kinds: Sequence[TombstoneKind], counters: Int64Array, cleaning: Cleaning
+) -> int | None:
+    """As far as horizons go, which stay as given: a cleaning has to come by then, too.
+
+    (C-11.3, C-11.7)
+    """
+    if not kinds or not cleaning.is_compacted:
+        return None
+    horizons = {kind.horizon for kind in kinds if kind.section != _SECTIONS[of.UNCLEANABLE]}
+    if horizons & {_HORIZONS[of.HORIZON_PASSED], _HORIZONS[of.LEGACY_FORMAT]}:
+        return cleaning.as_of_ms
+    given_next_ms = cleaning.as_of_ms + cleaning.delete_retention_ms
+    if _HORIZONS[of.HORIZON_AHEAD] not in horizons:
+        return given_next_ms
+    # which may be that of a tombstone behind the bound, and past
+    least_ms = max(int(counters[of.LEAST_HORIZON]), cleaning.as_of_ms)
+    others_wait = _HORIZONS[of.NO_HORIZON] in horizons or any(
+        kind.section == _SECTIONS[of.UNCLEANABLE] for kind in kinds
+    )
+    return min(least_ms, given_next_ms) if others_wait else least_ms
+
+
+def _why(kinds: Sequence[TombstoneKind], cleaning: Cleaning) -> list[str]:
+    if not cleaning.is_compacted:
+        return ["the topic is not compacted: a tombstone there is a record like any other"]
+    total: dict[str, int] = {}
+    for kind in kinds:
+        is_behind = kind.section == _SECTIONS[of.UNCLEANABLE]
+        name = kind.section if is_behind else kind.horizon
+        total[name] = total.get(name, 0) + kind.records
+    return [_REASONS[name].format(count=f"{total[name]:,}") for name in _REASONS if name in total]
+
+
+_REASONS = {
+    "passed": "{count} past the delete horizon: they go with the next cleaning",
+    "ahead": "{count} with a delete horizon that is still ahead",
+    "none": "{count} without a delete horizon yet: the next cleaning gives one, "
+    "delete.retention.ms later",
+    "legacy": "{count} of format v0 or v1, which go by the age of their segment",
+    "uncleanable": "{count} where nothing is cleaned yet: in the active segment, or behind the "
+    "bound that explain shows",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +212,12 @@ def inspected(log: InspectedLog, found: CountedLog, shown: Presentation) -> LogI
     read_bytes = sum(run.log_bytes for run in found.runs)
     log_bytes = sum(segment.log_bytes for segment in log.listing.segments)
     sums = np.array([[0] * KEY_SUMS, *(keys.sums for keys in found.keys)], np.int64).sum(axis=0)
-    keys = counted_log.keys_of(sums)
+    keys = keys_of(sums)
     cleaning = Cleaning(log.config.is_compacted, log.config.delete_retention_ms, shown.as_of_ms)
     whole_keys = keys if read_bytes == log_bytes else None
-    tombstones = counted_log.tombstones_of(counters, whole_keys, cleaning)
+    tombstones = tombstones_of(counters, whole_keys, cleaning)
     aborted = int(counters[ABORTED_RECORDS])
-    kinds = counted_log.batch_kinds(counters)
+    kinds = batch_kinds(counters)
     problem = found.problem and _problem_text(found.problem)
     found_open: tuple[BlockingTransaction, ...] = ()
     try:
@@ -102,13 +240,13 @@ def inspected(log: InspectedLog, found: CountedLog, shown: Presentation) -> LogI
         aborted_records=aborted,
         null_keys=int(counters[NULL_KEYS]),
         empty_batches=int(counters[EMPTY_BATCHES]),
-        first_ms=counted_log.least_of(counters, LEAST_TIMESTAMP),
-        last_ms=counted_log.greatest_of(counters, GREATEST_TIMESTAMP),
+        first_ms=least_of(counters, LEAST_TIMESTAMP),
+        last_ms=greatest_of(counters, GREATEST_TIMESTAMP),
         kinds=kinds,
-        batch_sizes=counted_log.size_classes(counters, BATCH_SIZES_AT, SIZE_CLASSES),
-        record_sizes=counted_log.size_classes(counters, RECORD_SIZES_AT, SIZE_CLASSES),
-        greatest_batch=counted_log.greatest_of(counters, GREATEST_BATCH),
-        greatest_record=counted_log.greatest_of(counters, GREATEST_RECORD),
+        batch_sizes=size_classes(counters, BATCH_SIZES_AT, SIZE_CLASSES),
+        record_sizes=size_classes(counters, RECORD_SIZES_AT, SIZE_CLASSES),
+        greatest_batch=greatest_of(counters, GREATEST_BATCH),
+        greatest_record=greatest_of(counters, GREATEST_RECORD),
         tombstones=tombstones,
         keys=keys,
         most_versions=_heavy(log, found, VERSIONS, shown),
@@ -128,7 +266,7 @@ def _open_transactions(log: InspectedLog, shown: Presentation) -> tuple[Blocking
 def _heavy(
     log: InspectedLog, found: CountedLog, by: int, shown: Presentation
 ) -> tuple[HeavyKey, ...]:
-    heavy = counted_log.heaviest(found.keys, by, shown.heavy_keys)
+    heavy = heaviest(found.keys, by, shown.heavy_keys)
     return tuple(_heavy_key(log.listing, *key) for key in heavy)
 
 
@@ -139,7 +277,7 @@ def heaviest_parts(
     BY_TOPIC.
     """
     told = []
-    for versions, size, offset in counted_log.heaviest(found.keys, BYTES, shown.heavy_keys):
+    for versions, size, offset in heaviest(found.keys, BYTES, shown.heavy_keys):
         try:
             record = record_at(log.listing, offset)
         except (CorruptFileError, OSError):

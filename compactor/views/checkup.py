@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compactor.diagnosis.checks import Check, Checkup, Grade, count
-from compactor.diagnosis.log_dirs import RECORDS
+from compactor.diagnosis.log_dir_checks import RECORDS
 from compactor.host.printable import counted, one_line, printable
 from compactor.outcome.exit_codes import ExitCode
 from compactor.views.json_values import to_json

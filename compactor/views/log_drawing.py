@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from compactor.host.printable import size_text
-from compactor.inspection.log_sections import Mark, Section, SectionName
+from compactor.inspection.explain import Mark, Section, SectionName
 
 WIDEST = 100  # columns; a wider bar says no more
 _MEANING = {

@@ -12,8 +12,8 @@ from cleaner_jobs.spark.environment import setting_of
 from cleaner_jobs.spark.local_size import Limit, Memory
 from compactor import api
 from compactor.api import Grade
-from compactor.diagnosis import log_dirs as of_log_dirs
-from compactor.diagnosis import machine_checks, spark_parts
+from compactor.diagnosis import log_dir_checks as of_log_dirs
+from compactor.diagnosis import machine_checks, spark_checks
 from compactor.diagnosis.checks import Check
 from compactor.host import machine
 from storage.formats import checkpoint, clean_shutdown, meta_properties, partition_metadata
@@ -204,9 +204,9 @@ def test_without_java_all_else_is_looked_at_too(
     def no_java(_: object) -> None:
         raise api.CleaningFailedError("No Java that Spark runs on was found")
 
-    monkeypatch.setattr(spark_parts, "find_java", no_java)
+    monkeypatch.setattr(spark_checks, "find_java", no_java)
     environ = {"HOME": str(tmp_path)}
-    checks = spark_parts.spark_checks(environ, starts=True)
+    checks = spark_checks.spark_checks(environ, starts=True)
     assert [(c.subject, c.grade) for c in checks] == [
         ("Java", Grade.FAIL),
         ("Spark", Grade.OK),
@@ -220,7 +220,7 @@ def test_another_spark_than_that_of_pyspark_is_for_clusters_alone(tmp_path: Path
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "spark-core_2.13-3.5.1.jar").touch()
     environ = dict(os.environ) | {"SPARK_HOME": str(tmp_path)}
-    checks = {c.subject: c for c in spark_parts.spark_checks(environ, False)}
+    checks = {c.subject: c for c in spark_checks.spark_checks(environ, False)}
     assert checks["Spark"].grade is Grade.OK
     check = checks["Spark's settings"]
     assert check.grade is Grade.WARN
@@ -231,7 +231,7 @@ def test_another_spark_than_that_of_pyspark_is_for_clusters_alone(tmp_path: Path
 
 def test_a_port_that_makes_a_run_one_of_spark_submit_is_named() -> None:
     environ = dict(os.environ) | {"PYSPARK_GATEWAY_PORT": "12345", "SPARK_HOME": "/spark"}
-    checks = spark_parts.spark_checks(environ, False)
+    checks = spark_checks.spark_checks(environ, False)
     (check,) = (check for check in checks if check.subject == "Spark's settings")
     assert check.grade is Grade.WARN and check.found.startswith("PYSPARK_GATEWAY_PORT=12345: ")
 
@@ -242,7 +242,7 @@ def test_settings_of_another_spark_are_named_with_what_they_count_for(tmp_path: 
     environ = {n: v for n, v in os.environ.items() if setting_of(n) is None} | given
     checks = [
         check
-        for check in spark_parts.spark_checks(environ, False)
+        for check in spark_checks.spark_checks(environ, False)
         if check.subject == "Spark's settings"
     ]
     assert [(check.grade, check.found) for check in checks] == [

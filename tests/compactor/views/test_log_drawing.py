@@ -1,6 +1,6 @@
 """A log drawn in characters; every line is written here by hand."""
 
-from compactor.inspection.log_sections import Mark, Section, SectionName
+from compactor.inspection.explain import Mark, Section, SectionName
 from compactor.views.log_drawing import drawing
 
 CLEAN = Section(SectionName.CLEAN, 0, 100, 4000)

@@ -4,12 +4,12 @@ Takes no lock, and writes nothing.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from compactor.diagnosis.checks import Check, fail, ok, warn, with_command
-from compactor.diagnosis.settings import settings_check
+from compactor.errors import ConfigError
 from compactor.host.machine import user_name
 from compactor.host.printable import (
     counted,
@@ -21,15 +21,22 @@ from compactor.host.printable import (
     span_text,
 )
 from compactor.host.shell_commands import compactor
+from compactor.log_dirs.brokers import by_broker
 from compactor.log_dirs.foreign_files import foreign_files
 from compactor.log_dirs.log_dir_lock import LOCK_FILE
 from compactor.log_dirs.missing_directories import entries_in, gone_from
 from compactor.log_dirs.missing_logs import START_NO_BROKER, recorded_ends
 from compactor.log_dirs.preconditions import Obstacle
 from compactor.outcome.round_report import LogReport
-from compactor.planning.remedy_commands import typed_by
-from compactor.reason_codes import ReasonCode, is_log_missing
+from compactor.planning.remedies import REMEDIES
+from compactor.planning.remedy_commands import all_described, typed_by
+from compactor.reason_codes import Reason, ReasonCode, is_log_missing
 from compactor.recovery.whole_logs import why_not_whole
+from compactor.settings.cluster_settings import (
+    ClusterSettings,
+    MetadataSource,
+    read_cluster_settings,
+)
 from storage.errors import CorruptFileError
 from storage.files import backends
 from storage.files.local import LOCAL
@@ -238,3 +245,62 @@ def _times(listing: LogDirListing, now_ms: int) -> Check:
     if not latest:
         return ok("times of files", "there are none")
     return ok("times of files", f"the youngest is of {iso_time(latest // 1_000_000)}")
+
+
+_SUBJECT = "settings of topics"
+_SHOWN_SOURCES = 3
+_PASSED_OVER = (ReasonCode.TOPIC_DELETED, ReasonCode.TOPIC_ID_MISMATCH)
+
+
+def settings_check(listing: LogDirListing, given: Sequence[str], now_ms: int) -> Check:
+    """Look at what a broker's own files say of its topics. given: all log directories."""
+    try:
+        brokers = by_broker(given, LOCAL)
+        own = next(each.log_dirs for each in brokers if listing.path in each.log_dirs)
+        cluster = read_cluster_settings(own, MetadataSource(), LOCAL, now_ms)
+    except (ConfigError, CorruptFileError) as error:
+        return fail(_SUBJECT, str(error))
+    if cluster is None or cluster.metadata is None:
+        return warn(
+            _SUBJECT,
+            f"no {METADATA_DIR} here; by default it is in the first of log.dirs",
+            with_command(
+                "Give that directory too, or --metadata DIR. If there is none: --topic-configs "
+                "FILE with what this prints:",
+                all_described(),
+            ),
+        )
+    notices = "; ".join(cluster.notices)
+    doubts = [cluster.doubt] if cluster.doubt else []
+    set_aside = doubts or [reason for _, reason in _set_aside(listing, cluster)]
+    if set_aside:
+        advice = f"Logs are set aside: {REMEDIES[set_aside[0].code].briefly}."
+        return fail(_SUBJECT, notices if doubts else _named(listing, cluster), advice)
+    if notices:
+        return warn(_SUBJECT, notices, "A run says the same, and works.")
+    return ok(_SUBJECT, f"in {cluster.metadata.path}, the cluster's metadata log")
+
+
+def _named(listing: LogDirListing, cluster: ClusterSettings) -> str:
+    found = [f"{printable(log.name)}: {why.text}" for log, why in _set_aside(listing, cluster)]
+    more = (
+        f" and {counted(len(found) - _SHOWN_SOURCES, 'more log')}"
+        if len(found) > _SHOWN_SOURCES
+        else ""
+    )
+    return "; ".join(found[:_SHOWN_SOURCES]) + more
+
+
+def _set_aside(
+    listing: LogDirListing, cluster: ClusterSettings
+) -> Iterator[tuple[PartitionListing, Reason]]:
+    """Yield each log that a source sets aside, and why."""
+    for log in listing.partitions:
+        try:
+            why = cluster.why_of_another_topic(log)
+        except CorruptFileError as error:
+            why = Reason(ReasonCode.DAMAGED, str(error))
+        except OSError as error:
+            why = Reason(ReasonCode.UNREADABLE, f"{error.filename}: {error.strerror}")
+        if why is not None and why.code not in _PASSED_OVER:
+            yield log, why

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cleaner_jobs import inspection_counters as of
-from compactor.inspection.counted_log import Cleaning, tombstones_of
+from cleaner_jobs import inspect_values as of
+from compactor.inspection.inspected_log import Cleaning, tombstones_of
 
 NOW_MS, RETENTION_MS = 10_000, 1_000
 GIVEN_NEXT_MS = 11_000  # by a cleaning now: delete.retention.ms later
