@@ -82,7 +82,7 @@ from compactor.planning.round_plan import RoundPlan as RoundPlan
 from compactor.recovery.log_dir_recovery import LogDirRecovery as LogDirRecovery
 from compactor.recovery.log_dir_recovery import LogRecovery as LogRecovery
 from compactor.recovery.recovery_account import problems_of as problems_of
-from compactor.verification.cleaning_clock import CleaningClock as CleaningClock
+from compactor.verification.evidence import CleaningClock as CleaningClock
 from compactor.verification.run_reports import read_run_report as read_run_report
 from compactor.verification.verify import Verification as Verification
 from compactor.verification.verify_against import Comparison as Comparison

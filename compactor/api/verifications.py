@@ -19,7 +19,7 @@ from compactor.outcome.exit_codes import UsageError
 from compactor.settings.config import load_configs
 from compactor.verification import verify as verifier
 from compactor.verification import verify_against as comparer
-from compactor.verification.cleaning_clock import CleaningClock
+from compactor.verification.evidence import CleaningClock
 from compactor.verification.run_reports import read_run_reports
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Comparison

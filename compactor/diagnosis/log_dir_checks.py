@@ -248,7 +248,6 @@ def _times(listing: LogDirListing, now_ms: int) -> Check:
 
 
 _SUBJECT = "settings of topics"
-_SHOWN_SOURCES = 3
 _PASSED_OVER = (ReasonCode.TOPIC_DELETED, ReasonCode.TOPIC_ID_MISMATCH)
 
 
@@ -284,11 +283,11 @@ def settings_check(listing: LogDirListing, given: Sequence[str], now_ms: int) ->
 def _named(listing: LogDirListing, cluster: ClusterSettings) -> str:
     found = [f"{printable(log.name)}: {why.text}" for log, why in _set_aside(listing, cluster)]
     more = (
-        f" and {counted(len(found) - _SHOWN_SOURCES, 'more log')}"
-        if len(found) > _SHOWN_SOURCES
+        f" and {counted(len(found) - _SHOWN, 'more log')}"
+        if len(found) > _SHOWN
         else ""
     )
-    return "; ".join(found[:_SHOWN_SOURCES]) + more
+    return "; ".join(found[:_SHOWN]) + more
 
 
 def _set_aside(

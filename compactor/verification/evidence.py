@@ -9,6 +9,7 @@ reports say.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import NamedTuple
 
 from compactor.settings.config import Config
@@ -219,3 +220,60 @@ def _clock_of(each: Round) -> int:
 
 def _horizon(each: Round) -> int:
     return each.horizons_from_ms + (each.delete_retention_ms or 0)
+
+
+class LogClock(NamedTuple):
+    """What is known of the cleaning of one log."""
+
+    as_of_ms: int  # no later than this; that very moment where is_exact
+    is_exact: bool = False
+    delete_retention_ms: int | None = None  # None: not known
+    horizons_from_ms: int | None = None  # of those that it has set; None: as_of_ms
+    evidence: LogEvidence = LogEvidence()
+
+    @property
+    def complete_as_of_ms(self) -> int | None:
+        """The clock of the last complete cleaning; None: not known."""
+        if not self.evidence.has_reports:
+            return self.as_of_ms if self.is_exact else None
+        complete = self.evidence.complete
+        return complete[-1].as_of_ms if complete else None
+
+    @property
+    def horizons(self) -> frozenset[int] | None:
+        """Every delete horizon that may have been set; None: not known."""
+        if self.evidence.has_reports:
+            return self.evidence.horizons
+        return None if self.horizon_ms is None else frozenset([self.horizon_ms])
+
+    @property
+    def horizon_ms(self) -> int | None:
+        """What a batch was given for a delete horizon; None: not known.
+
+        Above MAX_LONG, it was given none (C-11.8).
+        """
+        if not self.is_exact or self.delete_retention_ms is None:
+            return None
+        from_ms = self.as_of_ms if self.horizons_from_ms is None else self.horizons_from_ms
+        return from_ms + self.delete_retention_ms
+
+
+class CleaningClock(NamedTuple):
+    """What is known of the cleaning of a log directory."""
+
+    as_of_ms: int
+    is_exact: bool = False
+    delete_retention_ms: Mapping[tuple[str, int], int] = {}  # by topic and partition
+    horizons_from_ms: int | None = None  # as of a log
+    evidence: Evidence = NOTHING
+
+    def of(self, topic: str, partition: int) -> LogClock:
+        retention_ms = self.delete_retention_ms.get((topic, partition))
+        evidence = self.evidence.of(topic, partition)
+        return LogClock(self.as_of_ms, self.is_exact, retention_ms, self.horizons_from_ms, evidence)
+
+
+class Soundness(StrEnum):
+    WHOLE = "whole"  # the latest record of every key is there
+    REMOVED = "removed"  # what is gone was to go, and something shows it
+    UNEXPLAINED = "unexplained"  # something is not as it was, and nothing shows why

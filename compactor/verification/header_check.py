@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compactor.verification.cleaning_clock import LogClock
-from compactor.verification.evidence import MAX_LONG
+from compactor.verification.evidence import MAX_LONG, LogClock
 from compactor.verification.reader_kernels import TOMBSTONE, Int64Array
 from compactor.verification.reader_log import READERS_BITS, Batches
 from compactor.verification.reader_slices import Slice

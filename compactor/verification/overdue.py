@@ -9,14 +9,13 @@ reader does.
 Rules: compaction C-4.1, C-7.5, C-7.11, C-10.2, C-10.4, C-10.5, C-11.2, C-11.3.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
-from compactor.verification.cleaning_clock import LogClock
-from compactor.verification.last_batches import LastBatches
+from compactor.verification.evidence import LogClock
 from compactor.verification.proof import MAX_FINDINGS
 from compactor.verification.reader_bounds import Bounds, Side
 from compactor.verification.reader_kernels import HAS_KEY, TOMBSTONE, LatestOffsets
@@ -24,6 +23,24 @@ from compactor.verification.reader_log import Batches, Records
 from compactor.verification.reader_transactions import BoolArray
 from compactor.verification.verify_batches import Finding, difference
 from storage.formats.batch_header import CONTROL, DELETE_HORIZON, MAGIC, TRANSACTIONAL
+from storage.formats.producer_snapshot import ProducerEntry
+
+
+class LastBatches:
+    """Of the producers that a broker knows before the cleaning."""
+
+    def __init__(self, entries: Mapping[int, ProducerEntry]) -> None:
+        self._entries = entries
+
+    def has(self, batch: np.void) -> bool:
+        """Whether a batch is the last of its producer."""
+        entry = self._entries.get(int(batch["producer_id"]))
+        if entry is None:
+            return False
+        if entry.last_offset is not None:
+            return bool(batch["last_offset"] == entry.last_offset)
+        is_control = batch["attributes"] & CONTROL != 0
+        return bool(is_control and batch["producer_epoch"] == entry.producer_epoch)
 
 
 class Kept(NamedTuple):

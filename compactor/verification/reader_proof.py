@@ -12,12 +12,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from compactor.host.shell_commands import named
-from compactor.verification.cleaning_clock import LogClock
-from compactor.verification.gone_records import Books, GoneRecords
+from compactor.verification.evidence import LogClock
+from compactor.verification.gone_records import Books, GoneRecords, LogStartCheck
 from compactor.verification.header_check import BatchProblem, HeaderCheck
-from compactor.verification.last_batches import LastBatches
-from compactor.verification.log_start_check import LogStartCheck
-from compactor.verification.overdue import Kept, Overdue
+from compactor.verification.overdue import Kept, LastBatches, Overdue
 from compactor.verification.proof import MAX_FINDINGS, TRUNCATED, Proof
 from compactor.verification.reader_bounds import Bounds, Side
 from compactor.verification.reader_kernels import (

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from compactor.outcome.exit_codes import UsageError
-from compactor.verification.cleaning_clock import CleaningClock
 from compactor.verification.evidence import (
     Appended,
+    CleaningClock,
     Evidence,
     LogKey,
     Reported,

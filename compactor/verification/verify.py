@@ -28,7 +28,6 @@ from compactor.outcome.exit_codes import UsageError
 from compactor.outcome.row_tables import arrow_table, html_table, pandas_frame, row_of
 from compactor.reason_codes import ReasonCode, reason_code_of
 from compactor.settings.cluster_settings import MetadataSource, read_cluster_settings
-from compactor.verification.checkpoint_check import CHECKPOINTS, check_checkpoints
 from compactor.verification.missing_offsets import (
     Gap,
     check_gaps,
@@ -57,6 +56,11 @@ from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir, w
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+from compactor.log_dirs.missing_logs import may_be_log
+from storage.errors import shown
+from storage.files.files import Files
+from storage.formats import checkpoint
 
 # a broker's, without logs for us; and what keeps a broker away from a copy
 _OTHER_DIRS = (METADATA_DIR, "remote-log-index-cache", NO_BROKER, UNFINISHED)
@@ -404,3 +408,59 @@ def _corrupt(read: Callable[[], object]) -> Iterable[Finding]:
     except OSError as error:
         return [finding_of(error)]
     return []
+
+
+class _Consequence(NamedTuple):
+    """What follows of an entry of a checkpoint that no log can have."""
+
+    past_end: str
+    negative: str
+
+
+CHECKPOINTS = {
+    checkpoint.CLEANER_OFFSET: _Consequence(
+        "the next cleaning starts again from the log start offset",
+        "the next cleaning starts again from the log start offset",
+    ),
+    checkpoint.RECOVERY_POINT: _Consequence(
+        "a broker would not check the end of the log",
+        "a broker checks the whole log after an unclean shutdown",
+    ),
+    checkpoint.REPLICATION: _Consequence(
+        "a broker would cut the high watermark to the log end offset",
+        "a broker would raise the high watermark to the log start offset",
+    ),
+    checkpoint.LOG_START: _Consequence(
+        "a broker that starts here deletes every segment",
+        "a broker goes by the first segment",
+    ),
+}
+
+
+def check_checkpoints(
+    log_dir: str, end_offsets: dict[tuple[str, int], int], others_too: bool, files: Files
+) -> Iterator[Finding]:
+    """Each parses, names only logs that can be, and no offset is past the end of its log."""
+    for name, consequence in CHECKPOINTS.items():
+        path = os.path.join(log_dir, name)
+        try:
+            entries = checkpoint.read(path, files)
+        except CorruptFileError as error:
+            if others_too:
+                yield finding_of(error)
+            continue
+        except OSError as error:
+            if others_too:
+                yield finding_of(error, path)
+            continue
+        for (topic, partition), offset in entries.items():
+            if not may_be_log((topic, partition)):
+                if others_too:
+                    named = shown(f"{topic}-{partition}")
+                    yield Finding(path, 0, f"no log can have the name {named}")
+                continue
+            end_offset = end_offsets.get((topic, partition))
+            if offset < 0 or (end_offset is not None and offset > end_offset):
+                problem = f"{topic}-{partition} has offset {offset}, its log ends at {end_offset}"
+                follows = consequence.negative if offset < 0 else consequence.past_end
+                yield Finding(path, 0, f"{problem}: {follows}")

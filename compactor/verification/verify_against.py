@@ -14,9 +14,8 @@ import numpy as np
 from compactor.host.progress import AGAINST_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
 from compactor.outcome.exit_codes import UsageError
-from compactor.verification.cleaning_clock import CleaningClock, LogClock
-from compactor.verification.evidence import accounts_for
-from compactor.verification.log_start_check import LogStartCheck
+from compactor.verification.evidence import CleaningClock, LogClock, Soundness, accounts_for
+from compactor.verification.gone_records import LogStartCheck
 from compactor.verification.proof import REMOVALS
 from compactor.verification.reader_bounds import (
     Checkpoints,
@@ -33,7 +32,6 @@ from compactor.verification.reader_bounds import (
 )
 from compactor.verification.reader_kernels import Secret
 from compactor.verification.reader_proof import PartitionProof
-from compactor.verification.soundness import Soundness
 from compactor.verification.verify_batches import Finding, difference
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL

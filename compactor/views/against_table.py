@@ -5,7 +5,7 @@ from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, printable
 from compactor.host.shell_commands import named
-from compactor.verification.cleaning_clock import CleaningClock
+from compactor.verification.evidence import CleaningClock
 from compactor.verification.proof import REASONS, TRUNCATED
 from compactor.verification.verify_against import Compared, Comparison
 from compactor.views.fitting_table import Column, table_lines, whole_words

@@ -10,7 +10,7 @@ from compactor.offline_log.log_offsets import Ends, LogOffsets
 from compactor.offline_log.truncate import AppendedRecord
 from compactor.outcome.round_report import SegmentCounts
 from compactor.reason_codes import ReasonCode
-from compactor.verification.soundness import Soundness
+from compactor.verification.evidence import Soundness
 
 
 class RetentionDocument(TypedDict):

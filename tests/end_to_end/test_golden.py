@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.verification.cleaning_clock import CleaningClock
+from compactor.verification.evidence import CleaningClock
 from compactor.verification.verify_against import verify_against
 from tests.conformance.fleet import CheckedLog, Kafkas
 from tests.conformance.random_logs import run_compactor

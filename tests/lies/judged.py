@@ -13,7 +13,7 @@ import pytest
 
 from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.verification.cleaning_clock import CleaningClock
+from compactor.verification.evidence import CleaningClock
 from compactor.verification.verify import verify
 from compactor.verification.verify_against import verify_against
 from compactor.verification.verify_batches import Finding

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from compactor.command_line import cli
-from compactor.verification.cleaning_clock import CleaningClock
+from compactor.verification.evidence import CleaningClock
 from storage.codecs.compression import Codec
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compactor.verification.last_batches import LastBatches
+from compactor.verification.overdue import LastBatches
 from compactor.verification.reader_log import BATCH
 from storage.formats.producer_snapshot import ProducerEntry
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.verification.cleaning_clock import CleaningClock
+from compactor.verification.evidence import CleaningClock
 from storage.file_names import TXN_INDEX, file_name
 from storage.formats import checkpoint
 from tests.compactor.verification.test_verify_against import AT_NOW, NAME, Pair

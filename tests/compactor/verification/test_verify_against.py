@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from compactor.verification.cleaning_clock import CleaningClock
+from compactor.verification.evidence import CleaningClock
 from compactor.verification.verify_against import Comparison, verify_against
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, producer_snapshot

@@ -7,8 +7,7 @@ from compactor.originals.undo import UndoReport, UndoStatus
 from compactor.outcome.round_report import LogStatus
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
 from compactor.settings.config import Config
-from compactor.verification.cleaning_clock import CleaningClock
-from compactor.verification.evidence import Evidence
+from compactor.verification.evidence import CleaningClock, Evidence
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Comparison
 from compactor.verification.verify_batches import Finding
