@@ -282,11 +282,7 @@ def settings_check(listing: LogDirListing, given: Sequence[str], now_ms: int) ->
 
 def _named(listing: LogDirListing, cluster: ClusterSettings) -> str:
     found = [f"{printable(log.name)}: {why.text}" for log, why in _set_aside(listing, cluster)]
-    more = (
-        f" and {counted(len(found) - _SHOWN, 'more log')}"
-        if len(found) > _SHOWN
-        else ""
-    )
+    more = f" and {counted(len(found) - _SHOWN, 'more log')}" if len(found) > _SHOWN else ""
     return "; ".join(found[:_SHOWN]) + more
 
 

@@ -10,9 +10,9 @@ from compactor.diagnosis.checks import Check, Checkup, Grade, count
 from compactor.diagnosis.log_dir_checks import RECORDS
 from compactor.host.printable import counted, one_line, printable
 from compactor.outcome.exit_codes import ExitCode
+from compactor.views.ending import run_ending_document
 from compactor.views.json_values import to_json
 from compactor.views.report_json import JsonObject
-from compactor.views.run_ending import run_ending_document
 
 _INDENT = " " * 6
 _STYLES = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "bold red"}

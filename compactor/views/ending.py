@@ -1,16 +1,38 @@
 """What stands in the document of every ending, whichever command and however it ended."""
 
 import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from compactor.command_context import CommandContext
 from compactor.host.machine import version
-from compactor.host.printable import iso_time
+from compactor.host.printable import iso_time, one_line, printable
+from compactor.log_dirs.preconditions import RunEnding
 from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
-from compactor.views.report_json import JsonObject, summary
-from compactor.views.run_ending import run_ending_document
+from compactor.views.report_json import JsonObject, ending, summary
 from storage.formats.topic_config import json_value
 from storage.kafka_versions import KafkaUse
+
+if TYPE_CHECKING:  # most plans and runs have no conditions, and need not load what reads them
+    from compactor.watching.conditions import Concerned, Met
+
+
+def run_ending_document(run: RunEnding) -> JsonObject:
+    """The field `run_would_end`."""
+    return ending(run.exit_code, run.reason_code) | {
+        "obstacles": [
+            {
+                **ending(obstacle.exit_code, obstacle.reason_code),
+                "path": obstacle.path,
+                "errno": obstacle.errno,
+                "problem": obstacle.problem,
+                "remedy": obstacle.remedy,
+            }
+            for obstacle in run.obstacles
+        ]
+    }
+
 
 # what every summary begins with; then comes what stands in every ending
 _HEAD = ("schema_version", "command", "status", "exit_code", "reason_code", "error")
@@ -79,3 +101,43 @@ def _ending(context: CommandContext) -> JsonObject:
         "log_dirs": [{"path": path} for path in context.log_dirs],
         **({"run_would_end": run_ending_document(run)} if run is not None else {}),
     }
+
+
+SHOWN_LOGS = 10
+
+
+def met_lines(met: "Sequence[Met]") -> list[str]:
+    """A line for each condition, then one for each log that it concerns, as many as can be read."""
+    lines = []
+    for condition, logs in met:
+        lines.append(f"Condition met: {one_line(condition)}")
+        lines += [f"  {_concerned(concerned)}" for concerned in logs[:SHOWN_LOGS]]
+        if len(logs) > SHOWN_LOGS:
+            lines.append(f"  … and {len(logs) - SHOWN_LOGS:,} more (all: --format json)")
+    return lines
+
+
+def met_documents(met: "Sequence[Met]") -> list[JsonObject]:
+    """Each condition with every log that it concerns."""
+    return [
+        {
+            "condition": condition,
+            "logs": [
+                {
+                    "log_dir": concerned.log.log_dir,
+                    "topic": concerned.log.topic,
+                    "partition": concerned.log.partition,
+                    "values": dict(concerned.values),
+                }
+                for concerned in logs
+            ],
+        }
+        for condition, logs in met
+    ]
+
+
+def _concerned(concerned: "Concerned") -> str:
+    log = concerned.log
+    values = ", ".join(f"{name} {value:.10g}" for name, value in concerned.values.items())
+    why = values or one_line(log.reason or "")
+    return f"{printable(log.name)}{': ' if why else ''}{why}"

@@ -1,13 +1,29 @@
 """Why one log is cleaned or not, as a table and as JSON."""
 
-from rich.console import Group, RenderableType
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from compactor.host.printable import counted, duration_text, iso_time, one_line, printable
-from compactor.inspection.explain import OVERDUE, Explanation, NamedBound
+from compactor.host.printable import (
+    counted,
+    duration_text,
+    iso_time,
+    one_line,
+    printable,
+    size_text,
+)
+from compactor.inspection.explain import (
+    OVERDUE,
+    Explanation,
+    Mark,
+    NamedBound,
+    Section,
+    SectionName,
+)
 from compactor.views.json_values import to_json
-from compactor.views.log_drawing import LogDrawing
 from compactor.views.next_steps import before_a_start
 from compactor.views.report_json import JsonObject, retention_document
 
@@ -71,3 +87,107 @@ def explanation_document(found: Explanation) -> JsonObject:
         "as_of_ms": found.as_of_ms,
         "as_of": iso_time(found.as_of_ms),
     }
+
+
+WIDEST = 100  # columns; a wider bar says no more
+_MEANING = {
+    SectionName.CLEAN: "clean",
+    SectionName.DIRTY: "dirty",
+    SectionName.WAITING: "dirty, has to wait",
+    SectionName.ACTIVE: "active segment",
+}
+_FILLS = {
+    SectionName.CLEAN: "░",
+    SectionName.DIRTY: "█",
+    SectionName.WAITING: "▒",
+    SectionName.ACTIVE: "·",
+}
+_ASCII_FILLS = {
+    SectionName.CLEAN: "-",
+    SectionName.DIRTY: "#",
+    SectionName.WAITING: "x",
+    SectionName.ACTIVE: ".",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LogDrawing:
+    """The parts of a log, one after the other, and its marks; for a console of any width."""
+
+    sections: Sequence[Section]
+    marks: Sequence[Mark]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw it as wide as there is room, in the characters that there are."""
+        width = min(options.max_width, WIDEST)
+        for line in drawing(self.sections, self.marks, width, options.ascii_only):
+            yield Text(line, no_wrap=True)
+
+
+def drawing(
+    sections: Sequence[Section], marks: Sequence[Mark], width: int, in_ascii: bool = False
+) -> list[str]:
+    """Give the lines: the bar, a line for each place with a mark, and what the parts are.
+
+    marks: those at one place share a line. width: columns, at least 40.
+    """
+    fills: Mapping[SectionName, str] = _ASCII_FILLS if in_ascii else _FILLS
+    columns = _columns([section.size_bytes for section in sections], width)
+    bar = "".join(
+        fills[section.name] * count for section, count in zip(sections, columns, strict=True)
+    )
+    scale = _Scale(sections, columns)
+    places: dict[int, list[Mark]] = {}
+    for mark in marks:
+        places.setdefault(min(scale.column(mark.position), width - 1), []).append(mark)
+    key = "   ".join(
+        f"{fills[section.name]} {_MEANING[section.name]} {size_text(section.size_bytes)}"
+        for section in sections
+    )
+    return [bar, *_labels(places, width, in_ascii), key]
+
+
+def _columns(sizes: Sequence[int], width: int) -> list[int]:
+    """Share width columns out by size; whatever there is has one at least."""
+    total = sum(sizes) or 1
+    columns = [max(1, round(size * width / total)) for size in sizes]
+    while columns and sum(columns) != width:  # by what was rounded
+        largest = columns.index(max(columns))
+        columns[largest] += 1 if sum(columns) < width else -1
+    return columns
+
+
+class _Scale:
+    """From bytes below an offset to columns."""
+
+    def __init__(self, sections: Sequence[Section], columns: Sequence[int]) -> None:
+        self._parts = list(zip((section.size_bytes for section in sections), columns, strict=True))
+
+    def column(self, position: int) -> int:
+        start_column = 0
+        for size, columns in self._parts:
+            if position < size:
+                return start_column + position * columns // size
+            position -= size
+            start_column += columns
+        return start_column
+
+
+def _labels(places: Mapping[int, Sequence[Mark]], width: int, in_ascii: bool) -> Iterator[str]:
+    """One line for each place, from the right to the left, so that none crosses another's."""
+    bar, right, left = ("|", "`-", "-'") if in_ascii else ("│", "└", "┘")
+    waiting = sorted(places)
+    while waiting:
+        column = waiting.pop()
+        names = ", ".join(mark.name for mark in places[column])
+        label = f"{places[column][0].offset} {names}"
+        line = [" "] * width
+        for other in waiting:
+            line[other] = bar
+        if column + len(right) + 1 + len(label) <= width:
+            text, start = f"{right} {label}", column
+        else:
+            text = f"{label} {left}"
+            start = max(column + 1 - len(text), 0)
+        line[start : start + len(text)] = text
+        yield "".join(line).rstrip()

@@ -12,7 +12,7 @@ from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
 from compactor.planning.remedies import REMEDIES, remedy_of
 from compactor.planning.remedy_commands import LogPlace, all_described
 from compactor.reason_codes import ReasonCode, is_log_missing
-from compactor.views.reason_lines import SHOWN_NAMES
+from compactor.views.fitting_table import SHOWN_NAMES
 from storage.file_names import DELETED, parse_partition_dir
 from storage.formats.checkpoint import RECOVERY_POINT
 

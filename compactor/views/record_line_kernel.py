@@ -1,7 +1,7 @@
 """A kernel that writes the lines of a batch's records, and leaves to Python what is not plain.
 
 Plain is a record without headers, whose key and value are null, text or no UTF-8 at all; as text
-(not JSON), only if it is ASCII that prints. The lines are those of `dump_lines`, byte for byte.
+(not JSON), only if it is ASCII that prints. The lines are those of `record_lines`, byte for byte.
 """
 
 from typing import Any

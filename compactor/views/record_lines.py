@@ -2,11 +2,12 @@
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Any
 
 from compactor.host.printable import iso_time, printable
+from compactor.inspection.dumped_log import RecordBlock, Row
 from compactor.offline_log.record_filter import ReadRecord
 
 CSV_HEADER = "offset,timestamp,timestamp_type,key,value,headers,key_form,value_form"
@@ -130,3 +131,80 @@ _JSON: dict[Form, Callable[[bytes], Any]] = {
     Form.JSON: _json,
     Form.BASE64: lambda data: {"base64": base64.b64encode(data).decode()},
 }
+
+
+CHUNK_BYTES = 64 << 10  # of lines that are shown at once
+KERNELS_FROM_BYTES = 256 << 10  # of records: for fewer it takes longer to load the kernel
+_DATA = ("key", "value", "headers")  # what producers wrote
+
+
+def chunks_of(parts: Iterable[Row | RecordBlock], in_json: bool) -> Iterator[bytes]:
+    """Yield whole lines in UTF-8, many at once. What parts raises comes after the lines before."""
+    lines_of = _LinesOfBlock(in_json)
+    held: list[bytes] = []
+    size = 0
+    try:
+        for part in parts:
+            lines = lines_of(part) if isinstance(part, RecordBlock) else line_of_row(part, in_json)
+            held.append(lines)
+            size += len(lines)
+            if size >= CHUNK_BYTES:
+                chunk, held, size = b"".join(held), [], 0
+                yield chunk
+    except GeneratorExit:  # nobody takes any more
+        held = []
+        raise
+    finally:
+        if held:
+            yield b"".join(held)
+
+
+def line_of_row(row: Row, in_json: bool) -> bytes:
+    text = json_of_row(row) if in_json else printable(text_of_row(row))
+    return text.encode(errors="backslashreplace") + b"\n"
+
+
+def json_of_row(row: Row) -> str:
+    return json.dumps(row, ensure_ascii=False)
+
+
+def text_of_row(row: Row) -> str:
+    """The kind, then names and values; what a batch or record has not is left out."""
+    facts = dict(row)
+    kind = facts.pop("kind")
+    pairs = [
+        f"{name} {_text_value(name, value)}"
+        for name, value in facts.items()
+        if name in ("key", "value") or not (value is None or value is False or value == [])
+    ]
+    indent = "  " if kind == "record" else ""
+    return f"{indent}{kind}  " + "  ".join(pairs)
+
+
+def _text_value(name: str, value: Any) -> str:
+    """Data is quoted, so that the text "null" is not taken for no value."""
+    if isinstance(value, str) and name not in _DATA and " " not in value:
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+class _LinesOfBlock:
+    """The lines of the records of a batch, by a kernel once there are many."""
+
+    def __init__(self, in_json: bool) -> None:
+        self._in_json, self._seen_bytes = in_json, 0
+        self._kernel: Callable[[RecordBlock], bytes | None] | None = None
+
+    def __call__(self, block: RecordBlock) -> bytes:
+        found = None
+        if self._kernel is None:
+            self._seen_bytes += block.header.size_bytes
+            if self._seen_bytes > KERNELS_FROM_BYTES:
+                from compactor.views.record_line_kernel import KernelLines
+
+                self._kernel = KernelLines(self._in_json).of
+        if self._kernel is not None:
+            found = self._kernel(block)
+        if found is None:
+            found = b"".join(line_of_row(row, self._in_json) for row in block.rows())
+        return found

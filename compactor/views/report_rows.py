@@ -13,11 +13,12 @@ from compactor.diagnosis.checks import Check
 from compactor.inspection.inspection import LogInspection
 from compactor.originals.undo import UndoReport
 from compactor.outcome.row_tables import column_name
-from compactor.views.log_types import FindingDocument, OneReportDocument
-from compactor.views.plan_types import LogNotTakenDocument
 from compactor.views.report_json import JsonObject
 from compactor.views.report_types import (
     ExplanationDocument,
+    FindingDocument,
+    LogNotTakenDocument,
+    OneReportDocument,
     RecoveredLogDocument,
     RunLogDocument,
     TopicSettingsDocument,

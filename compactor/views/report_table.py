@@ -20,9 +20,14 @@ from compactor.outcome.round_report import (
     OriginalsReport,
 )
 from compactor.planning.remedies import brief_of
-from compactor.views.fitting_table import Column, table_lines, whole_words
+from compactor.views.fitting_table import (
+    SHOWN_NAMES,
+    Column,
+    reason_lines,
+    table_lines,
+    whole_words,
+)
 from compactor.views.next_steps import next_steps
-from compactor.views.reason_lines import SHOWN_NAMES, reason_lines
 from compactor.views.report_json import mb_per_second, phase_name
 from compactor.views.report_totals import (
     Totals,

@@ -6,29 +6,296 @@ of which the name ends with `Document`.
 A field that is not required is absent from a summary, or where a command was not asked for it.
 """
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from compactor.broker_start.values import StartProblem
 from compactor.diagnosis.checks import Check
 from compactor.inspection.explain import NamedBound
 from compactor.inspection.inspection import LogInspection
-from compactor.offline_log.log_offsets import LogOffsets
+from compactor.offline_log.log_offsets import Ends, LogOffsets
+from compactor.offline_log.truncate import AppendedRecord
 from compactor.originals.undo import UndoReport
 from compactor.outcome.round_report import CopyReport, LogStatus, OriginalsReport, SegmentCounts
 from compactor.planning.expected import Expected
+from compactor.planning.outcomes import Standing
 from compactor.planning.remedies import Remedy
 from compactor.reason_codes import ReasonCode
-from compactor.views.log_types import (
-    OF_LOG_COMMANDS,
-    ComparedPartitionDocument,
-    ComparisonDocument,
-    FindingDocument,
-    LogRetentionDocument,
-    MetConditionDocument,
-    RetentionDocument,
-    RunEndingDocument,
-)
-from compactor.views.plan_types import PlanDocument
+from compactor.verification.evidence import Soundness
+
+
+class RetentionDocument(TypedDict):
+    log_start: SegmentCounts
+    size: SegmentCounts
+    time: SegmentCounts
+
+
+class LogRetentionDocument(RetentionDocument):
+    log_start_offset: int | None
+
+
+class ObstacleDocument(TypedDict):
+    """What a run would end at, before it changes anything."""
+
+    status: str
+    exit_code: int
+    reason_code: ReasonCode
+    path: str | None
+    errno: int | None
+    problem: str
+    remedy: str | None
+
+
+class RunEndingDocument(TypedDict):
+    """How a run with the same arguments would end now; without obstacles, by its logs."""
+
+    status: str
+    exit_code: int
+    reason_code: ReasonCode
+    obstacles: list[ObstacleDocument]
+
+
+class CheckupDocument(TypedDict):
+    """What a run needs, and what of it is not there; checks of a log directory stand with it."""
+
+    counts: NotRequired[dict[Literal["ok", "warn", "fail"], int]]
+    machine: NotRequired[list[Check]]
+    run: NotRequired[list[Check]]
+
+
+class LogChangeDocument(TypedDict):
+    """A change of one log, or what it would be."""
+
+    topic: NotRequired[str]
+    partition: NotRequired[int]
+    appended: NotRequired[list[AppendedRecord]]
+    dry_run: NotRequired[bool]
+    does: NotRequired[str]
+    before: NotRequired[Ends]
+    after: NotRequired[Ends]
+
+
+class OneReportDocument(TypedDict):
+    """One of several reports, by its file; it may be that of an older version."""
+
+    file: str
+    command: str
+    status: str
+    exit_code: int
+    reason_code: str
+    run_id: str
+    host: str
+    changed: NotRequired[bool]
+    dry_run: NotRequired[bool]
+    started_at: NotRequired[str]
+    seconds: NotRequired[float]
+    log_dirs: NotRequired[list[dict[str, Any]]]
+    error: NotRequired[str]
+    totals: NotRequired[dict[str, Any]]
+
+
+class MergedReportsDocument(TypedDict):
+    """Several reports, and what they come to."""
+
+    totals: NotRequired[dict[str, Any]]
+    reports: NotRequired[list[OneReportDocument]]
+
+
+class ConcernedDocument(TypedDict):
+    log_dir: str
+    topic: str
+    partition: int
+    values: dict[str, float]
+
+
+class MetConditionDocument(TypedDict):
+    """A condition of --fail-if that holds, and the logs that it holds for."""
+
+    condition: str
+    logs: list[ConcernedDocument]
+
+
+class ComparisonDocument(TypedDict):
+    """A log directory held against a copy from before, in numbers."""
+
+    before: str
+    as_of_ms: int | None
+    as_of: str
+    as_of_is_clock_of_cleaning: bool
+    partitions: int
+    untouched_partitions: int
+    unmatched_partitions: int
+    partitions_sharing_files: int
+    keys: int
+    records_before: int
+    records_after: int
+    gone: dict[str, int]
+    soundness: dict[Soundness, int]
+    findings: int
+
+
+class ComparedPartitionDocument(TypedDict):
+    partition: str
+    log_start_offset: int
+    log_start_offset_before: int
+    keys: int
+    records_before: int
+    records_after: int
+    soundness: Soundness
+    log_start_shown_by: str | None
+    gone: dict[str, int]
+    batches_of_disputed_transactions: int
+    horizon_moments: int
+    unreported_moments: int
+    possible_removals: int
+    appended_from: int | None
+    checkpoint_missing: bool
+
+
+class FindingDocument(TypedDict):
+    """Something that is not as it should be."""
+
+    path: str
+    position: int | None
+    problem: str
+    reason_code: ReasonCode
+
+
+class PlanTotalsDocument(TypedDict):
+    to_clean: int
+    set_aside: int
+    passed_over: int
+    cleanable_bytes: int
+    rewrite_bytes: int
+
+
+class ExtentDocument(TypedDict):
+    logs: int
+    to_clean: int
+    total_bytes: int
+    dirty_bytes: int
+    gain_bytes: int
+    held_bytes: int
+    held_by: str | None
+
+
+class TopicExtentDocument(ExtentDocument):
+    topic: str
+
+
+class OffsetBoundDocument(TypedDict):
+    name: str
+    offset: int
+    cause: str
+
+
+class SegmentGroupDocument(TypedDict):
+    base_offset: int
+    segments: list[int]
+    log_bytes: int
+
+
+class PlanLogDocument(TypedDict):
+    log_dir: str
+    topic: str
+    partition: int
+    standing: Standing
+    total_bytes: int
+    dirty_bytes: int | None
+    gain_bytes: int
+    held_bytes: int
+    held_by: str | None
+    dirty_since_ms: int | None
+    log_start_offset: NotRequired[int]
+    log_end_offset: NotRequired[int | None]
+    last_stable_offset: NotRequired[int | None]
+    cleaner_checkpoint: NotRequired[int | None]
+    first_dirty_offset: NotRequired[int]
+    first_dirty_set_by: NotRequired[str]
+    first_uncleanable_offset: NotRequired[int]
+    bounds: NotRequired[list[OffsetBoundDocument]]
+    clean_bytes: NotRequired[int]
+    cleanable_bytes: NotRequired[int]
+    dirty_ratio: NotRequired[float]
+    min_cleanable_dirty_ratio: NotRequired[float]
+    max_compaction_lag_ms: NotRequired[int | None]  # None: no limit
+    compaction_delay_ms: NotRequired[int]
+    segments: NotRequired[int]
+    groups: NotRequired[list[SegmentGroupDocument]]
+    active_producers: NotRequired[int]
+    notes: NotRequired[list[str]]
+
+
+class LogNotTakenDocument(PlanLogDocument):
+    status: LogStatus
+    reason: str | None
+    reason_code: ReasonCode | None
+
+
+class PlanEstimateDocument(TypedDict):
+    log_dir: str
+    topic: str
+    partition: int
+    least: float | None
+    most: float | None
+    read_bytes: int
+    problem: str | None
+
+
+class PlanRetentionDocument(LogRetentionDocument):
+    log_dir: str
+    topic: str
+    partition: int
+    high_watermark: int | None
+    retention_ms: int | None
+    retention_bytes: int | None
+
+
+class FileSystemNeedDocument(TypedDict):
+    path: str
+    need_bytes: int
+    free_bytes: int
+    need_files: int
+    free_files: int
+
+
+class LeftOutDocument(TypedDict):
+    log_dir: str
+    topic: str
+    partition: int
+    reason: str
+
+
+class SpaceDocument(TypedDict):
+    file_systems: list[FileSystemNeedDocument]
+    left_out: list[LeftOutDocument]
+
+
+class CheckpointRepairDocument(TypedDict):
+    log_dir: str
+    topic: str
+    partition: int
+    offset: int
+
+
+class PlanDocument(TypedDict):
+    """A plan."""
+
+    totals: PlanTotalsDocument
+    logs: NotRequired[list[PlanLogDocument]]
+    not_taken: NotRequired[list[LogNotTakenDocument]]
+    topics: NotRequired[list[TopicExtentDocument]]
+    standings: NotRequired[dict[Standing, ExtentDocument]]
+    expected: NotRequired[Expected]
+    estimates: NotRequired[list[PlanEstimateDocument]]
+    refusals: NotRequired[list[str]]
+    retention: NotRequired[list[PlanRetentionDocument]]
+    space: NotRequired[SpaceDocument | None]
+    checkpoint_repairs: NotRequired[list[CheckpointRepairDocument]]
+    conditions_met: NotRequired[list[MetConditionDocument]]
+    warnings: NotRequired[list[str]]
+    notices: NotRequired[list[str]]
+    start_problems: NotRequired[list[StartProblem]]
+
 
 Status = Literal["ok", "failed", "usage", "refused", "partial", "condition", "interrupted"]
 Value = int | float | str | bool
@@ -312,6 +579,7 @@ NAMES: dict[type, str] = {
     UndoReport: "UndoneLog",
 }
 PARTIAL = (LogOffsets,)  # every field may be absent
+_CHANGES = ("roll", "delete-records", "truncate", "append", "abort", "move")
 # of a command that came to its end; an error has the fields of every ending alone
 OF_COMMANDS = {
     "run": RunDocument,
@@ -322,5 +590,8 @@ OF_COMMANDS = {
     "explain": ExplanationDocument,
     "configs": ConfigsDocument,
     "inspect": InspectionsDocument,
-    **OF_LOG_COMMANDS,
+    "doctor": CheckupDocument,
+    "report": MergedReportsDocument,
+    "log offsets": LogOffsets,
+    **dict.fromkeys((f"log {verb}" for verb in _CHANGES), LogChangeDocument),
 }

@@ -6,8 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compactor.host.printable import one_line, printable
-from compactor.views.page.contents import charts_of, help_of, largest_of, tiles_of, verdict_of
-from compactor.views.page.rows import Row, rows_of
+from compactor.views.page.contents import (
+    Row,
+    charts_of,
+    help_of,
+    largest_of,
+    rows_of,
+    tiles_of,
+    verdict_of,
+)
 from compactor.views.report_json import JsonObject
 
 _HERE = os.path.dirname(os.path.abspath(__file__))

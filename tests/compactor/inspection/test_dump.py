@@ -9,7 +9,7 @@ import pytest
 
 from compactor.inspection.dump import rows_of
 from compactor.inspection.dumped_log import WantedOffsets
-from compactor.views.dump_lines import json_line, text_line
+from compactor.views.record_lines import json_of_row, text_of_row
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
@@ -34,11 +34,11 @@ def kafkas(directory: Path, *names: str) -> Path:
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in map(json_line, rows_of(str(path)))]
+    return [json.loads(line) for line in map(json_of_row, rows_of(str(path)))]
 
 
 def text(path: Path) -> list[str]:
-    return list(map(text_line, rows_of(str(path))))
+    return list(map(text_of_row, rows_of(str(path))))
 
 
 def put(path: Path, data: bytes | str) -> Path:
@@ -118,7 +118,7 @@ def test_a_damaged_log_is_shown_as_far_as_it_is_sound(tmp_path: Path) -> None:
     damaged = bytearray(two_records("NONE"))
     damaged[-1] ^= 1
     path = put(tmp_path / f"{BASE}.log", EMPTY + bytes(damaged))
-    lines = map(text_line, rows_of(str(path)))
+    lines = map(text_of_row, rows_of(str(path)))
     assert next(lines).startswith("batch  position 0  ")
     with pytest.raises(CorruptFileError, match=f"{BASE}.log, byte 61: batch has CRC"):
         next(lines)
@@ -195,7 +195,7 @@ def test_a_partition_directory_in_the_order_of_names(tmp_path: Path) -> None:
 
 def test_a_file_that_vanishes_is_said_to(tmp_path: Path) -> None:
     kafkas(tmp_path, f"{BASE}.index", f"{BASE}.log")
-    lines = map(json_line, rows_of(str(tmp_path)))
+    lines = map(json_of_row, rows_of(str(tmp_path)))
     next(lines)
     (tmp_path / f"{BASE}.index").unlink()
     (tmp_path / f"{BASE}.log").unlink()

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from compactor.views.page.contents import charts_of, help_of, largest_of, verdict_of
+from compactor.views.page.contents import charts_of, help_of, largest_of, rows_of, verdict_of
 from compactor.views.page.html import html_page
-from compactor.views.page.rows import rows_of
 from tests.browser.documents import EVIL, plan_document, run_document
 
 

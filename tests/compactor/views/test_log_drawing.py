@@ -1,7 +1,7 @@
 """A log drawn in characters; every line is written here by hand."""
 
 from compactor.inspection.explain import Mark, Section, SectionName
-from compactor.views.log_drawing import drawing
+from compactor.views.explanation import drawing
 
 CLEAN = Section(SectionName.CLEAN, 0, 100, 4000)
 DIRTY = Section(SectionName.DIRTY, 100, 150, 2000)

@@ -8,8 +8,8 @@ import pytest
 
 from compactor.inspection.dump import parts_of
 from compactor.inspection.dumped_log import RecordBlock
-from compactor.views.dump_lines import line
 from compactor.views.record_line_kernel import KernelLines
+from compactor.views.record_lines import line_of_row
 from storage.codecs.compression import Codec
 from tests.support.made_log import batch, packed, record
 from tests.support.random_batches import random_batches
@@ -44,7 +44,7 @@ def blocks(tmp_path: Path, *batches: ReferenceBatch | bytes) -> list[RecordBlock
 def check(block: RecordBlock, in_json: bool) -> bool:
     """Whether the kernel took it."""
     found = KernelLines(in_json).of(block)
-    assert found is None or found == b"".join(line(row, in_json) for row in block.rows())
+    assert found is None or found == b"".join(line_of_row(row, in_json) for row in block.rows())
     return found is not None
 
 
@@ -91,4 +91,4 @@ def test_what_is_not_sound_is_left_to_python(tmp_path: Path) -> None:
             (block,) = blocks(tmp_path, sealed(bytes(damaged)))
             found = KernelLines(True).of(block)
             if found is not None:
-                assert found == b"".join(line(row, True) for row in block.rows())
+                assert found == b"".join(line_of_row(row, True) for row in block.rows())
