@@ -60,7 +60,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.log_dirs": "survey",
         "compactor.settings": "directories_beside",
         "compactor.planning": "remedy_commands",
-        "compactor.api": "copies dumps managed_cleaning output_dirs places",
+        "compactor.api": "copies dumps managed_cleaning path_arguments",
     },
     "originals: hard links into a directory outside of log directories, and what comes back": {
         "compactor.originals": "kept_files kept_run originals_keeper",
@@ -75,9 +75,9 @@ PLAIN: dict[str, dict[str, str]] = {
         "patience prestarted_daemon spark_session submitted_java warm_up",
         "compactor": "airflow",
         "compactor.settings": "config",
-        "compactor.api": "metrics record_lines saved_plans",
-        "compactor.command_line": "carry_out completion report_file whole_file words",
-        "compactor.host": "java output run_history suggestions temporary",
+        "compactor.api": "log_changes results saved_plans",
+        "compactor.command_line": "cli operands output_files",
+        "compactor.host": "java machine output run_history suggestions",
         "compactor.offline_log": "record_tables",
         "compactor.views": "report_schema",
         "compactor.views.page": "html",
@@ -88,7 +88,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.planning": "second_process",
     },
     "what `doctor` looks at: this machine, and what may be done in a log directory": {
-        "compactor.diagnosis": "log_dirs machine spark_parts",
+        "compactor.diagnosis": "log_dir_checks machine_checks spark_checks",
     },
 }
 
