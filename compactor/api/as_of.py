@@ -1,6 +1,6 @@
-"""The time to take as now, where it is given: read, and refused where data would be lost by it.
+"""The time that counts as now: `--as-of` is read here, and refused where it would lose data.
 
-Tombstones and markers would be dated by it, and go at once, or before their time.
+A wrong clock dates tombstones and markers wrongly, so that they go at once or before their time.
 """
 
 import re
@@ -16,7 +16,7 @@ _LATEST_MEANT_MS = 4_102_444_800_000  # the year 2100: beyond it a number has an
 
 
 def as_of_ms(text: str, option: str = "--as-of") -> int:
-    """Epoch milliseconds: such a number, or ISO 8601, in UTC unless it has a zone.
+    """Read epoch milliseconds from such a number, or from ISO 8601, in UTC unless it has a zone.
 
     option: what a refusal names.
     """
@@ -54,7 +54,7 @@ def _meant_in_1970(text: str) -> str:
 
 
 def _meant_in_finer_units(number: int) -> str:
-    """What a number of microseconds or nanoseconds was meant to say; nothing for any other."""
+    """Return a hint for a number of microseconds or nanoseconds; "" for any other number."""
     for unit, in_a_ms in (("microseconds", 1000), ("nanoseconds", 1_000_000)):
         meant_ms = number // in_a_ms
         if 0 < meant_ms <= _LATEST_MEANT_MS:

@@ -1,4 +1,4 @@
-"""What a broker comes to that starts on log directories as they are."""
+"""Problems of a broker's start on log directories as they are."""
 
 from collections.abc import Sequence
 
@@ -15,11 +15,11 @@ from storage.files.local import LOCAL
 
 
 def start_problems(log_dirs: Paths) -> tuple[StartProblem, ...]:
-    """Say what a start would not do well with, for each broker by itself; none: all is well.
+    """Return the problems of a start, for each broker by itself; none: all is well.
 
-    Looks at names, small files and, after a clean shutdown, at the end of each log. What cannot be
-    read there makes the outcome unknown, which forbids a start. Raise UsageError for what is no
-    directory.
+    Looks at names, small files and, after a clean shutdown, at the end of each log. A file that
+    cannot be read makes the outcome unknown, which forbids a start. Raise UsageError for a path
+    that is no directory.
     """
     paths = path_texts(log_dirs)
     if not paths:
@@ -33,7 +33,7 @@ def start_problems(log_dirs: Paths) -> tuple[StartProblem, ...]:
 def problems_by_broker(
     log_dirs: Sequence[str], files: Files, depth: Depth
 ) -> tuple[StartProblem, ...]:
-    """Do the same by the files that are given."""
+    """Return the problems of a start, read through `files` to a depth."""
     look = Look(files, depth, current_context().started_at_ms)
     found: list[StartProblem] = []
     for own in brokers_of(log_dirs, files):
@@ -46,7 +46,7 @@ def problems_by_broker(
 
 
 def _unknown(error: CorruptFileError | OSError, log_dir: str) -> StartProblem:
-    """Say of a file that cannot be read that nobody knows what a start comes to."""
+    """Return the problem of a file that cannot be read: the outcome of a start is unknown."""
     if isinstance(error, OSError):
         path, problem = str(error.filename or log_dir), f"cannot be read: {error.strerror}"
     else:

@@ -1,9 +1,9 @@
-"""A run in turns: what there is room and time for, and then the rest, as long as that helps.
+"""Rounds within a budget: a run repeats its round until the work, the space or the time is spent.
 
-The first turn says which logs the run is about. One that there was no room for, or no time by what
-was known of this machine's speed, comes in a later turn: room has been freed by then, and the speed
-measured. The run ends when nothing is left, when there is still no room for any of the others, or
-when the time is up.
+The first round decides which logs the run is about. A log that did not fit into the free space, or
+into the time at the speed known so far, comes in a later round: by then space was freed and the
+speed was measured. The run ends when nothing is left, when no other log fits, or when the time is
+up.
 """
 
 import os
@@ -26,7 +26,7 @@ SAFETY = 0.7  # of the time that is left: logs differ, and a turn cannot be cut 
 
 
 class BudgetedRounds:
-    """What of a plan is taken on, turn by turn."""
+    """Chooses what of a plan each round takes on."""
 
     def __init__(
         self, budget: Budget, pace: Pace, clock: Callable[[], float] = time.monotonic
@@ -40,7 +40,7 @@ class BudgetedRounds:
         self._done: set[str] = set()
 
     def within(self, plan: RoundPlan) -> RoundPlan:
-        """What of a plan this turn takes on; the same each time until the turn is over."""
+        """Return what of a plan this round takes on; the same until the round is over."""
         plan = without(plan, self._done)
         if self._left_out is None:
             self._left_out = self._choose(plan)
@@ -62,7 +62,7 @@ class BudgetedRounds:
         return left_out | over_budget(rest, of_time, self._pace.bytes_within(seconds))
 
     def end(self, plan: RoundPlan, report: CleaningReport) -> bool:
-        """Note what a turn did; whether another may do more."""
+        """Note what a round did; return whether another may do more."""
         paths = {log.path for log in plan.logs}
         self._done |= paths
         self._left_out = None
@@ -75,13 +75,13 @@ class BudgetedRounds:
 
 
 def is_any_left(plan: RoundPlan) -> bool:
-    """Whether a turn leaves logs to a later turn or run."""
+    """Return whether a round leaves logs to a later round or run."""
     codes = {log.reason_code for log in plan.not_cleaned}
     return not codes.isdisjoint({ReasonCode.NO_ROOM, ReasonCode.OVER_BUDGET})
 
 
 def budgeted_rounds_of(rules: Rules, context: RoundContext) -> BudgetedRounds:
-    """By the budget of a round, and the speed of this machine."""
+    """Make the rounds of the rules' budget at the speed of this machine."""
     for name in ("max_logs", "max_bytes", "max_minutes"):
         most = getattr(rules, name)
         option = f"--{name.replace('_', '-')}"
@@ -106,7 +106,7 @@ def run_until_spent(
     plan_again: Callable[[], RoundPlan],
     clean: Callable[[RoundPlan], CleaningReport],
 ) -> CleaningReport:
-    """The report of all turns: the first is that of plan."""
+    """Run rounds until the budget is spent, the first with `plan`; return the report of all."""
     report = turn = clean(plan)
     while turns.end(plan, turn):
         try:
@@ -125,7 +125,7 @@ def run_until_spent(
 def joined_reports(
     report: CleaningReport, turn: CleaningReport, logs: set[tuple[str, str, int]]
 ) -> CleaningReport:
-    """The report with that of a later turn, which was about these logs."""
+    """Join a report with that of a later round, which was about `logs`."""
     first = {_key(log): log for log in report.logs}
     later = {
         _key(log): log if report.dry_run else _with_retention_of(first[_key(log)], log)
@@ -146,7 +146,7 @@ def joined_reports(
 
 
 def _with_retention_of(first: LogReport, log: LogReport) -> LogReport:
-    """What an earlier turn has deleted of a log that it did not clean is gone by now."""
+    """Add what an earlier round has deleted of a log that it did not clean."""
     start = log.retention.log_start_offset
     if start is None:
         start = first.retention.log_start_offset

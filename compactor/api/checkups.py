@@ -27,7 +27,7 @@ from storage.errors import LogCompactionError
 
 
 def doctor(log_dirs: Paths = (), start_spark: bool = False) -> Checkup:
-    """Look at whatever a run needs. What is wrong is a check of its own, and never raised.
+    """Check everything that a run needs. A problem is a check of its own, and never raised.
 
     A run is one on all these log directories, without options. start_spark: also start Spark, and
     let it do one small job.
@@ -61,7 +61,7 @@ def _foreseen(log_dirs: Sequence[str]) -> RunEnding:
 def _of_log_dir(
     path: str, run: Foreseen, starts: Sequence[StartProblem] | None
 ) -> tuple[Check, ...]:
-    """starts: of a start on all that were given; None: that cannot be said."""
+    """Check one log directory. starts: of a start on all of them; None: unknown."""
     missing: list[Check] = []
     try:
         (local,) = path_arguments.log_dirs([path], to_write=False)
@@ -74,7 +74,7 @@ def _of_log_dir(
 
 
 def _start_on_all(log_dirs: Sequence[str]) -> tuple[list[str], Sequence[StartProblem] | None]:
-    """The log directories, and what a start on all of them comes to."""
+    """Return the log directories, and the problems of a start on all of them (None: unknown)."""
     try:
         every = [str(path_arguments.log_dirs([each], to_write=False)[0]) for each in log_dirs]
         return every, start_problems(every)
@@ -83,7 +83,7 @@ def _start_on_all(log_dirs: Sequence[str]) -> tuple[list[str], Sequence[StartPro
 
 
 def _start_checks(path: str, problems: Iterable[StartProblem]) -> tuple[Check, ...]:
-    """A check only where a broker's start would not go well."""
+    """Return a check where a broker's start would not go well."""
     found = [
         problem
         for problem in problems

@@ -1,10 +1,10 @@
-"""`run --output`: log directories are copied, the round is run on the copies, a manifest ends them.
+"""Copies of `run --output`: the round runs on a copy of each log directory, ended by a manifest.
 
 1. DIR is locked, and gets a directory `compactor-unfinished-copy`: no broker starts there.
 2. The contents are copied (`copying.copier`). The original is neither locked nor changed.
 3. The ordinary round runs in DIR. What an unclean shutdown left is recovered there.
 4. Every file of DIR is read for its checksum, the manifest is written and is on disk; only then
-   the directory of step 1 is removed. What has it is not finished, whatever else is there.
+   the directory of step 1 is removed. A copy with that directory is not finished.
 """
 
 import os
@@ -64,12 +64,12 @@ class Copies:
     synced_by: dict[str, int] = field(default_factory=dict)  # by path: descriptor for `syncfs`
 
     def is_wanted_in(self, log_dir: str) -> Callable[[str], bool]:
-        """Which topics' logs are wanted of a log directory."""
+        """Return a function that says whether a topic's logs of a log directory are wanted."""
         config = self.context.config_of(log_dir)
         return lambda topic: not self.compacted_only or config.topic(topic).is_compacted
 
     def reports(self) -> tuple[CopyReport, ...]:
-        """What is going to be copied."""
+        """Return a report of each copy to be made."""
         return tuple(
             CopyReport(
                 source=contents.path,
@@ -89,7 +89,7 @@ class Copies:
 def copies_of(
     log_dirs: Sequence[str], paths: Sequence[str], options: RunOptions, context: RoundContext
 ) -> Copies:
-    """Look at what is to be copied; nothing is read but names, sizes and times."""
+    """List what is to be copied, by names, sizes and times alone."""
     copies = Copies(
         context=context,
         compacted_only=options.compacted_only,
@@ -131,7 +131,7 @@ def require_room(copies: Copies, may_probe: bool = True) -> None:
 
 
 def _shares(contents: Contents, place: str) -> bool:
-    """Whether copies there would share the bytes of their originals."""
+    """Return whether copies in a place would share the bytes of their originals."""
     return any(
         can_share(os.path.join(contents.path, log.name, entry.name), place)
         for log in contents.logs[:1]
@@ -140,7 +140,7 @@ def _shares(contents: Contents, place: str) -> bool:
 
 
 def obstacles_to_copies(copies: Copies, allowed_file_systems: Sequence[str]) -> list[Obstacle]:
-    """Why a run would refuse to make these copies. Takes no lock."""
+    """Return why a run would refuse to make these copies. Takes no lock."""
     places = [path if exists(path) else os.path.dirname(path) for path in copies.paths]
     replicated = copies.context.config.assume_fully_replicated
     sources = [contents.path for contents in copies.contents]
@@ -158,7 +158,7 @@ def copied(
 ) -> Iterator[None]:
     """Make the copies, and hold their locks.
 
-    OSError where they cannot be written. What is left then is told to `progress`.
+    Raise OSError where they cannot be written; `progress` then knows what is left.
     """
     files = copies.context.files
     require_room(copies)
@@ -193,7 +193,7 @@ def copied(
 
 
 def finished(copies: Copies, report: CleaningReport, progress: ChangeWatch) -> CleaningReport:
-    """Write the manifests; the report with what became of the copies. Their locks are held."""
+    """Write the manifests under the locks of the copies; return the report with the copies."""
     began, files = time.monotonic(), copies.context.files
     listed = [files_in(path, files) for path in copies.paths]
     size_bytes = sum(sum(sizes.values()) for sizes in listed)
@@ -242,7 +242,7 @@ def _version_in(path: str, report: CleaningReport) -> str | None:
 def _finish(
     each: CopiedLogDir, planned: CopyReport, manifest: Manifest, copies: Copies
 ) -> CopyReport:
-    """Bring a copy to disk, let brokers start there if they may, and leave its manifest."""
+    """Sync a copy to disk, forbid brokers to start on it where needed, and write its manifest."""
     files = copies.context.files
     if manifest.why_not is not None:
         set_mark(each.path, NO_BROKER, files)

@@ -1,4 +1,4 @@
-"""`dump`: what stands in a file of a log directory, or in a partition."""
+"""`dump`: the contents of a file of a log directory, or of a partition."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ ALL_OF_IT = DumpOptions()
 def dump(path: PathArg, options: DumpOptions = ALL_OF_IT) -> Iterator[Row]:
     """Yield a row for each batch, record or entry of a file or a partition; `kind` says which.
 
-    Files are read while rows are asked for. Raise UsageError if there is nothing at path;
+    Files are read while rows are asked for. Raise UsageError if path does not exist;
     CorruptFileError where a file is damaged, after the rows before the damage;
     UnsupportedFormatError for a file that is none of Kafka's.
     """
@@ -36,7 +36,7 @@ def dump(path: PathArg, options: DumpOptions = ALL_OF_IT) -> Iterator[Row]:
 
 
 def dump_parts(path: PathArg, options: DumpOptions = ALL_OF_IT) -> Iterator[Row | RecordBlock]:
-    """As `dump`, the records of a batch as one value where they are to be shown as lines."""
+    """Yield the same as `dump`, with the records of a batch as one value, to be shown as lines."""
     return parts_of(_found(path), _wanted(options))
 
 

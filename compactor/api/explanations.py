@@ -1,4 +1,4 @@
-"""`explain`: every bound of what may be cleaned of one log, and why it is cleaned or not."""
+"""`explain` and `configs`: what decides about a log, and where each of its settings comes from."""
 
 import os
 
@@ -24,7 +24,7 @@ from storage.files.files import Files
 def explain(log_dirs: Paths, topic_partition: str, rules: Rules = KAFKAS_DEFAULTS) -> Explanation:
     """Say why one log is cleaned or not, and what sets each of its bounds.
 
-    Reads metadata and the end of the log. Raise ConfigError if there is no such log.
+    Reads metadata and the end of the log. Raise ConfigError if the log does not exist.
     """
     paths = path_arguments.log_dirs(log_dirs, to_write=False)
     context = _of_its_broker(read_round_context(rules, paths), topic_partition)
@@ -40,7 +40,7 @@ def explain(log_dirs: Paths, topic_partition: str, rules: Rules = KAFKAS_DEFAULT
 
 
 def _of_its_broker(context: RoundContext, topic_partition: str) -> RoundContext:
-    """Those of the broker that has the log, and of its topic alone.
+    """Return the context of the broker that has the log, and of its topic alone.
 
     Raise UsageError where none of several brokers has it, or more than one.
     """
@@ -69,10 +69,10 @@ def _has(of_broker: BrokerContext, topic_partition: str, files: Files) -> bool:
 def configs(
     log_dirs: Paths, topic: str | None = None, rules: Rules = KAFKAS_DEFAULTS
 ) -> list[TopicConfiguration]:
-    """Give the settings of every topic here that somebody set; of one topic, if it is named, all.
+    """Return the settings of each topic that somebody set; of one topic, if it is named, all.
 
     log_dirs: of one broker, or of several, each of which has settings of its own.
-    Raise UsageError where there is no such topic, ConfigError for a setting that is not valid, and
+    Raise UsageError for an unknown topic, ConfigError for a setting that is not valid, and
     CorruptFileError for a metadata log that is damaged.
     """
     given = path_texts(log_dirs)
@@ -98,7 +98,7 @@ def configs(
 
 
 def _known(config: Config) -> set[str]:
-    """The topics that the cluster's metadata log has."""
+    """Return the topics in the cluster's metadata log."""
     cluster = config.cluster
     return set(cluster.metadata.topics) if cluster and cluster.metadata else set()
 

@@ -1,8 +1,8 @@
-"""How a run would end, asked by those that only look: `plan`, `doctor`, `run --dry-run`.
+"""A forecast of how a run would end, for `plan`, `doctor` and `run --dry-run`.
 
 A run meets obstacles in this order: its arguments, `compactor.log_dirs.preconditions`, its files of
-settings, directories that were not given, room. Where there is none, its logs decide, as they are
-planned: what stands in records is known when they are read, and not before.
+settings, missing log directories, disk space. Without an obstacle its logs decide, as far as the
+plan knows them: records are not read before the run.
 """
 
 import os
@@ -53,7 +53,7 @@ class Planned(NamedTuple):
 def ending_of_plan(
     log_dirs: Sequence[str], rules: Rules, context: RoundContext, planned: Planned
 ) -> RunEnding:
-    """log_dirs: as they were given."""
+    """Return how a run would end after a plan. log_dirs: as the caller named them."""
     assumed = context.config.assume_fully_replicated
     met = obstacles_before_plan(log_dirs, assume_fully_replicated=assumed)
     met += obstacles_to(partial(require_known_log_dirs, rules, context))
@@ -85,9 +85,9 @@ def _is_any_cut_short(plan: RoundPlan) -> bool:
 
 
 def _settled(rules: Rules, context: RoundContext, problems: Mapping[str, str]) -> Planned:
-    """What a run plans that has settled first what was cut short, as each does; nothing is written.
+    """Plan as a run does, which first settles what was cut short; nothing is written.
 
-    Raise what it would end with.
+    Raise the error that the run would end with.
     """
     files = OverlayFiles(context.files)
     try:
@@ -104,7 +104,7 @@ def _settled(rules: Rules, context: RoundContext, problems: Mapping[str, str]) -
 
 
 def space_facts(plan: RoundPlan) -> SpaceFacts | None:
-    """What there is room for, where something is to be cleaned."""
+    """Return free and needed space; None where nothing is to be cleaned."""
     if not plan.logs:
         return None
     rooms = places_of(plan.logs)
@@ -112,7 +112,7 @@ def space_facts(plan: RoundPlan) -> SpaceFacts | None:
 
 
 def ending_of_failed_plan(log_dirs: Sequence[str], rules: Rules, error: BaseException) -> RunEnding:
-    """Where the plan itself came to no end: a run, too, would end so, if not before."""
+    """Return how a run would end where its plan failed: with the same error, if not before."""
     met = obstacles_before_plan(log_dirs, assume_fully_replicated=rules.assume_fully_replicated)
     own = obstacle_of(error)
     return _stopped([*met, *([own] if own not in met else [])])
@@ -124,7 +124,7 @@ def obstacles_before_plan(
     after_unclean_shutdown: bool = False,
     assume_fully_replicated: bool = False,
 ) -> list[Obstacle]:
-    """Give what a run would meet before it plans."""
+    """Return the obstacles that a run would meet before it plans."""
     local: list[str] = []
 
     def of_arguments() -> None:
@@ -146,10 +146,10 @@ def _stopped(met: Sequence[Obstacle]) -> RunEnding:
 
 
 class SetAsideLogs:
-    """Judges one log as files show it, and remembers which are set aside.
+    """Finds the logs that a run sets aside before it settles anything: they keep every byte.
 
-    `refusals`: why, by path of the partition directory. A plan that goes on from there takes them
-    among its problems: of a log that is not settled, it could not say it once more.
+    `refusals`: why, by path of the partition directory. The plan that follows takes them among its
+    problems, since it cannot decide about a log that is not settled.
     """
 
     def __init__(self, context: RoundContext, problems: Problems) -> None:
@@ -162,7 +162,7 @@ class SetAsideLogs:
         }
 
     def why_set_aside(self, seen: Files, log_dir: str, topic: str, partition: int) -> Reason | None:
-        """Say why; None if it is not. OSError where it cannot be listed."""
+        """Return why a log is set aside; None if it is not. OSError where it cannot be listed."""
         outcome = self._judges[log_dir](seen, log_dir, topic, partition)
         refusal = outcome.refusal
         if refusal is None or refusal.status is not LogStatus.SET_ASIDE:

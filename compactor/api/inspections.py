@@ -1,4 +1,4 @@
-"""`inspect`: what stands in logs."""
+"""`inspect`: the contents of logs, counted."""
 
 import os
 import time
@@ -55,10 +55,10 @@ def inspect(
     options: InspectOptions = EVERYTHING,
     on_progress: OnProgress | None = None,
 ) -> Inspection:
-    """Say what stands in the logs of log directories, or in those that are named TOPIC-PARTITION.
+    """Count the contents of the logs of log directories, or of the named partitions.
 
     Takes no lock and changes nothing. A log that cannot be read has a problem instead of counts.
-    Raise UsageError where there is no such partition, ConfigError for a setting that is not valid.
+    Raise UsageError for an unknown partition, ConfigError for a setting that is not valid.
     """
     require_own_spark(options.session, options.in_process)
     began = time.monotonic()
@@ -94,7 +94,7 @@ def inspect(
 def _wanted(
     surveys: Sequence[LogDirSurvey], names: Sequence[str], context: RoundContext
 ) -> list[tuple[LogDirSurvey, PartitionListing]]:
-    """The logs that are named, or all that the configuration includes, if they have a segment."""
+    """Return the named logs, or all that the configuration includes, if they have a segment."""
     listed = [(survey, each) for survey in surveys for each in survey.listing.partitions]
     if names:
         keys = {_key(name): name for name in names}
@@ -111,7 +111,7 @@ def _wanted(
 
 
 def _is_included(topic: str, config: Config) -> bool:
-    """By its name, and that its logs are none of the cluster's metadata."""
+    """Return whether a topic is wanted by its name, and is not the cluster's metadata."""
     return topic != CLUSTER_METADATA and config.is_wanted(topic)
 
 
@@ -123,14 +123,14 @@ def _key(name: str) -> tuple[str, int]:
 
 
 def _state_logs(surveys: Sequence[LogDirSurvey], context: RoundContext) -> list[PartitionListing]:
-    """The logs that may say whose a producer id is: ids of several clusters are not comparable."""
+    """Return the logs that may say whose a producer id is; none of several clusters."""
     if len({each.broker.cluster_id for each in context.of_brokers}) > 1:
         return []
     return [each for survey in surveys for each in survey.listing.partitions]
 
 
 def _verdicts(plan: RoundPlan) -> dict[str, str]:
-    """What a round would do with each log, by its path, and why."""
+    """Return what a round would do with each log, by its path, and why."""
     verdicts = {
         os.path.join(left.log_dir, f"{left.topic}-{left.partition}"): (
             f"{left.status.value}: {left.reason}"

@@ -1,6 +1,13 @@
-"""Changes of one log of a stopped broker: done on an overlay, asked about, done for good.
+"""Changes of one log of a stopped broker: tried on an overlay, confirmed, then applied.
 
-Under the lock of the log directory, from the first look to the last write.
+The lock of the log directory is held from the first read to the last write. `read_records` reads
+the records to append from lines of JSON:
+
+    {"key": "a", "value": null, "timestamp": 1700000000000, "headers": [["trace", "x"]]}
+
+A key, value or header value is text, null, {"hex": …} or {"base64": …}. `value` is required: null
+is a tombstone. Without `key` a record has none; without `timestamp` it gets the time of the append,
+and with `"timestamp": null` it has none.
 """
 
 import base64
@@ -95,8 +102,9 @@ def log_delete_records(
     before: Natural | None,
     options: ChangeOptions = DEFAULTS,
 ) -> Outcome:
-    """Delete all records below an offset, as `kafka-delete-records` does. before: None: all.
-    Raises as `make_change` does.
+    """Delete all records below an offset, as `kafka-delete-records` does.
+
+    before: None: all. Raises as `make_change` does.
     """
     return make_change(log_dir, topic_partition, truncate.delete_records(before), options)
 
@@ -115,8 +123,10 @@ def log_append(
     codec: str = "none",
     options: ChangeOptions = DEFAULTS,
 ) -> Outcome:
-    """Append records as a leader would. codec: of the batches, none, gzip, snappy, lz4 or zstd; the
-    topic's compression.type comes first. Raises as `make_change` does.
+    """Append records as a leader would.
+
+    codec: of the batches, none, gzip, snappy, lz4 or zstd; the topic's compression.type comes
+    first. Raises as `make_change` does.
     """
     if codec.upper() not in Codec.__members__:
         raise UsageError(f"--codec {codec}: expected none, gzip, snappy, lz4 or zstd")
@@ -135,7 +145,7 @@ def log_abort(
 def make_change(
     log_dir: PathArg, topic_partition: str, change: Change, options: ChangeOptions
 ) -> Outcome:
-    """Change one log; say what came of it.
+    """Change one log; return its outcome.
 
     Raise UsageError, RefusedError, CorruptFileError and what the engine refuses (LogError) before
     anything is changed; LockLostError and OSError at any time: then `what_was_changed` says what
@@ -178,7 +188,7 @@ def _require_proven_policy(at: LogLocation, context: RoundContext) -> None:
 def _recovered(at: LogLocation, context: RoundContext, options: ChangeOptions) -> Iterator[None]:
     """Recover the log directory first, where that is asked for, needed and confirmed.
 
-    A refusal behind it does not say that nothing was changed.
+    A later refusal does not say that nothing was changed.
     """
     if not options.recover_first or options.dry_run or clean_shutdown.exists(at.log_dir, LOCAL):
         yield
@@ -232,7 +242,7 @@ def _change(
 
 
 def _require_sound(at: LogLocation, known: KnownOffsets, settings: LogSettings) -> None:
-    """Raise RefusedError where whoever opens the log would cut a part of it off."""
+    """Raise RefusedError where a broker that opens the log would cut a part of it off."""
     with view_log(at, known, settings, LOCAL) as view:
         for path in view.hidden:
             assert path.endswith(LOG)
@@ -252,8 +262,9 @@ _MAX_LONG = 2**63 - 1
 
 
 def read_records(path: str) -> list[NewRecord]:
-    """The records of a file, or of standard input. UsageError, with the line, at the first that is
-    none. Empty lines are passed over.
+    """Read the records of a file, or of standard input (-). Empty lines are passed over.
+
+    Raise UsageError, with the number of the line, at the first that is no record.
     """
     if path == STANDARD_INPUT:
         return list(_records(sys.stdin.buffer, path))
@@ -274,7 +285,7 @@ def _records(lines: Iterable[bytes], path: str) -> Iterator[NewRecord]:
 
 
 def record_of(line: bytes | str) -> NewRecord:
-    """One record. ValueError, in words, where the line is none."""
+    """Read one record. Raise ValueError, in words, where the line is none."""
     try:
         found: Any = json.loads(line)
     except UnicodeDecodeError:

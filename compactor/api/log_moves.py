@@ -37,8 +37,10 @@ PARTLY = (
 def log_move(
     log_dir: PathArg, topic_partition: str, to_dir: str, options: ChangeOptions = DEFAULTS
 ) -> Outcome:
-    """Move one log. No record changes, so other replicas do not mind; `only_replica` and
-    `recover_first` are not looked at.
+    """Move one log.
+
+    No record changes, so other replicas do not mind; `only_replica` and `recover_first` are
+    ignored.
 
     Raise UsageError, RefusedError and CorruptFileError before anything is changed, LockLostError
     and OSError at any time: then `what_was_changed` says what had been changed.
@@ -84,7 +86,7 @@ def _told(move: Move) -> str:
 
 
 def _require_clean(source: str, target: str) -> None:
-    """The target may be one that no broker has used yet."""
+    """Raise RefusedError after an unclean shutdown. The target may be unused yet."""
     used = [source, *([target] if list_log_dir(target, LOCAL).partitions else [])]
     for log_dir in used:
         if not clean_shutdown.exists(log_dir, LOCAL):
@@ -117,7 +119,7 @@ def _require_no_future(at: LogLocation) -> None:
 
 
 def _require_one_broker(source: str, target: str) -> None:
-    """A log of one broker is of no use to another, whose replica it is not."""
+    """Raise UsageError where source and target belong to different brokers."""
     ids = []
     for path in (source, target):
         try:

@@ -1,5 +1,6 @@
-"""`log read`: the records of one log as a starting broker would find it. No file is changed, no
-lock taken.
+"""`log read` and `log offsets`: one log as a starting broker would find it.
+
+No file is changed, no lock taken.
 """
 
 import re
@@ -61,7 +62,7 @@ def log_read(
     """Yield the records of a log, some at a time; markers of transactions are none.
 
     on_hidden: is called with the files of which a starting broker would cut off a part, which is
-    not read. Raise UsageError, CorruptFileError behind the last record before damage, and OSError.
+    not read. Raise UsageError, CorruptFileError after the last record before damage, and OSError.
     """
     at = _find(log_dir, topic_partition)
     with _viewed(at, options, on_hidden) as view:
@@ -74,8 +75,10 @@ def log_follow(
     options: ReadOptions = EVERYTHING,
     wait: Callable[[], object] = lambda: time.sleep(POLL_SECONDS),
 ) -> Iterator[list[ReadRecord]]:
-    """As `log_read`, and then what is appended, for as long as it is asked for more; a list without
-    records where there is nothing new. Only with isolation log-end and without an end.
+    """Yield the records of a log, and then those that are appended, as long as the caller goes on.
+
+    A list without records means that nothing is new. Only with isolation log-end and without an
+    end.
 
     wait: is called each time that nothing is new.
     """
@@ -112,8 +115,9 @@ def log_to_parquet(
     options: ReadOptions = EVERYTHING,
     on_hidden: OnHidden | None = None,
 ) -> int:
-    """Write records to a Parquet file, with every column of `storage.arrow`; how many. Raises as
-    `log_read` does, and then leaves no file.
+    """Write records to a Parquet file, with every column of `storage.arrow`; return how many.
+
+    Raises as `log_read` does, and then leaves no file.
     """
     output = path_arguments.in_place("--output", path)
     at = _find(log_dir, topic_partition)
@@ -156,7 +160,7 @@ def _wanted(log: Log, options: ReadOptions) -> RecordFilter:
 
 
 def _offset(log: Log, option: str, bound: str | int | datetime) -> int:
-    """What an offset or a time stands for in a log; its end for a time after all records."""
+    """Return the offset of an offset or a time in a log; its end for a time after all records."""
     text = str(bound)
     if text == "start":
         return log.log_start_offset
@@ -176,12 +180,11 @@ def log_offsets(
     times_ms: Sequence[int] = (),
     rules: Rules = KAFKAS_DEFAULTS,
 ) -> LogOffsets:
-    """Say where a log begins and ends, how far it is replicated and decided, and which
-    transactions are open.
+    """Return where a log begins and ends, how far it is replicated, and its open transactions.
 
     times_ms: for each, the first record that is not older; -2 and -1 for the first and the next
     offset, -3 for the record with the largest time. Beside a broker the answer is one of a moment.
-    Raise UsageError if there is no such log, CorruptFileError where a checkpoint is damaged.
+    Raise UsageError if the log does not exist, CorruptFileError where a checkpoint is damaged.
     """
     (path,) = path_arguments.log_dirs([log_dir], to_write=False)
     at = find_log(path, topic_partition, LOCAL)

@@ -3,9 +3,9 @@
     with LogManager(["/data/kafka"], cleaner=Cleaner("/data/compactor-work")) as manager: ...
 
 A round never works in the manager's log directories. The closed segments of each log get second
-names, by hard links, in a log directory of the round's own, and the active one is copied there.
-What the round leaves is given to the manager, which puts it in place as Kafka does. The files that
-the log has are only read.
+names, by hard links, in a log directory of the round's own, and the active one is copied. The
+manager gets what the round leaves, and puts it in place as Kafka does. The files of the log are
+only read.
 """
 
 import os
@@ -58,12 +58,13 @@ class Cleaner:
         makes_all_anew: bool = False,
         kafka: str | None = None,
     ) -> None:
-        """work_dir: in no log directory, and on the file system of all of them.
+        """Check the options of all rounds.
 
+        work_dir: in no log directory, and on the file system of all of them.
         options: as of `run`; a Spark session in it saves the start of one for each round.
-        on_report: is given the report of each round, with the logs that could not be cleaned.
-        makes_all_anew: gives segments that lose nothing as new files, too, as Kafka's cleaner does.
-        kafka: whose answer is given; None: that of the newest version that is known.
+        on_report: gets the report of each round, with the logs that could not be cleaned.
+        makes_all_anew: makes new files of segments that lose nothing, too, as Kafka's cleaner does.
+        kafka: the version whose answer is wanted; None: the newest that is known.
         """
         if options.dry_run or options.keep_originals is not None:
             raise ConfigError("a log manager's cleaner neither runs dry nor keeps originals")
@@ -73,7 +74,7 @@ class Cleaner:
 
     @contextmanager
     def cleaned(self, logs: Sequence[LogToClean], now_ms: int) -> Iterator[list[CleanedLog]]:
-        """One round over all of them. Raises what `run` does; then no log was changed."""
+        """Run one round over the logs. Raises what `run` does; then no log was changed."""
         own = tempfile.mkdtemp(prefix="managed-", dir=self._work_dir)
         try:
             log_dir = os.path.join(own, "logs")
@@ -105,7 +106,7 @@ class Cleaner:
 
 
 def _lay_out(log_dir: str, logs: Sequence[LogToClean], now_ms: int) -> None:
-    """A log directory as a broker would leave it that is shut down at this moment."""
+    """Make a log directory as a broker would leave it that is shut down at this moment."""
     LOCAL.make_directory(log_dir)
     for log in logs:
         _lay_out_log(os.path.join(log_dir, _name(log)), log, now_ms)
@@ -138,7 +139,7 @@ def _lay_out_log(path: str, log: LogToClean, now_ms: int) -> None:
 
 
 def _copy_active(path: str, log: LogToClean) -> None:
-    """As far as it was written at the time: whoever appends goes on. Its indexes stay empty."""
+    """Copy the active segment as far as it is written now. Its indexes stay empty."""
     active, left = log.view.segments[-1], log.view.active_bytes
     copy = LOCAL.open_to_change(os.path.join(path, file_name(log.active_base, LOG)), create=True)
     try:
@@ -161,7 +162,7 @@ def _name(log: LogToClean) -> str:
 
 
 def _copy_what_was_left(logs: Sequence[LogToClean], log_dir: str, report: CleaningReport) -> None:
-    """A segment below the end of the round that lost nothing is still the log's own: copy it."""
+    """Copy each segment below the round's end that is still the log's own file."""
     ends = {(each.topic, each.partition): each.end_offset or 0 for each in report.logs}
     for log in logs:
         path = os.path.join(log_dir, _name(log))
@@ -181,7 +182,7 @@ def _copy_segment(path: str, base: int) -> None:
 
 
 def _result(log: LogToClean, log_dir: str, report: LogReport) -> CleanedLog:
-    """What the round has made anew: the segments whose `.log` is another file than before."""
+    """Return what the round has rewritten: the segments whose `.log` is another file now."""
     path = os.path.join(log_dir, _name(log))
     found = {entry.name: entry.inode for entry in LOCAL.list_directory(path)}
     logs = [(offset_of(name), inode) for name, inode in found.items() if name.endswith(LOG)]
@@ -200,7 +201,7 @@ def _inode(log: LogToClean, base: int) -> int | None:
 def _groups(
     log: LogToClean, path: str, bases: Sequence[int], made: Sequence[int]
 ) -> Iterator[CleanedGroup]:
-    """Each from one old base offset that there still is to the next."""
+    """Yield the groups, each from one old base offset that still exists to the next."""
     starts = [base for base in bases if base in log.bases]
     for number, start in enumerate(starts):
         end = starts[number + 1] if number + 1 < len(starts) else log.active_base

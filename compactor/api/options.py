@@ -98,7 +98,7 @@ def option(
     """Return a dataclass field that an option fills.
 
     Args:
-        default: of the field, or what makes it; MISSING for an option that must be given.
+        default: of the field, or what makes it; MISSING for a required option.
         metavar: what the help calls its value; "" for a flag.
         help: at most two lines at 120 columns.
         panel: of the help.
@@ -197,7 +197,7 @@ def rate_bytes(name: str, text: str) -> int:
 
 
 class Bounds(NamedTuple):
-    """Both are allowed themselves."""
+    """Limits of a number; both are allowed themselves."""
 
     least: int
     most: int | None = None  # None: that of 64 bits

@@ -1,14 +1,13 @@
-"""Directories of a command, checked: where it works, and where it puts its own files.
+"""Checks the directories of a command: where it works, where it copies to, where its own files go.
 
-What is impossible is refused by the name that the command line has for it. Nothing is created or
-changed here. Every refusal is a UsageError, but for a log directory on a backend without a stated
-promise, and for one that `directory_state` forbids to change.
+This module creates and changes nothing. Every refusal is a UsageError, but for a log directory on a
+backend without a stated promise, and for one that `directory_state` forbids to change.
 
-Nothing of ours goes into a log directory: a directory there that is not named like a partition ends
-a broker that starts (log-format F-1.4). Temporary files, Spark's and our own, go where TMPDIR says;
-Spark's blocks where SPARK_LOCAL_DIRS does, or the spark.local.dir of a Spark that is not started
-here; compiled kernels and Java's classes to the user's cache directory, which may be that of a user
-whose home is the log directory.
+No file of ours goes into a log directory: a directory in it that is not named like a partition ends
+a broker that starts (log-format F-1.4). Temporary files, Spark's and our own, go to TMPDIR; Spark's
+blocks to SPARK_LOCAL_DIRS, or to the spark.local.dir of a Spark that somebody else started;
+compiled kernels and Java's classes to the user's cache directory, which lies in a log directory
+where that is the user's home.
 """
 
 import contextlib
@@ -100,7 +99,7 @@ def require_another(name: str, path: PathArg, log_dir: str) -> None:
 
 
 def in_place(name: str, path: PathArg) -> str:
-    """The local path of an argument. An empty one would mean the current directory.
+    """Return the local path of an argument. An empty one would mean the current directory.
 
     Raise UsageError if it is empty, and what `require_in_place` raises.
     """
@@ -128,7 +127,7 @@ def require_writable(name: str, path: str) -> None:
 
 
 def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
-    """A directory for the run's own files, never in a log directory (F-1.4)."""
+    """Check the directory for the run's own files, never in a log directory (F-1.4)."""
     if path is None:
         return None
     if "://" in path and not path.startswith("file://"):
@@ -137,12 +136,12 @@ def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
 
 
 def keep_originals(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
-    """A directory for what a run replaces; never in a log directory either."""
+    """Check the directory for what a run replaces; never in a log directory either."""
     return None if path is None else _own_directory("--keep-originals", path, in_log_dirs)
 
 
 def kept_run(path: PathArg, to_discard: bool = False) -> str:
-    """The directory in which a run has kept its originals. to_discard: that may have begun."""
+    """Check the directory of a run's originals. to_discard: a discard may have begun."""
     path = os.fspath(path)
     local = in_place("RUN_DIR", path)
     try:
@@ -194,7 +193,7 @@ def _check_log_dir(path: str, to_write: bool, name: str) -> None:
 
 
 def is_log_dir(path: str) -> bool:
-    """Whether a broker, or somebody who copied logs, has used it as one."""
+    """Return whether a broker, or somebody who copied logs, has used a path as log directory."""
     try:
         names = os.listdir(path)
     except OSError:
@@ -207,7 +206,7 @@ def _has_logs(path: str, names: Sequence[str]) -> bool:
 
 
 def _is_partition(path: str, name: str) -> bool:
-    """Whether a name is a partition's, and something in it is a log's: `/etc` has `X11-6` too."""
+    """Return whether a name is a partition's and has a log's files: `/etc` has `X11-6` too."""
     if parse_partition_dir(name) is None:
         return False
     try:
@@ -242,7 +241,7 @@ def require_elsewhere(environ: Mapping[str, str], log_dirs: Sequence[str]) -> No
 
 
 def require_temporary_elsewhere(log_dirs: Sequence[str]) -> None:
-    """For what makes temporary directories, or starts Spark, whose gateway does.
+    """Raise UsageError where temporary directories, ours or Spark's, would be in a log directory.
 
     Where neither a variable nor /tmp and its like name a directory that takes a byte, they are
     made in the current one.
@@ -253,7 +252,7 @@ def require_temporary_elsewhere(log_dirs: Sequence[str]) -> None:
 
 
 def require_blocks_elsewhere(local_dirs: Sequence[str], log_dirs: Sequence[str]) -> None:
-    """local_dirs: what a Spark that is not started here was given for its blocks."""
+    """Raise UsageError where the blocks of a running Spark are in a log directory."""
     for path in local_dirs:
         _require_elsewhere(LOCAL_DIR, path, log_dirs)
 
@@ -277,7 +276,7 @@ def _require_elsewhere(name: str, path: str, log_dirs: Sequence[str]) -> None:
 
 
 def log_dir_around(path: str, log_dirs: Sequence[str]) -> str | None:
-    """The one of the log directories in which a path is, links followed; or which it is."""
+    """Return the log directory that a path is in, or is, links followed; None: in none."""
     real = os.path.realpath(path)
     for log_dir in log_dirs:
         around = os.path.realpath(log_dir)
@@ -303,7 +302,7 @@ _FILES = (  # of a log directory, that a copy has, too; others may be somebody's
 
 
 def output_dirs(paths: Sequence[str], log_dirs: Sequence[str]) -> tuple[str, ...]:
-    """Check where copies are to be made: one place for each log directory, empty or not there.
+    """Check where copies are to be made: one place for each log directory, empty or missing.
 
     Raise UsageError for an impossible place, RefusedError for one that is in use.
     """
@@ -373,8 +372,9 @@ def _way_on(path: str) -> str:
 
 
 def _foreign_in(path: str) -> str | None:
-    """Something in an unfinished copy that a run may not have put there; it is looked at closely,
-    as a broker's user may remove it on our word.
+    """Return something in an unfinished copy that no run may have written; None: nothing.
+
+    It is looked at closely, as a user may remove the copy on our word.
     """
     for entry in LOCAL.list_directory(path):
         own = os.path.join(path, entry.name)
@@ -400,8 +400,9 @@ def _is_in(path: str, other: str) -> bool:
 
 
 def require_linkable(log_dirs: Sequence[str], copies: Sequence[str], recovers: bool) -> None:
-    """Raise UsageError where hard links to the files of log directories cannot be made, or would
-    be changed with their originals: what an unclean shutdown left is recovered in place.
+    """Raise UsageError where hard links to log files cannot be made, or would change with them.
+
+    A recovery after an unclean shutdown changes files in place.
     """
     if not copies:
         raise UsageError("--link: goes with --output")

@@ -45,11 +45,11 @@ class Plan(NamedTuple):
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """The messages with which a run would be refused."""
+        """Messages with which a run would be refused."""
         return tuple(obstacle.text for obstacle in self.run.obstacles)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Of every log that there is: its sizes, where it stands, and why it is not taken."""
+        """Return a row for each log: its sizes, its standing, and why it is not taken on."""
         left = {(r.log_dir, r.topic, r.partition): r for r in self.round_plan.not_cleaned}
         found = []
         for size in self.round_plan.inventory:
@@ -60,11 +60,11 @@ class Plan(NamedTuple):
         return found
 
     def to_arrow(self) -> "pa.Table":
-        """A row for each log."""
+        """Return an Arrow table with a row for each log."""
         return arrow_table(self.rows())
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Likewise; ImportError where there is no pandas."""
+        """Return a pandas frame with a row for each log. ImportError without pandas."""
         return pandas_frame(self.rows())
 
     def _repr_html_(self) -> str:

@@ -44,7 +44,7 @@ class OnProgress(Protocol):
 
 
 class Listener:
-    """Passes progress of all that is below to one function and to the log."""
+    """Passes the progress of a call to one function and to the log."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self._on_progress, self._last = on_progress, Progress(Event.STAGE)
@@ -81,7 +81,7 @@ class _Changes(str):
 
 @contextmanager
 def watched(on_progress: OnProgress | None) -> Iterator[ChangeWatch]:
-    """A sink under which an error gets a note of what was changed."""
+    """Open a sink of progress; an error that passes gets a note of what was changed."""
     watch = ChangeWatch(Listener(on_progress))
     try:
         yield watch
@@ -98,6 +98,6 @@ def note_changes(error: BaseException, changed: str, is_changed: bool = True) ->
 
 
 def what_was_changed(error: BaseException) -> str | None:
-    """What the call that raised this error had changed, in words; None: nothing."""
+    """Return what the call that raised an error had changed, in words; None: nothing."""
     notes = [note for note in getattr(error, "__notes__", ()) if isinstance(note, _Changes)]
     return str(notes[-1]) if notes else None

@@ -70,9 +70,9 @@ def _with_name(text: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _of_too_long_a_name(error: OSError, arguments: Mapping[str, Any]) -> str | None:
-    """Name the parameter that no file can be called by, nor one beside it that is named after it.
+    """Return the parameter whose value is too long for a name of a file, or of one beside it.
 
-    Whatever else is wrong with a file may have become so meanwhile.
+    Any other error of a file may have come up meanwhile.
     """
     if error.errno != errno.ENAMETOOLONG or not isinstance(error.filename, str):
         return None
@@ -86,7 +86,7 @@ def _of_too_long_a_name(error: OSError, arguments: Mapping[str, Any]) -> str | N
 
 
 def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Each text of an argument with how a caller comes to it."""
+    """Yield each text of an argument with the path to it, like `options.path`."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, tuple | list):
@@ -112,7 +112,7 @@ def in_python(text: str, signature: inspect.Signature) -> str:
 
 
 def _parameters(signature: inspect.Signature) -> Iterator[tuple[str, str]]:
-    """Each name with how a caller comes to it; a field of a field comes before its like above."""
+    """Yield each parameter and field with the path to it; inner fields come first."""
     for name, parameter in signature.parameters.items():
         yield from _fields(parameter.annotation, name)
     for name in signature.parameters:

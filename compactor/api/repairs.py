@@ -1,4 +1,4 @@
-"""`undo` and `discard`: bring back the originals that a run has kept, or remove them."""
+"""`recover`, `undo` and `discard`: settle what was cut short; bring back or drop kept originals."""
 
 from collections.abc import Sequence
 
@@ -44,7 +44,7 @@ def recover(
 ) -> list[LogDirRecovery]:
     """Recover log directories; return what was done to each, and to the logs that needed it.
 
-    as_kafka: do whatever a broker does that starts and stops, also where that loses what is sound.
+    as_kafka: do all that a broker does that starts and stops, also where that loses what is sound.
     If a log cannot be recovered, its `problem` says why, and the others go on. Raise ConfigError,
     RefusedError and CorruptFileError before anything is changed, and OSError at any time; then
     `what_was_changed` says what has been changed.

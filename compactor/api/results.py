@@ -1,4 +1,4 @@
-"""Lists of results as tables: what `recover`, `undo` and `configs` return, and `dump` yields."""
+"""What callers make of results: tables, conditions, metrics, one report of several."""
 
 from collections.abc import Iterable
 from dataclasses import is_dataclass
@@ -32,12 +32,15 @@ from storage.files.local import LOCAL
 
 
 def to_arrow(results: Iterable[Any]) -> "pa.Table":
-    """A row for each: dataclasses, named tuples or dictionaries; names within names are joined."""
+    """Return an Arrow table of results: dataclasses, named tuples or dictionaries, a row each.
+
+    Names within names are joined.
+    """
     return arrow_table(map(_row, results))
 
 
 def to_pandas(results: Iterable[Any]) -> "pd.DataFrame":
-    """Likewise; ImportError where there is no pandas."""
+    """Return a pandas frame of results, a row each. ImportError without pandas."""
     return pandas_frame(map(_row, results))
 
 
@@ -72,17 +75,17 @@ def conditions_of_plan(texts: Iterable[str]) -> tuple[Condition, ...]:
 
 
 def conditions_of_run(texts: Iterable[str]) -> tuple[Condition, ...]:
-    """Read conditions on what a run does, or would do. Raise UsageError likewise."""
+    """Read conditions on a run, dry or real. Raise UsageError where one cannot be read."""
     return tuple(Condition(text, LOG_MEASURES_OF_RUN) for text in texts)
 
 
 def met_by_plan(conditions: Sequence[Condition], plan: RoundPlan) -> list[Met]:
-    """Those that hold of a plan, with ages counted from its clock."""
+    """Return the conditions that hold of a plan, with ages counted from its clock."""
     return _met(conditions, measures_of_plan(plan)) if conditions else []
 
 
 def met_by_run(conditions: Sequence[Condition], report: CleaningReport) -> list[Met]:
-    """Those that hold of a report."""
+    """Return the conditions that hold of a report."""
     return _met(conditions, measures_of_run(report)) if conditions else []
 
 
@@ -100,11 +103,11 @@ _OF_ENDING = ("command", "exit_code", "status", "reason_code", "seconds", "versi
 def metrics_of(
     ending: Mapping[str, Any], measured: RoundPlan | CleaningReport | None, path: str
 ) -> bytes:
-    """The metrics of a command as text, to replace the file at path.
+    """Return the metrics of a command as text, to replace the file at path.
 
     ending: the fields that every report and summary begins with. measured: what a plan or a run
-    came to; None where it did not come to its end. Raise OSError where the file is there and cannot
-    be read.
+    came to; None where it did not come to its end. Raise OSError where a file at path cannot be
+    read.
     """
     missing = [name for name in _OF_ENDING if name not in ending]
     if missing:

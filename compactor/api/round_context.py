@@ -1,9 +1,8 @@
 """The configuration and the clock of a command, read and checked once.
 
-Guards against what would lose data by mistake hold here, for the command line and for whoever
-calls from Python: a policy for every topic there is, a doubtful clock, filters that match nothing,
-logs of which nobody says how far they are replicated. The clock is read once, see
-`compactor.host.clock`.
+Guards against lost data hold for the command line and for callers from Python: a policy for every
+topic, a doubtful clock, filters that match nothing, logs of which nobody says how far they are
+replicated. The clock is read once, see `compactor.host.clock`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -50,7 +49,7 @@ class RoundContext(NamedTuple):
     """Configuration and clock. Read once: a file of settings may be a pipe."""
 
     config: Config  # of the first broker; what options say is the same for all
-    started_at_ms: int  # when they were made
+    started_at_ms: int  # when it was made
     as_of_ms: int  # the time taken as now, from the first step to the last
     is_as_of_given: bool
     warnings: tuple[str, ...] = ()
@@ -60,12 +59,12 @@ class RoundContext(NamedTuple):
     is_metadata_ignored: bool = False
 
     def config_of(self, log_dir: str) -> Config:
-        """By what the logs of a log directory go."""
+        """Return the configuration of the logs of a log directory."""
         of_brokers = (each for each in self.of_brokers if log_dir in each.broker.log_dirs)
         return next((each.config for each in of_brokers), self.config)
 
     def in_copies(self, copies: Mapping[str, str]) -> "RoundContext":
-        """The same for copies of the log directories, by the path of each."""
+        """Return the same context for copies of the log directories, by the path of each."""
         return self._replace(
             of_brokers=tuple(
                 each._replace(
@@ -126,7 +125,7 @@ def read_round_context(rules: Rules, log_dirs: Sequence[str]) -> RoundContext:
 
 
 def _findings_of(broker: BrokerLogDirs, cluster: ClusterSettings | None) -> tuple[Finding, ...]:
-    """What is wrong with the sources; with its meta.properties, too, without a metadata log."""
+    """Return what is wrong with a broker's sources; without a metadata log, with its identity."""
     if cluster is None or cluster.metadata is None:
         return identity_findings(broker.log_dirs, LOCAL)
     return cluster.findings
@@ -158,12 +157,12 @@ def _with_rules(config: Config, rules: Rules) -> Config:
 
 
 def require_round_context(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -> RoundContext:
-    """Those of a plan or a run.
+    """Read the context of a plan or a run, and check it.
 
     Raise UsageError where data would be lost by mistake (a doubtful clock is only a warning if
     nothing is written), ConfigError if topics are asked for and none of them exists, and
     RefusedError if something is to be written and nothing says how far the logs are replicated, or
-    not all log directories of the broker were given.
+    log directories of the broker are missing.
     """
     context = read_round_context(rules, log_dirs)
     _require_named_topics(context.config)
@@ -188,14 +187,14 @@ def require_round_context(rules: Rules, log_dirs: tuple[str, ...], to_write: boo
 
 
 def without_lasting(context: RoundContext, lasting: Collection[str]) -> tuple[str, ...]:
-    """Give the warnings that are new. lasting: those that earlier runs have given."""
+    """Return the warnings that are new. lasting: those of earlier runs."""
     known = current_context()
     known.notices = [notice for notice in known.notices if notice not in lasting]
     return tuple(warning for warning in context.warnings if warning not in lasting)
 
 
 def require_known_log_dirs(rules: Rules, context: RoundContext) -> None:
-    """Raise RefusedError where a broker has log directories that were not given."""
+    """Raise RefusedError where a broker has log directories that the caller left out."""
     for broker, config in context.of_brokers:
         if config.cluster is not None and not rules.all_log_dirs_given:
             require_all_log_dirs(config.cluster, broker.log_dirs, context.files)
@@ -220,7 +219,7 @@ def plan_of(
 
 
 def judging_of(context: RoundContext, broker: BrokerLogDirs, config: Config) -> Judging:
-    """Give what a plan judges the logs of one broker by; no problem of one is known."""
+    """Return what a plan judges the logs of one broker by; no problem of one is known."""
     machine_ms = None if context.is_as_of_given else now_ms()
     return Judging(
         log_dirs=broker.log_dirs,
@@ -237,7 +236,7 @@ def _doubt_of_clock(rules: Rules, context: RoundContext) -> str | None:
 
 
 def _require_named_topics(config: Config) -> None:
-    """Raise UsageError where one setting makes topics compacted, whichever there are."""
+    """Raise UsageError where one setting makes every topic compacted."""
     policy = config.overrides.get("cleanup.policy")
     if isinstance(policy, tuple) and COMPACT in policy and config.include is None:
         raise UsageError(

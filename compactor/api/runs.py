@@ -147,7 +147,7 @@ def run(
 
 
 def _horizons_from(request: _RunRequest) -> int | None:
-    """Of a saved plan the present, as a cleaner's: what goes is reviewed, not when it may go."""
+    """Return when delete horizons start: with a saved plan now, not when the plan was saved."""
     context = request.context
     if request.saved is None or context.is_as_of_given:
         return None
@@ -157,7 +157,7 @@ def _horizons_from(request: _RunRequest) -> int | None:
 def _locks(
     directories: _Directories, options: RunOptions, progress: ChangeWatch
 ) -> AbstractContextManager[None]:
-    """None for a run that only reads what it was given."""
+    """Lock the log directories; not those that are only read."""
     if options.dry_run or directories.copies:
         return nullcontext()
     return lock_log_dirs(
@@ -285,7 +285,7 @@ def _remembering(
 
 
 def _at_start(request: _RunRequest) -> tuple[StartProblem, ...]:
-    """Say what a start where the work was done would not do well with; not of copies."""
+    """Return the problems of a broker's start on the log directories."""
     return problems_by_broker(request.directories.log_dirs, request.context.files, Depth.ENDS)
 
 
@@ -298,7 +298,7 @@ def _remember_speed(report: CleaningReport) -> None:
 
 
 def _has_changed(report: CleaningReport, plan: RoundPlan) -> bool:
-    """Whether a round that came to its end has deleted segments, or set a checkpoint right."""
+    """Return whether a complete round has deleted segments, or repaired a checkpoint."""
     deleted = any(log.retention.deleted.segments for log in report.logs)
     return deleted or bool(plan.checkpoint_repairs or plan.stray_entries)
 
@@ -355,7 +355,7 @@ def _clean(
 
 
 def _refusals(request: _RunRequest, plan: RoundPlan, copies: Copies | None) -> list[str]:
-    """Why a real run would be refused, or would leave out logs that the dry run has shown."""
+    """Return why a real run would be refused, or would leave out logs of the dry run."""
     options, directories, context = request[:3]
     replicated = context.config.assume_fully_replicated
     known = options.allowed_file_systems, options.recover_first, replicated
@@ -373,7 +373,7 @@ def _refusals(request: _RunRequest, plan: RoundPlan, copies: Copies | None) -> l
 
 
 def _discard_expired(request: _RunRequest, progress: ChangeWatch) -> None:
-    """Before the plan: the room that it frees counts."""
+    """Discard expired originals before the plan, since the space that this frees counts."""
     directory, keep_for_ms = request.directories.originals_dir, request.options.keep_for_ms
     if directory is not None and keep_for_ms is not None:
         started_before_ms = request.context.started_at_ms - keep_for_ms
@@ -391,12 +391,12 @@ def _keeper(request: _RunRequest, run_id: str, plan: RoundPlan) -> Iterator[Orig
 
 
 def _plan_with_room(request: _RunRequest, problems: Problems) -> RoundPlan:
-    """What a turn of a run takes on."""
+    """Plan what one round of a run takes on."""
     return _with_room(request, _whole_plan(request, problems))
 
 
 def _whole_plan(request: _RunRequest, problems: Problems) -> RoundPlan:
-    """What a run would take on if it had all the room and time."""
+    """Plan what a run would take on with unlimited space and time."""
     options, _, context, saved, _ = request
     found = plan_of(context, problems)
     if saved is not None:
@@ -405,7 +405,7 @@ def _whole_plan(request: _RunRequest, problems: Problems) -> RoundPlan:
 
 
 def _with_room(request: _RunRequest, plan: RoundPlan) -> RoundPlan:
-    """What of it a turn takes on."""
+    """Return what of a plan one round takes on."""
     plan = request.rounds.within(plan)
     if request.options.dry_run or not plan.logs:
         return plan

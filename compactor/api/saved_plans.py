@@ -31,7 +31,7 @@ _FILES = {
 
 
 def require_savable(path: str, rules: Rules, log_dirs: Sequence[str]) -> None:
-    """Raise UsageError where a plan cannot be saved there, or its rules not be read again."""
+    """Raise UsageError where a plan cannot be saved to a path, or its rules not be read again."""
     if not path.strip():
         raise UsageError("--save: is empty; is a variable of the shell not set?")
     found = log_dir_around(path, log_dirs)
@@ -66,7 +66,7 @@ def save(
 
 
 def read(path: str, log_dirs: Sequence[str], rules: Rules) -> SavedPlan:
-    """Read a plan that a run is to carry out; log_dirs and rules are those given beside it.
+    """Read a plan that a run is to carry out; log_dirs and rules must be left out beside it.
 
     Raise UsageError if there are any, ConfigError if it is no plan of this version.
     """
@@ -85,7 +85,7 @@ def read(path: str, log_dirs: Sequence[str], rules: Rules) -> SavedPlan:
 
 
 def rules_of(saved: SavedPlan, path: str) -> Rules:
-    """By what the plan was made, with its clock."""
+    """Return the rules of a saved plan, with its clock."""
     types = get_type_hints(Rules)
     wrong = [name for name in types if not is_of_type(saved.rules.get(name, _NONE), types[name])]
     wrong += saved.rules.keys() - types.keys()
@@ -96,7 +96,7 @@ def rules_of(saved: SavedPlan, path: str) -> Rules:
 
 
 def as_reviewed(context: RoundContext, saved: SavedPlan) -> RoundContext:
-    """With the ranges of a saved plan.
+    """Return a context limited to the ranges of a saved plan.
 
     Raise RefusedError where it was made with another Kafka's answer than a plan would be now.
     """
@@ -138,7 +138,7 @@ def _rules_document(rules: Rules) -> dict[str, object]:
 
 
 def _is_file(path: str) -> bool:
-    """Or nothing at all, which whoever reads it tells better."""
+    """Return whether a path is a file, or missing: its reader reports that better."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:

@@ -1,4 +1,4 @@
-"""`verify` and `verify_against`: is a log directory sound; do readers find what they found before.
+"""`verify` and `verify_against`: is a log directory sound; do readers get what they got before.
 
 Both only read, and take no lock.
 """
@@ -46,7 +46,7 @@ def verify(
 def verify_manifest(log_dir: PathArg, on_progress: OnProgress | None = None) -> list[Finding]:
     """Check the files of a copy, made by a run with `output`, against its manifest.
 
-    Raise UsageError where there is none, or it is damaged.
+    Raise UsageError where the manifest is missing or damaged.
     """
     (path,) = path_arguments.log_dirs([log_dir], to_write=False)
     try:
@@ -64,11 +64,10 @@ def known_of_cleanings(
     run_reports: Sequence[str] = (),
     topic_configs: str | Mapping[str, Mapping[str, Any]] | None = None,
 ) -> CleaningClock:
-    """What is known of what was done to logs since a copy was made, for `verify_against`.
+    """Read what was done to logs since a copy was made, for `verify_against`.
 
     run_reports: files of `--report` of the runs, and of `undo` and `log …`, in any order.
-    topic_configs: settings of topics, a file or what would stand there. Raise UsageError,
-    ConfigError.
+    topic_configs: settings of topics, a file or its contents. Raise UsageError, ConfigError.
     """
     present_ms = now_ms()
     known = read_run_reports(run_reports)
@@ -107,8 +106,8 @@ def verify_against(
 def _require_a_pair(after: str, before: str, topic_partition: str | None) -> None:
     """Raise UsageError where meta.properties shows that one is no copy of the other.
 
-    One log that is named may have moved between the directories of a broker. A file that is damaged
-    or not there shows nothing.
+    One log that is named may have moved between the directories of a broker. A damaged or missing
+    file shows nothing.
     """
     try:
         now, was = (meta_properties.read(path, LOCAL) for path in (after, before))

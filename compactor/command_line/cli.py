@@ -1,8 +1,8 @@
 """The command line: words in, exit code out, and what it says when something goes wrong.
 
-The parser turns the words into a Request and does nothing else (`commands.py`); `main` carries it
-out, so that every error passes through one place. Only light modules are imported before a command
-begins.
+The parser turns the words into a Request and does nothing else (`commands.py`); `execute` does what
+it asks for, so that every error passes through one place. The last line of standard output is the
+summary, unless that is a terminal. Only light modules are imported before a command begins.
 """
 
 import os
@@ -46,7 +46,7 @@ COMMANDS = tuple(app.commands)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Carry out the words of the command line; the exit code."""
+    """Execute the words of the command line; return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     open_standard_streams()
     forgive_encodings()
@@ -100,7 +100,7 @@ NOTHING_CHANGED = "Nothing was changed."
 
 
 def execute(request: Request, signals: SignalNotes) -> int:
-    """The exit code of what was asked for."""
+    """Execute a request; return the exit code."""
     if not request.output.debug:
         silence_libraries()
     with (
@@ -154,7 +154,10 @@ def _execute(request: Request, signals: SignalNotes, context: CommandContext) ->
 
 
 def _result_of(request: Request, has_reports: bool) -> Result | None:
-    """With the whole document where somebody reads it: long to make, so a signal may come then."""
+    """Execute a request; make the whole document if somebody reads it.
+
+    That takes long, so a signal may come meanwhile.
+    """
     result = request.execute()
     is_read = has_reports or request.output.format is Format.JSON
     if result is None or result.whole is None or not is_read:
@@ -163,7 +166,7 @@ def _result_of(request: Request, has_reports: bool) -> Result | None:
 
 
 def _is_unforeseen(error: BaseException) -> bool:
-    """An error that nobody raised on purpose."""
+    """Return whether nobody raised an error on purpose."""
     return error_line(error).startswith("internal error")
 
 
@@ -192,7 +195,7 @@ def _write_metrics(
     document: JsonObject,
     measured: "api.RoundPlan | api.CleaningReport | None",
 ) -> int:
-    """The exit code, after the metrics of how the command ended."""
+    """Write the metrics of how the command ended; return the exit code."""
     try:
         with replacing(path) as temporary, open(temporary, "wb") as out:
             out.write(api.metrics_of(document, measured, path))

@@ -25,7 +25,7 @@ class Format(StrEnum):
 
 
 class Result(NamedTuple):
-    """What a command leaves behind: everything it knows, and the summary alone."""
+    """The result of a command: everything it knows, and the summary alone."""
 
     document: JsonObject  # begins with the fields of the summary
     summary: JsonObject | None = None  # None: the document is short enough to be one
@@ -36,7 +36,7 @@ class Result(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """What stands behind a command without dashes."""
+    """An operand: a word after the command without dashes."""
 
     metavar: str
     help: str
@@ -111,7 +111,7 @@ class Command:
 
 
 class Request(NamedTuple):
-    """A command with what it is given: its own values are made when it is carried out."""
+    """A command with its words: its own values are made when it is executed."""
 
     kind: type[Command]
     values: Mapping[str, Any]

@@ -24,7 +24,7 @@ def show(view: Callable[[int], RenderableType]) -> None:
 
 
 def show_lines(lines: Sequence[str]) -> None:
-    """Print lines on standard output, each in one line whatever names bring along."""
+    """Print lines on standard output, each in one line whichever characters a name has."""
     for line in lines:
         print_line(printable(line))
 
@@ -37,7 +37,7 @@ def show_warnings(warnings: Sequence[str]) -> None:
 
 @contextmanager
 def shown_progress() -> Iterator[api.OnProgress]:
-    """Shows how far a call is, on standard error."""
+    """Show how far a call is, on standard error."""
     with open_progress(sys.stderr) as sink:
         yield lambda progress: _show_progress(progress, sink)
 

@@ -32,7 +32,7 @@ class Doctor(Command):
     output: Output = output_part("report", "format", "quiet", "debug")
 
     def execute(self) -> Result:
-        """Show what a run needs, and what of it is not there."""
+        """Show what a run needs, and what of it is missing."""
         found = api.doctor(self.log_dirs, self.start_spark)
         document = views.checkup_document(found)
         code, reason_code = ExitCode.OK, ReasonCode.DONE

@@ -1,7 +1,7 @@
-"""Ctrl-C, SIGTERM and SIGHUP while a command runs: each ends it, whatever error it comes out as.
+"""Ctrl-C, SIGTERM and SIGHUP while a command runs: each ends it, by whichever error.
 
 pyspark puts a handler of its own in place that first calls Java; where Java is busy or going away,
-what arrives here is a refused connection. So signals are noted on their way in, before any handler.
+the error is a refused connection. So signals are noted on their way in, before any handler.
 """
 
 import signal
@@ -18,8 +18,10 @@ _RAISED: dict[int, type[KeyboardInterrupt]] = {
 
 
 class SignalNotes:
-    """While it is open, SIGTERM raises Terminated and SIGHUP HungUp, and `received` knows of them
-    and of Ctrl-C. A SIGHUP that is ignored, as under nohup, stays so.
+    """Notes the signals that end a command while it is open.
+
+    SIGTERM raises Terminated and SIGHUP HungUp, and `received` knows of them and of Ctrl-C. A
+    SIGHUP that is ignored, as under nohup, stays so.
 
     To be used on the main thread, as everything that has to do with signals.
     """
@@ -53,7 +55,7 @@ class SignalNotes:
         self._pen.close()
 
     def hold(self) -> None:
-        """Only note signals from here on: what a command writes at its end is written whole."""
+        """Only note signals from now on: what a command writes at its end is written whole."""
         for number in (*self._handlers_before, signal.SIGINT):
             signal.signal(number, _note)
 
@@ -64,7 +66,7 @@ class SignalNotes:
         signal.signal(signal.SIGINT, self._on_interrupt)
 
     def received(self) -> KeyboardInterrupt | None:
-        """What asked the command to end since the last call, if anything has."""
+        """Return what asked the command to end since the last call, if anything has."""
         try:
             numbers = self._notes.recv(4096)  # a byte for each signal
         except BlockingIOError:

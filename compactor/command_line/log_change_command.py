@@ -250,8 +250,9 @@ class Move(LogChange):
 
 
 def agrees(lines: Sequence[str], yes: bool) -> bool:
-    """Show what will be done, and ask; where yes was said already, neither. Without a terminal to
-    ask on, nobody agrees.
+    """Show what will be done, and ask, unless yes was said already.
+
+    Without a terminal to ask on, nobody agrees.
     """
     if yes:
         return True

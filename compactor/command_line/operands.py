@@ -1,4 +1,8 @@
-"""Tells log directories from topics and partitions among operands, and checks --metrics FILE."""
+"""Operands: log directories, topics and partitions, told apart and offered by a shell's completion.
+
+click asks for completion by variables of the environment, which its scripts set; it knows commands
+and options by itself. Nothing but names of directories is read.
+"""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -8,7 +12,10 @@ from storage.files.filesystem import is_directory
 
 
 def log_dirs_and_topic(words: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
-    """The last of several words is a topic if it is no directory, and could not be one's path."""
+    """Split words into log directories and a topic.
+
+    The last of several words is a topic if it is no directory, and could not be one's path.
+    """
     *log_dirs, last = words
     if not log_dirs or os.sep in last or is_directory(last):
         return tuple(words), None
@@ -16,7 +23,7 @@ def log_dirs_and_topic(words: Sequence[str]) -> tuple[tuple[str, ...], str | Non
 
 
 def log_dirs_and_partitions(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Tell log directories from partitions among the words behind a command.
+    """Split words into log directories and partitions.
 
     A word is a partition where a directory before it holds one of that name, and where it is no
     directory and could not be one's path.
@@ -40,7 +47,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def directories(_: Sequence[str], incomplete: str) -> list[str]:
-    """Return the directories that begin like that, each with a slash behind it."""
+    """Return the directories that begin like that, each with a slash at its end."""
     folder, begin = os.path.split(incomplete)
     return sorted(
         os.path.join(folder, name) + os.sep

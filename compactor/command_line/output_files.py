@@ -1,8 +1,9 @@
-"""The files of `--report`, one of each form: names, forms by their endings, how each is written.
+"""The files that a command writes: `--report`, one of each form, and `--metrics`.
 
-A name with {run_id} or {date} in it is a new file each time: where there is one, -2 and so on is
-put behind the name. A name without is that of the last report, and a report that is there gives way
-to it; a file that is no report of ours does not.
+They are checked before the command begins, and written in one step. A report with {run_id} or
+{date} in its name is a new file each time: if the name is taken, it gets -2 and so on. A name
+without them is that of the last report, which the new one replaces; a file that is no report of
+ours is not replaced.
 """
 
 import os
@@ -30,7 +31,7 @@ def require_writable(option: str, path: str) -> None:
 
 @contextmanager
 def replacing(path: str) -> Iterator[str]:
-    """The name to write it under: whoever collects such files never sees half of one."""
+    """Give a temporary name to write a file under, and rename it at the end: nobody reads half."""
     temporary = f"{path}.tmp"
     try:
         yield temporary
@@ -53,8 +54,10 @@ _BEGINNINGS = {  # of the reports that we write; of CSV by its first column
 
 
 def report_files(paths: Sequence[str], context: CommandContext) -> tuple[str, ...]:
-    """Where the reports go. UsageError for a name that cannot be had, or would replace another's
-    file, and for two of one form.
+    """Return where the reports go.
+
+    Raise UsageError for a name that cannot be written or would replace another file, and for two
+    reports of one form.
     """
     found: dict[str, str] = {}  # by their endings, as they were given
     for path in paths:
@@ -80,7 +83,7 @@ def _report_file(path: str, context: CommandContext) -> str:
 
 
 def write_report(path: str, document: JsonObject) -> None:
-    """In one step, in the form that the ending of its name says."""
+    """Write a report in one step, in the form that the ending of its name says."""
     extension = os.path.splitext(path)[1].lower()
     with replacing(path) as temporary:
         if extension in (CSV, PARQUET):
@@ -124,7 +127,7 @@ def _page(document: JsonObject) -> str:
 
 
 def metrics_file(path: str | None) -> str | None:
-    """Where the metrics go: known by its extension, the only one that collectors look at."""
+    """Check the file of metrics: collectors look at one extension alone."""
     if path is None:
         return None
     if not path.endswith(METRICS_EXTENSION):

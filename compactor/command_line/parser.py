@@ -1,7 +1,7 @@
 """Makes the parser of the commands that are declared; words in, a Request or a UsageError out.
 
-All values are text for the library (click). What they may be, how often each may be given and what
-is said of a wrong one is decided here, by the declarations.
+All values are text for the library (click). The declarations decide what they may be, how often
+each may be used, and what is said of a wrong one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class OptionParameter(click.Option):
         self.declared = declared
 
     def shell_complete(self, _: click.Context, incomplete: str) -> list[Any]:
-        """Offer choices; files where there are none."""
+        """Offer choices; files where an option has none."""
         choices = self.declared.choices
         if choices is None:
             return [_offered(incomplete, "file")]
@@ -112,7 +112,7 @@ class GroupParser(click.Group):
     """Parses the name of a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse words. Raise UsageError where there are none."""
+        """Parse words. Raise UsageError without a word."""
         if not args and not ctx.resilient_parsing:
             raise click.UsageError("a command is missing", ctx)
         return super().parse_args(ctx, args)
@@ -188,7 +188,7 @@ def _value(declared: Operand | Option, value: Any) -> Any:
 def _as_typed(
     given: Sequence[tuple[str, Any]], own: Mapping[str, Any]
 ) -> tuple[tuple[str, str | None], ...]:
-    """Return each option as often as it is given, with its value as it was typed."""
+    """Return each option as often as it was typed, with its value as typed."""
     found: list[tuple[str, str | None]] = []
     for key, value in given:
         declared = own[key]
@@ -198,7 +198,7 @@ def _as_typed(
 
 
 def _taken_by(ctx: click.Context, name: str) -> frozenset[str]:
-    """Return the options of a command, of which there may be groups: `log roll`."""
+    """Return the options of a command, also of one in a group: `log roll`."""
     command: Any = ctx.find_root().command
     for word in name.split():
         command = command.commands[word]

@@ -78,7 +78,7 @@ class Verify(Command):
     output: Output = output_part("report", "format", "quiet", "debug")
 
     def execute(self) -> Result:
-        """Check everything, compare it with a copy from before, and show what was found."""
+        """Check everything, compare it with a copy from before, and show the findings."""
         log_dirs, partitions = log_dirs_and_partitions(self.words)
         _require_against(self, log_dirs, partitions)
         with shown_progress() as progress:

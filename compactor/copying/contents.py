@@ -1,9 +1,10 @@
-"""What of a log directory goes into its copy, by names, sizes and times: no file is read.
+"""The contents of a log directory that go into its copy, by names, sizes and times.
 
-Everything that a broker needs: every log and what stands beside the logs, the metadata log, logs
-that are being moved here, and those that a broker has kept aside. Not the lock, what a run has
-staged or remembers, what is about to be deleted, and a cache that a broker makes anew. What a
-cleaning left half-done goes along, as one half of a log may be in it; it is settled in the copy.
+A copy has everything that a broker needs: every log and the files beside the logs, the metadata
+log, logs on their way into this directory, and those that a broker has kept aside. It has neither
+the lock, nor what a run has staged or remembers, nor what is about to be deleted, nor a cache that
+a broker rebuilds. What a cleaning left half-done is copied, as one half of a log may be in it; it
+is settled in the copy.
 """
 
 import os
@@ -47,10 +48,9 @@ class LogFiles(NamedTuple):
 
     @property
     def linkable(self) -> frozenset[str]:
-        """The files that nobody changes but by putting another in their place, and that are large:
-        the `.log` of each segment but the active one.
+        """Large files that are only replaced, never changed: `.log` of each closed segment.
 
-        Of no log with a cleaning that was cut short: which of its segments count is not known yet.
+        None of a log with a cleaning that was cut short: which of its segments count is unknown.
         """
         if self.problem is not None or partition_of(self.name) is None:
             return frozenset()
@@ -80,7 +80,7 @@ class Contents(NamedTuple):
 
     @property
     def linkable_bytes(self) -> int:
-        """Of the files that may be linked."""
+        """Bytes of the files that may be linked."""
         return sum(
             entry.size_bytes
             for log in self.logs
@@ -91,7 +91,7 @@ class Contents(NamedTuple):
 
     @property
     def needed_bytes(self) -> int:
-        """What a copy takes that shares no bytes: holes are none there either."""
+        """Bytes of a copy that shares none with its original; holes stay holes."""
         needed = 0
         for log in self.logs:
             for entry in log.files:

@@ -2,8 +2,8 @@
 
 1. The contents are listed: this is the moment that the copy is of.
 2. Files of the log directory itself are copied, then those of the logs, several at once.
-3. The contents are listed again. A log that has changed in between is not in the copy: it is
-   removed there, with its entries in the checkpoints, and told; so is one that could not be read.
+3. The contents are listed again. A log that has changed in between is removed from the copy, with
+   its entries in the checkpoints, and reported; so is one that could not be read.
 """
 
 import os
@@ -62,11 +62,12 @@ class CopiedLogDir:
 def copy_log_dir(
     wanted: ToCopy, path: str, advance: Callable[[int], object], files: Files
 ) -> CopiedLogDir:
-    """Copy what was listed into path, an empty directory that is held, whose lock the caller has.
-    Nothing is on disk for certain until `sync_file_system`.
+    """Copy the listed contents into path, an empty directory whose lock the caller holds.
+
+    Nothing is on disk for certain until `sync_file_system`. Raise OSError where the copy cannot be
+    written.
 
     advance: is called with bytes that were copied since the last call, by one thread at a time.
-    OSError where the copy cannot be written.
     """
     contents, is_wanted, link = wanted
     copied = CopiedLogDir(contents, path, is_linked=link)
@@ -209,9 +210,7 @@ def _remove(path: str, files: Files) -> None:
 
 
 def _forget(logs: set[tuple[str, int]], path: str, files: Files) -> None:
-    """Remove the entries of logs that are not in the copy. A damaged file stays as it is: whoever
-    reads it tells.
-    """
+    """Remove the entries of logs that are not in the copy. A damaged file stays as it is."""
     for name in _CHECKPOINTS if logs else ():
         of_copy = os.path.join(path, name)
         try:

@@ -3,7 +3,7 @@
     {"format": "compactor-copy", "schema_version": 1,
      "source": "/data/kafka",                the log directory that was copied
      "run_id": "3f9c2b1a", "version": "0.1.0", "finished_at": "2026-11-23T01:18:52.000Z",
-     "kafka": VERSION,                       whose answer the cleaning was; null: not told
+     "kafka": VERSION,                       whose answer the cleaning was; null: unknown
      "may_broker_start": true,               whether a broker may be started on the copy
      "why_not": null,                        else in words why not
      "missing": {"orders-3": "why"},         logs that are not in the copy and should be
@@ -12,7 +12,7 @@
                 "size_bytes": 1234,
                 "checksum": "0123456789abcdef"}]}              XXH3, 64 bits: xxhsum -H3
 
-What is not in it: the manifest itself.
+The manifest does not list itself.
 """
 
 import json
@@ -66,8 +66,9 @@ def write(log_dir: str, manifest: Manifest, files: Files) -> None:
 
 
 def read(log_dir: str, files: Files) -> Manifest:
-    """Raise FileNotFoundError where there is none, CorruptFileError for one that was not written
-    here.
+    """Read the manifest of a copy.
+
+    Raise FileNotFoundError without one, CorruptFileError for one that this project did not write.
     """
     path = os.path.join(log_dir, MANIFEST)
     fields = manifest_fields(log_dir, files)
@@ -146,9 +147,7 @@ def _read(
 def check(
     log_dir: str, manifest: Manifest, advance: Callable[[int], object], files: Files
 ) -> Iterator[Finding]:
-    """Whether the files are those of the manifest: none else, none gone, none other; and whether
-    the run that made the copy has finished it.
-    """
+    """Check that the files are those of the manifest, and that the run has finished the copy."""
     unfinished = os.path.join(log_dir, UNFINISHED)
     if files.exists(unfinished):
         yield difference(unfinished, 0, "the run that made this copy has not finished it")

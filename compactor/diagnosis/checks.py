@@ -1,4 +1,4 @@
-"""What a look at one thing has found, and what is to be done about it."""
+"""Checks of `doctor`: what was seen of one thing, and what to do about it."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -47,7 +47,7 @@ def warn(subject: str, found: str, advice: str) -> Check:
 
 
 def fail(subject: str, found: str, advice: str | None = None) -> Check:
-    """advice: None where what was found says what to do itself."""
+    """Return a failed check. advice: None where `found` says what to do itself."""
     return Check(subject, Grade.FAIL, found, advice)
 
 
@@ -57,6 +57,6 @@ def with_command(sentence: str, command: str) -> str:
 
 
 def count(checks: Iterable[Check]) -> dict[Grade, int]:
-    """How many there are of each grade."""
+    """Count the checks of each grade."""
     grades = [check.grade for check in checks]
     return {grade: grades.count(grade) for grade in Grade}

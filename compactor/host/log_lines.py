@@ -1,4 +1,4 @@
-"""What a command says on standard error while it goes on: lines of text, or a JSON object a line.
+"""Lines on standard error while a command runs: text, or a JSON object a line.
 
 One event is one line, and has the same words in either form.
 """
@@ -37,7 +37,7 @@ PREFIXES = {Level.INFO: "", Level.WARNING: "compactor: warning: ", Level.ERROR: 
 
 @dataclass(slots=True)
 class _State:
-    """Of this process, whose standard error there is once."""
+    """The state of this process, which has one standard error."""
 
     format: LogFormat = LogFormat.TEXT
     run_id: str | None = None
@@ -48,7 +48,7 @@ _state = _State()
 
 
 def log_format_of(words: Sequence[str]) -> LogFormat:
-    """The form that the words of a command line ask for, also where they are wrong otherwise."""
+    """Return the form that the words of a command line ask for, however wrong the others are."""
     asked = pairwise(words)
     is_json = (OPTION, LogFormat.JSON) in asked or f"{OPTION}={LogFormat.JSON}" in words
     return LogFormat.JSON if is_json else LogFormat.TEXT
@@ -56,7 +56,7 @@ def log_format_of(words: Sequence[str]) -> LogFormat:
 
 @contextmanager
 def written_as(log_format: LogFormat) -> Iterator[None]:
-    """The form of all lines meanwhile."""
+    """Write lines in a form for the length of a block."""
     before = _state.format, _state.run_id, _state.phase
     _state.format, _state.run_id, _state.phase = log_format, None, None
     try:
@@ -66,17 +66,17 @@ def written_as(log_format: LogFormat) -> Iterator[None]:
 
 
 def are_json() -> bool:
-    """Whether lines are JSON, on a terminal too: no bars among them."""
+    """Return whether lines are JSON: no bars among them, on a terminal either."""
     return _state.format is LogFormat.JSON
 
 
 def note_run_id(run_id: str) -> None:
-    """Of the command; its report has the same."""
+    """Set the run id of the lines to come; the command's report has the same."""
     _state.run_id = run_id
 
 
 def enter_phase(name: str | None) -> None:
-    """What the lines to come belong to. None: nothing goes on."""
+    """Set the phase of the lines to come. None: no phase."""
     _state.phase = name
 
 
@@ -88,7 +88,7 @@ def log_line(
     stream: TextIO | None = None,
     numbers: Mapping[str, float | None] = NO_NUMBERS,
 ) -> None:
-    """Say something, to standard error unless there is a stream. Nobody has to be able to read it.
+    """Write a line to standard error, or to a stream, even if nobody can read it.
 
     log: TOPIC-PARTITION, if it is about one. numbers: further fields of the JSON; the
     message says them in its words.

@@ -1,4 +1,4 @@
-"""Lines to standard output and standard error, whatever stands at their other end."""
+"""Lines to standard output and standard error, whichever file, pipe or terminal takes them."""
 
 import codecs
 import io
@@ -17,7 +17,7 @@ _problems: list[OSError] = []  # of standard output
 
 
 def print_line(text: str) -> bool:
-    """To standard output; whether it was taken."""
+    """Print a line to standard output; return whether it was taken."""
     with standard_output() as out:
         out.write(f"{text}\n")
         out.flush()
@@ -45,8 +45,9 @@ def print_utf8(data: bytes, in_its_encoding: bool = False) -> bool:
 
 
 def print_bytes(data: bytes) -> bool:
-    """To standard output, as they are; whether they were taken. Of none: whether anybody is there
-    to take them, as far as a pipe can tell.
+    """Print bytes to standard output as they are; return whether they were taken.
+
+    Without a byte: whether anybody reads, as far as a pipe knows.
     """
     with standard_output() as out:
         out.flush()
@@ -64,7 +65,7 @@ def _has_reader(out: TextIO) -> bool:
 
 @contextmanager
 def standard_output() -> Iterator[TextIO]:
-    """What takes the lines of a command, which goes on with its work where they are not taken.
+    """Give standard output to a block, which goes on where its lines are not taken.
 
     A reader that has gone, as `head` does, is no problem; any other is reported at the end, see
     output_problem.
@@ -80,7 +81,7 @@ def standard_output() -> Iterator[TextIO]:
 
 @contextmanager
 def unpadded() -> Iterator[None]:
-    """A library that prints meanwhile, to what is no terminal, ends no line with blanks."""
+    """Strip blanks from the ends of lines that a library prints in a block, off a terminal."""
     out = sys.stdout
     if out.isatty():
         yield
@@ -97,14 +98,14 @@ def unpadded() -> Iterator[None]:
 
 
 def output_problem() -> OSError | None:
-    """Why standard output did not take all there was, since this was last asked."""
+    """Return why standard output did not take everything since the last call; None: it did."""
     problem = _problems[0] if _problems else None
     _problems.clear()
     return problem
 
 
 def print_error(text: str) -> None:
-    """To standard error. Where nobody can read it, the exit code is all there is."""
+    """Print a line to standard error, even if nobody can read it."""
     stream = ForgivingStream(sys.stderr)
     stream.write(f"{text}\n")
     stream.flush()
@@ -140,8 +141,9 @@ def _forgiving(stream: TextIO) -> Iterator[None]:
 
 
 def _empty(stream: TextIO) -> None:
-    """Let go of what a stream could not get rid of: Python tries again at the exit, and where that
-    fails changes the exit code. What comes later is written as ever; the disk may have room again.
+    """Drop what a stream could not write; later lines are written as usual.
+
+    Python would try again at its exit, and change the exit code where that fails.
     """
     descriptor = stream.fileno()
     with _emptying, open(os.devnull, "wb") as nowhere:
@@ -160,10 +162,10 @@ def silence_libraries() -> None:
 
 
 def open_standard_streams() -> None:
-    """Open those that the caller has closed, on nothing.
+    """Open the standard streams that the caller has closed, on /dev/null.
 
-    Or the next file that is opened would have their number, and get what libraries and Java, which
-    inherits them, write there: a lock file, or a segment.
+    Else the next file to be opened would have their number, and get what libraries and Java, which
+    inherits them, write to it: a lock file, or a segment.
     """
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:

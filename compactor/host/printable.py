@@ -1,6 +1,6 @@
-"""Text for a terminal: nothing that a file name or a log brings along can move its cursor.
+"""Makes text safe for a terminal: no file name or record can move its cursor.
 
-Names of topics and paths come from whoever could make a directory. Control characters, escape
+Anybody who can make a directory chooses names of topics and paths. Control characters, escape
 sequences, marks that reverse the writing direction and bytes that are not UTF-8 are shown as
 escapes.
 """
@@ -20,19 +20,19 @@ SIZE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")  # each a thousand times the on
 
 
 def printable(text: str) -> str:
-    """Text with every character that does not print as a backslash escape."""
+    """Return text with a backslash escape for each character that does not print."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
 def one_line(text: str) -> str:
-    """printable, with line breaks and the blanks around them as one space."""
+    """Return printable text with line breaks and the blanks around them as one space."""
     return printable(" ".join(part.strip() for part in text.splitlines() if part.strip()))
 
 
 def size_text(size_bytes: int) -> str:
-    """Bytes in decimal units with three or four figures: 999 B, 1.0 kB, 12.3 MB, 1.4 TB."""
+    """Return bytes in decimal units with three or four figures: 999 B, 1.0 kB, 12.3 MB, 1.4 TB."""
     if size_bytes < 1000:
         return f"{size_bytes} B"
     size = float(size_bytes)
@@ -59,13 +59,13 @@ def first_few(names: Sequence[str], shown: int = 3) -> str:
 
 
 def few(texts: Sequence[str], shown: int, between: str = ", ") -> str:
-    """Return the first texts, and how many more there are."""
+    """Return the first texts, and the number of the others."""
     more = len(texts) - shown
     return between.join(texts[:shown]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def shell_word(text: str) -> str:
-    """Text as one word for a shell, also where it does not print: bash, zsh and ksh read $'…'."""
+    """Quote text as one word for a shell; bash, zsh and ksh read $'…' where it does not print."""
     if text.isprintable():
         return quote(text)
     plain = b"".join(
@@ -76,7 +76,7 @@ def shell_word(text: str) -> str:
 
 
 def span_text(ms: int) -> str:
-    """A length of time in the largest unit of which there are ten: 301 s, 59 min, 1,157 days."""
+    """Return a length of time in the largest unit that makes ten: 301 s, 59 min, 1,157 days."""
     for unit, unit_ms in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
         if ms >= 10 * unit_ms:
             return f"{ms // unit_ms:,} {unit}"
@@ -84,7 +84,7 @@ def span_text(ms: int) -> str:
 
 
 def duration_text(ms: int) -> str:
-    """A length of time, exact to its second unit: 7 days, 1 h 30 min, 16 min 38 s, 0.5 s."""
+    """Return a length of time, exact to its second unit: 7 days, 1 h 30 min, 16 min 38 s, 0.5 s."""
     if ms < 10_000:
         return f"{ms / 1000:g} s"
     for unit, unit_ms, smaller, smaller_ms in _UNITS:
@@ -99,7 +99,7 @@ def duration_text(ms: int) -> str:
 
 
 def iso_time(ms: int) -> str:
-    """Epoch milliseconds as UTC; a time that no calendar holds, as the number."""
+    """Return epoch milliseconds as UTC; a time that no calendar holds, as the number."""
     try:
         time = _EPOCH + timedelta(milliseconds=ms)  # exact, as no float would be
     except OverflowError:

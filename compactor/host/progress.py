@@ -1,7 +1,7 @@
 """How far a round has come: a bar for each stage on a terminal, plain lines elsewhere.
 
-The engine reports to a ProgressSink; who listens is decided here. rich is imported for a terminal
-alone.
+The engine reports to a ProgressSink; this module decides who listens. rich is imported for a
+terminal alone.
 """
 
 import time
@@ -41,19 +41,20 @@ class ProgressSink(Protocol):
         """A stage of total units begins (0: not known), and with it the one before is over."""
 
     def advance(self, done: int) -> None:
-        """So many units of the stage are done in all; not how many more than at the last call."""
+        """Report how many units of the stage are done in all."""
 
     def swapped(self, groups: int) -> None:
-        """So many segment groups are swapped in; 0: the first is about to be."""
+        """Report how many segment groups are swapped in; 0: the first is about to be."""
 
     def message(self, text: str, log: str | None = None) -> None:
-        """Something an operator wants to know now, in one line. log: TOPIC-PARTITION, if it is
-        about one, and then it is a warning.
+        """Report something that an operator wants to know now, in one line.
+
+        log: TOPIC-PARTITION, if it is a warning about one.
         """
 
 
 def adding_up(advance: Callable[[int], object]) -> Callable[[int], None]:
-    """What is told how much more is done, and tells how much in all. Of one thread at a time."""
+    """Turn a function that takes the total done into one that takes what was added; one thread."""
     done = 0
 
     def more(units: int) -> None:
@@ -319,7 +320,7 @@ def _terminal_bars(stream: TextIO) -> Iterator[TerminalProgress]:
 
 
 def pace_text(done: int, total: int, seconds: float, is_in_bytes: bool) -> str:
-    """Like `120.0 MB/s, 1 min 5 s left`; nothing where that cannot be told yet.
+    """Return text like `120.0 MB/s, 1 min 5 s left`; nothing where that is not known yet.
 
     total: 0 where it is not known. seconds: since the stage began.
     """

@@ -1,7 +1,7 @@
-"""How fast runs were on this machine: the last ones, in the user's cache directory.
+"""Remembers the speed of the last runs on this machine, in the user's cache directory.
 
-`runs.json` there has a few numbers of each run that has read 10 MB or more: no name of a log, and
-nothing that could not be lost. The last 50 are kept, for 90 days.
+Its `runs.json` has a few numbers of each run that has read 10 MB or more: no name of a log, and
+nothing that may not be lost. The last 50 are kept, for 90 days.
 """
 
 import json
@@ -37,16 +37,16 @@ class Pace(NamedTuple):
     runs: int = 0  # that this is known from; 0: it is a guess, on the safe side
 
     def seconds(self, log_bytes: int) -> float:
-        """Of a run over logs of that size."""
+        """Return the expected seconds of a run over `log_bytes`."""
         return self.start_seconds + log_bytes / self.bytes_per_second
 
     def bytes_within(self, seconds: float) -> int:
-        """What can be read and rewritten in that time."""
+        """Return the bytes that can be read and rewritten in a time."""
         return max(0, int((seconds - self.start_seconds) * self.bytes_per_second))
 
 
 def past_runs(cache: Path, now_ms: int) -> list[PastRun]:
-    """The runs that are remembered, oldest first; none where the file cannot be read."""
+    """Return the remembered runs, oldest first; none where the file cannot be read."""
     try:
         found = json.loads((cache / _FILE).read_text("ascii"))
     except (OSError, ValueError, RecursionError):
@@ -58,7 +58,7 @@ def past_runs(cache: Path, now_ms: int) -> list[PastRun]:
 
 
 def pace_of(runs: Sequence[PastRun]) -> Pace:
-    """What the last of them say; a guess where there are none."""
+    """Return the pace of the last runs; a guess without any."""
     if not runs:
         return Pace()
     last = runs[-_ASKED_RUNS:]
@@ -67,7 +67,7 @@ def pace_of(runs: Sequence[PastRun]) -> Pace:
 
 
 def remember(cache: Path, run: PastRun) -> None:
-    """Put a run behind the others. Where that cannot be written, the next one guesses."""
+    """Add a run to the others. Where that cannot be written, the next run guesses."""
     if run.log_bytes < LEAST_BYTES:
         return
     runs = [*past_runs(cache, run.ended_at_ms), run][-KEPT_RUNS:]
@@ -79,5 +79,5 @@ def remember(cache: Path, run: PastRun) -> None:
 
 
 def machine_pace(cache: Path, now_ms: int) -> Pace:
-    """What the runs of this machine say."""
+    """Return the pace of the runs on this machine."""
     return pace_of(past_runs(cache, now_ms))

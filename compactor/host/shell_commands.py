@@ -81,13 +81,13 @@ def compactor(command: str, *operands: str, options: Sequence[str] = ()) -> str:
 
 
 def about_file(command: str, path: str) -> str:
-    """Likewise, about the log that a file belongs to."""
+    """Return a command about the log that a file belongs to."""
     partition = os.path.dirname(path)
     return compactor(command, os.path.dirname(partition), os.path.basename(partition))
 
 
 def with_all_given(command: str, *operands: str, options: Sequence[str] = ()) -> str:
-    """Likewise, with all that was typed and that this command takes but for reports of it."""
+    """Return a command with all typed options that it takes, except for those of its output."""
     return _spelled(_words(command, operands, options, lambda name: name not in _OF_OUTPUT))
 
 
@@ -166,7 +166,7 @@ def _words(
 
 
 def _unclean(path: str) -> bool:
-    """Whether a log directory is here that nobody works in and that no broker has left cleanly."""
+    """Return whether a log directory is idle and was not shut down cleanly."""
     if (
         not os.path.isabs(path)
         or not LOCAL.is_directory(path)

@@ -1,4 +1,4 @@
-"""What was probably meant by a name that there is not: one that is nearly the same.
+"""Suggestions for an unknown name: those that exist and are nearly the same.
 
 Names are compared by letters (difflib); paths by what stands beside and below them.
 """
@@ -13,14 +13,14 @@ _LOOKED_AT = 2000  # names at most, of a directory
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """`; did you mean …?` with names that are there; nothing where none is like it."""
+    """Return `; did you mean …?` with similar known names; "" where none is similar."""
     from difflib import get_close_matches  # only on the way to an error
 
     return _asked(get_close_matches(name, known, SHOWN))
 
 
 def near_path(path: str) -> str:
-    """Likewise, for a path that does not exist: what stands beside it under nearly that name."""
+    """Return `; did you mean …?` with the similar names beside a path that does not exist."""
     folder, name = os.path.split(path.rstrip(os.sep))
     from difflib import get_close_matches
 
@@ -29,7 +29,7 @@ def near_path(path: str) -> str:
 
 
 def below(path: str, is_meant: Callable[[str], bool]) -> str:
-    """Likewise, for a directory that holds what was meant one level or two below it."""
+    """Return `; did you mean …?` with what was meant one level or two below a directory."""
     found: list[str] = []
     level = [path]
     for _ in range(2):
@@ -39,7 +39,7 @@ def below(path: str, is_meant: Callable[[str], bool]) -> str:
 
 
 def above(path: str, is_meant: Callable[[str], bool]) -> str:
-    """Likewise, for something inside of what was meant."""
+    """Return `; did you mean …?` with a directory above that was meant."""
     folder = os.path.dirname(path)
     while folder != os.path.dirname(folder):
         if is_meant(folder):

@@ -53,9 +53,9 @@ def rows_of(path: str, wanted: WantedOffsets = EVERYTHING) -> Iterator[Row]:
 
 
 def parts_of(path: str, wanted: WantedOffsets = EVERYTHING) -> Iterator[Row | RecordBlock]:
-    """As rows_of, the records of a batch as one value where they may be shown by a kernel.
+    """Yield the same as rows_of, with the records of a batch as one value, for a kernel.
 
-    Where only some offsets are wanted, of a directory only its logs are gone through.
+    Where only some offsets are wanted, only the logs of a directory are read.
     """
     if not filesystem.is_directory(path):
         yield from _parts_of_file(path, wanted)

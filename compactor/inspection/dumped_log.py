@@ -60,7 +60,7 @@ class WantedOffsets:
         return (self.from_offset, self.to_offset, self.limit) == (0, EVERY_OFFSET, None)
 
     def is_reached(self) -> bool:
-        """Whether there is to be no more."""
+        """Whether the limit is reached."""
         return self.limit is not None and self.limit <= 0
 
     def takes(self, offset: int) -> bool:
@@ -110,7 +110,7 @@ class RecordBlock:
 
 
 def blocks_of(path: str, wanted: WantedOffsets) -> Iterator[Row | RecordBlock]:
-    """Yield the batches of a log, and their records behind each of them.
+    """Yield the batches of a log, each followed by its records.
 
     Raise CorruptFileError where a batch is damaged or cut short, after all that stands before it.
     """
@@ -141,7 +141,7 @@ def _coordinator_topic(path: str) -> str | None:
 
 
 def _start_of(path: str, from_offset: int) -> int:
-    """Where the first batch begins that holds an offset or a later one."""
+    """Return where the first batch begins that holds an offset or a later one."""
     if not from_offset:
         return 0
     end = 0

@@ -1,8 +1,8 @@
 """Why one log is cleaned or not: each of its bounds by name, and what set it.
 
-Everything comes from the plan of a round over its log directory, so that what is said here is what
-a run would do. Where the plan had no need to look at the log's end and its producers, that is done
-here, since it is one log. Source: spec C-4, C-5, C-18, C-23.
+Everything comes from the plan of a round over its log directory, so that the explanation is what a
+run would do. Only the log's end and its producers are read where the plan did not need them.
+Source: spec C-4, C-5, C-18, C-23.
 """
 
 import os
@@ -147,7 +147,7 @@ def explain(
     config: Config,
     start_problems: tuple[StartProblem, ...] = (),
 ) -> Explanation:
-    """Say what a plan makes of one log. ConfigError if there is no such log in its directories.
+    """Say what a plan makes of one log. Raise ConfigError if its directories do not have the log.
 
     plan: over all of the broker's directories, since a log may be on its way from one to another.
     config: that of the plan. start_problems: of its directories.
@@ -196,7 +196,7 @@ def explain(
 
 
 def _only_as(key: tuple[str, int], plan: RoundPlan) -> Iterator[str]:
-    """Say which directories there are that a broker has set apart of a log."""
+    """Return the directories of a log that a broker has set apart."""
     for log_dir in plan.log_dirs:
         for name, _ in log_dir.ignored:
             if is_special_dir(name) and parse_partition_dir(name.rpartition(".")[0]) == key:
@@ -347,7 +347,7 @@ def _bounds(judgement: Judgement) -> list[NamedBound]:
 
 
 def _record_limit(judgement: Judgement) -> Iterator[NamedBound]:
-    """Nothing where records have no limit, as by default."""
+    """Return the limit on records; nothing by default."""
     configured = judgement.config.max_decompressed_message_bytes
     limit = record_limit(judgement.kafka, configured)
     if limit is not None:
@@ -356,7 +356,7 @@ def _record_limit(judgement: Judgement) -> Iterator[NamedBound]:
 
 
 def _lag(config: TopicConfig) -> str:
-    """max.compaction.lag.ms for people; the largest that there is stands for none (C-4.7)."""
+    """Return max.compaction.lag.ms for people; the largest value stands for none (C-4.7)."""
     lag_ms = config.max_compaction_lag_ms
     return "is not set" if lag_ms == MAX_LONG else f"of {duration_text(lag_ms)}"
 

@@ -269,8 +269,10 @@ def _plan_of(log_id: int, log: InspectedLog) -> LogPlan:
 
 
 def transactional_ids(logs: Sequence[PartitionListing], wanted: Collection[int]) -> dict[int, str]:
-    """The transactional ids of producer ids. logs: partitions of `__transaction_state`, or others,
-    which are passed over. What cannot be read is passed over, too: nothing depends on it.
+    """Return the transactional ids of producer ids.
+
+    logs: partitions of `__transaction_state`; others are skipped, and so is what cannot be read,
+    since nothing depends on it.
     """
     found: dict[int, str] = {}
     for log in logs:

@@ -79,7 +79,7 @@ def batch_kinds(counters: Int64Array) -> tuple[BatchKind, ...]:
 
 
 def size_classes(counters: Int64Array, at: int, classes: int) -> tuple[SizeClass, ...]:
-    """Those of them that have a member. at: where their counts begin."""
+    """Return the size classes that have a member. at: where their counts begin."""
     return tuple(
         SizeClass(1 << bits - 1 if bits else 0, (1 << bits) - 1, count)
         for bits, count in enumerate(counters[at : at + classes].tolist())
@@ -136,7 +136,7 @@ def tombstones_of(counters: Int64Array, keys: Keys | None, cleaning: Cleaning) -
 def _earliest_removal_ms(
     kinds: Sequence[TombstoneKind], counters: Int64Array, cleaning: Cleaning
 ) -> int | None:
-    """As far as horizons go, which stay as given: a cleaning has to come by then, too.
+    """Return when the first tombstone may go by its horizon, if a cleaning comes by then.
 
     (C-11.3, C-11.7)
     """
@@ -201,7 +201,7 @@ class CountedLog(NamedTuple):
 
 
 class Presentation(NamedTuple):
-    """What an inspection goes by, and how much of it is told."""
+    """What an inspection follows, and how much of it is shown."""
 
     as_of_ms: int
     heavy_keys: int
@@ -273,8 +273,9 @@ def _heavy(
 def heaviest_parts(
     log: InspectedLog, found: CountedLog, part: int, shown: Presentation
 ) -> tuple[HeavyKey, ...]:
-    """The groups or topics with most bytes in a log of `__consumer_offsets`. part: BY_GROUP or
-    BY_TOPIC.
+    """Return the groups or topics with most bytes in a log of `__consumer_offsets`.
+
+    part: BY_GROUP or BY_TOPIC.
     """
     told = []
     for versions, size, offset in heaviest(found.keys, BYTES, shown.heavy_keys):
@@ -303,7 +304,7 @@ def _heavy_key(listing: PartitionListing, versions: int, size: int, offset: int)
 
 
 def _readable(topic: str, key: bytes) -> tuple[str, bool]:
-    """As text, or in hex; one of a coordinator as what it says."""
+    """Return a key as text, or in hex; a coordinator's key in words."""
     if topic in (CONSUMER_OFFSETS, TRANSACTION_STATE):
         found = decode_key(topic, key)
         if found.fields is not None:

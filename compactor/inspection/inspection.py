@@ -15,7 +15,7 @@ class BatchKind(NamedTuple):
 
 
 class SizeClass(NamedTuple):
-    """How many there are of a size, or of a number of versions, between two, both included."""
+    """A count of keys between two sizes, or two numbers of versions, both included."""
 
     least: int
     greatest: int
@@ -45,7 +45,7 @@ class Tombstones(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """The keys of a log; records of aborted transactions are not counted here."""
+    """The keys of a log, without records of aborted transactions."""
 
     keys: int
     live_keys: int  # whose latest record is no tombstone
@@ -61,7 +61,7 @@ class Keys(NamedTuple):
 
 
 class HeavyKey(NamedTuple):
-    """One of the keys with most versions or most bytes."""
+    """A key with most versions or most bytes."""
 
     key: str | None  # as text, or in hex; None: it could not be read
     is_hex: bool

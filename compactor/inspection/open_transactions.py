@@ -39,7 +39,7 @@ def open_transactions(
 
 
 def _bytes_from(listing: PartitionListing, offset: int) -> int:
-    """Of .log, from the batch with an offset to the end of the log."""
+    """Return the bytes of .log files from the batch with an offset to the end of the log."""
     found = batch_with(listing, offset)
     if found is None:
         return 0
@@ -62,7 +62,7 @@ def record_at(log: PartitionListing, offset: int) -> Record | None:
 
 
 def batch_with(log: PartitionListing, offset: int) -> tuple[str, int, BatchHeader] | None:
-    """Give file, position and header of the first batch that ends at an offset or behind it."""
+    """Return file, position and header of the first batch that ends at an offset or later."""
     bases = [segment.base_offset for segment in log.segments]
     number = bisect_right(bases, offset) - 1
     if number < 0:

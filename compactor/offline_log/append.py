@@ -1,4 +1,4 @@
-"""What is added to a log: records, as its leader adds them, and the end of a transaction."""
+"""Appends to an offline log: records, as its leader adds them, and the end of a transaction."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -19,10 +19,10 @@ BATCH_BYTES = 16_384  # as a producer's batch.size
 
 
 def append(records: Sequence[NewRecord], codec: Codec) -> Change:
-    """Append records, in batches of a producer's size, as the leader with the log's latest leader
-    epoch. The topic's configuration may change codec and timestamps, and refuse a batch.
+    """Append records in batches of a producer's size, as the leader of the latest leader epoch.
 
-    The high watermark follows, as that of an only replica.
+    The topic's configuration may change codec and timestamps, and refuse a batch. The high
+    watermark follows, as that of an only replica.
     """
 
     def act(work: OpenLog) -> str | None:
@@ -45,7 +45,7 @@ def append(records: Sequence[NewRecord], codec: Codec) -> Change:
 
 
 def appended_records(records: Sequence[NewRecord], first_offset: int) -> tuple[AppendedRecord, ...]:
-    """What is known of records in a report, by which they are found again."""
+    """Return what a report says of appended records, to recognize them later."""
     return tuple(
         AppendedRecord(
             offset,
@@ -57,8 +57,9 @@ def appended_records(records: Sequence[NewRecord], first_offset: int) -> tuple[A
 
 
 def abort(producer_id: int) -> Change:
-    """End the open transaction of a producer by the marker that a coordinator would write: of the
-    producer's epoch, and of the coordinator epoch that the log knows.
+    """End the open transaction of a producer by the marker that a coordinator would write.
+
+    It has the producer's epoch, and the coordinator epoch that the log knows.
 
     Source: Kafka, TransactionsCommand (abort), UnifiedLog.appendAsLeader; spec L-14, L-17.
     """
@@ -101,7 +102,7 @@ def _no_transaction(log: Log) -> str:
 
 
 def _leader_epoch(log: Log) -> int:
-    """The one of the last leader; a later one of the controller's is not below it."""
+    """Return the leader epoch of the last leader."""
     return log.epochs.latest or 0
 
 

@@ -1,4 +1,4 @@
-"""Where a log is, and what the small files of its log directory say of it."""
+"""The location of a log, and what the small files of its log directory say of it."""
 
 import os
 from typing import NamedTuple
@@ -43,7 +43,7 @@ class LogLocation(NamedTuple):
         return self.topic, self.partition
 
     def checkpoint(self, name: str) -> str:
-        """The path of a checkpoint file of the log directory."""
+        """Return the path of a checkpoint file of the log directory."""
         return os.path.join(self.log_dir, name)
 
 
@@ -58,7 +58,7 @@ class KnownOffsets(NamedTuple):
 
 
 def find_log(log_dir: str, topic_partition: str, files: Files = LOCAL) -> LogLocation:
-    """The log that a command is about. Raise UsageError if there is none of that name."""
+    """Return the location of a log. Raise UsageError if no log has that name."""
     at = named_log(log_dir, topic_partition)
     found = files.look_up(at.path)
     if found is None:
@@ -72,7 +72,7 @@ def find_log(log_dir: str, topic_partition: str, files: Files = LOCAL) -> LogLoc
 
 
 def require_not_missing(at: LogLocation, files: Files) -> None:
-    """Raise RefusedError where the log should be there, and is not."""
+    """Raise RefusedError where a log should exist, and does not."""
     for log in gone_from(entries_in(at.log_dir, files), (), files).logs:
         if (log.topic, log.partition) == at.key:
             text = f"{log.problem}. Bring it back from a backup first. Nothing was changed"
@@ -80,7 +80,7 @@ def require_not_missing(at: LogLocation, files: Files) -> None:
 
 
 def named_log(log_dir: str, topic_partition: str) -> LogLocation:
-    """The log of a name, whether it is there or not. Raise UsageError where no log has it."""
+    """Return the location of a log that may not exist. Raise UsageError for an impossible name."""
     key = partition_of(topic_partition)
     if key is None or os.path.basename(topic_partition) != topic_partition:
         raise UsageError(
@@ -91,8 +91,10 @@ def named_log(log_dir: str, topic_partition: str) -> LogLocation:
 
 
 def known_offsets(at: LogLocation, files: Files = LOCAL) -> KnownOffsets:
-    """Read them. CorruptFileError where a checkpoint cannot be read, RefusedError where the log's
-    records are gone: who opens it then begins it again as an empty one.
+    """Read the offsets of a log that its log directory keeps.
+
+    Raise CorruptFileError where a checkpoint cannot be read, RefusedError where the log's records
+    are gone: opening it would begin it again as an empty log.
     """
 
     def entry(name: str) -> int | None:
@@ -121,10 +123,10 @@ def _require_records(at: LogLocation, files: Files) -> None:
 def require_changeable(
     at: LogLocation, known: KnownOffsets, files: Files = LOCAL
 ) -> PartitionListing:
-    """Raise where the log is not in an order in which a change of it is safe; nothing is changed.
+    """Raise where a change of the log is not safe; nothing is changed.
 
     RefusedError: it is being moved, or files are in the way. CorruptFileError: it does not end with
-    a whole batch; what is appended behind would be lost with the rest.
+    a whole batch; what is appended would be lost with the rest.
     """
     others, _ = files.list_names(at.log_dir)
     moving = next((name for name in others if parse_future_dir(name) == at.key), None)

@@ -1,10 +1,10 @@
-"""A log moved from one log directory of a broker to another, on whatever disk.
+"""Moves a log from one log directory of a broker to another, on any disk.
 
 1. Every file is copied to a directory in the target that is named like one that a broker is about
    to delete; files and names are synced. A starting broker deletes what a kill leaves of it.
 2. The target's checkpoints get the entries of the log, but for the cleaner's. A target that no
    broker has used yet gets the source's mark of a clean shutdown, which holds for all it has then.
-3. The copy gets its name. From here on both are whole, and a broker does not start with both: it
+3. The copy gets its name. From now on both are whole, and a broker does not start with both: it
    says that the partition is in two directories. The target notes what commands of ours wrote.
 4. The target's cleaner checkpoint loses an entry that it had of an earlier log of the same name,
    which may be above the end of this one. The log in the source gets a name like that in step 1,
@@ -12,8 +12,8 @@
 5. The source's checkpoints lose their entries; then the target's cleaner checkpoint gets its own.
    Two of these at once would end a broker's cleaner, none lets it begin at the log's start.
 
-The same move, asked for again, removes what is left of step 1, or goes on behind step 3 or 4, once
-it has found both copies to have the same bytes. Source: Kafka,
+The same move, requested again, removes what is left of step 1, or goes on after step 3 or 4, once
+both copies have proved to have the same bytes. Source: Kafka,
 LogManager.replaceCurrentWithFutureLog; spec L-28.8, L-24.5.
 """
 
@@ -76,8 +76,9 @@ def _aside(at: LogLocation) -> str:
 
 
 def plan_move(source: LogLocation, target_dir: str, files: Files = LOCAL) -> Move:
-    """Look what there is to do. Raise UsageError, or RefusedError where the target has another log
-    of that name.
+    """Plan a move, or the rest of one.
+
+    Raise UsageError, or RefusedError where the target has another log of that name.
     """
     target = LogLocation(target_dir, source.topic, source.partition)
     is_copied = files.look_up(target.path) is not None
@@ -101,7 +102,7 @@ def plan_move(source: LogLocation, target_dir: str, files: Files = LOCAL) -> Mov
 
 
 def move_log(move: Move, files: Files = LOCAL, give: GiveAttributes | None = None) -> None:
-    """Do what is left of a move. The caller holds the locks of both log directories.
+    """Move a log, or finish its move. The caller holds the locks of both log directories.
 
     give: makes a copy like its original: owner, mode, extended attributes.
     """
@@ -166,7 +167,7 @@ def _alike(original: str, copy: str) -> None:
 
 
 def _remove_directory(path: str, files: Files) -> None:
-    """Remove a directory of files, if it is there."""
+    """Remove a directory of files, if it exists."""
     if not files.exists(path):
         return
     for entry in files.list_directory(path):
@@ -201,7 +202,10 @@ def _copy_entries(move: Move, files: Files) -> None:
 
 
 def _may_begin(path: str, move: Move, files: Files) -> bool:
-    """A file of high watermarks says of each log without an entry that nothing is replicated."""
+    """Return whether a checkpoint of high watermarks may be begun.
+
+    Of each log without an entry, it says that nothing is replicated.
+    """
     directories, _ = files.list_names(move.target.log_dir)
     others = [name for name in directories if name != os.path.basename(move.staged)]
     return files.exists(path) or not others

@@ -11,7 +11,7 @@ from storage.log.producer_state_manager import OpenTransaction
 
 
 class Ends(NamedTuple):
-    """Where a log begins and ends, and how much it is."""
+    """The ends of a log, and its size."""
 
     log_start: int
     log_end: int
@@ -37,7 +37,7 @@ class OffsetForTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOffsets:
-    """Where a log begins, ends, and how far it is replicated and decided."""
+    """The offsets of a log: its ends, and how far it is replicated and decided."""
 
     name: str
     log_start: int
@@ -68,7 +68,7 @@ def ends_of(log: Log) -> Ends:
 
 
 def offsets_of(name: str, viewed: ViewedLog, times_ms: Sequence[int] = ()) -> LogOffsets:
-    """Read them off an open log."""
+    """Return the offsets of an open log."""
     log, known = viewed.log, viewed.known
     return LogOffsets(
         name=name,

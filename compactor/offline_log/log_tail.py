@@ -1,4 +1,4 @@
-"""The records that come to a log that somebody else appends to: a tail of its files.
+"""Follows a log that somebody else appends to, by the end of its files.
 
 Only whole batches with right checksums are read; what is being written is waited for. Segments are
 followed as they are rolled. One that retention or a cleaner has removed meanwhile is passed over.
@@ -25,14 +25,14 @@ class LogTail:
     """The end of a log, and what has come since."""
 
     def __init__(self, at: LogLocation, next_offset: int, files: Files = LOCAL) -> None:
-        """next_offset: the first that is wanted."""
+        """Follow a log from next_offset on."""
         self._at, self._files = at, files
         self.next_offset = next_offset
         self._base = -1  # of the segment that is read; -1: none yet
         self._position = 0
 
     def new_records(self) -> Iterator[list[ReadRecord]]:
-        """Yield what is there by now, a batch at a time.
+        """Yield the records that have come since, a batch at a time.
 
         Raise CorruptFileError where the log was cut off, or does not go on with a whole batch in a
         segment that nobody appends to any more; OSError.
@@ -52,7 +52,7 @@ class LogTail:
             self._base, self._position = later[0], 0
 
     def _find_again(self) -> None:
-        """Go on behind a segment that has gone. CorruptFileError where the log was truncated."""
+        """Skip a segment that has gone. Raise CorruptFileError where the log was truncated."""
         bases = self._bases()
         if not bases or bases[-1] <= self._base:
             path = os.path.join(self._at.path, file_name(self._base, LOG))

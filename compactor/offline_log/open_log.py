@@ -1,14 +1,13 @@
-"""A log opened with the storage engine: as a view that changes no file, or to be changed.
+"""Opens an offline log with the storage engine: as a view that changes no file, or to change it.
 
-A change goes these steps. One that is killed on the way leaves the log in the state in which it
-would be had the broker been killed: a broker that starts recovers it, and so does the same command
-with --recover-first.
+A change takes these steps. A kill on the way leaves the log as a killed broker does: a broker that
+starts recovers it, and so does the same command with --recover-first.
 
 1. `.kafka_cleanshutdown` is removed, as a starting broker does first.
 2. The log is opened, changed, flushed and closed, with a snapshot of its producers.
 3. The checkpoints of the log directory are written: recovery point, log start, high watermark.
    Records that were appended are noted, so that they do not count as a broker's.
-4. `.kafka_cleanshutdown` is written again, if it was there, with what was in it.
+4. `.kafka_cleanshutdown` is written again with its contents, if it existed.
 
 Source: Kafka, LogManager.loadLogs, shutdown; spec L-26.3, L-26.9, L-27.4 to L-27.7.
 """
@@ -44,7 +43,7 @@ Result = TypeVar("Result")
 
 
 class LogSettings(NamedTuple):
-    """By what a log is opened."""
+    """The settings to open a log with."""
 
     config: LogConfig
     now_ms: int
@@ -53,7 +52,7 @@ class LogSettings(NamedTuple):
 
 
 def log_settings(topic: str, config: Config, now_ms: int) -> LogSettings:
-    """Give what the settings of a topic say to the storage engine."""
+    """Return the settings of a topic for the storage engine."""
     current_context().topics.add(topic)
     found = LogConfig().with_values(config.values(topic))
     return LogSettings(found, now_ms, config.producer_id_expiration_ms, config.kafka.version)
@@ -85,8 +84,9 @@ class OpenLog:
         self._write(checkpoint.LOG_START, start if is_told else None)
 
     def write_checkpoints(self) -> None:
-        """Write what a broker that stops writes. A file of high watermarks is not begun: without
-        an entry, every other log would have none.
+        """Write the checkpoints that a stopping broker writes.
+
+        A file of high watermarks is not begun: every other log would have none.
         """
         self._write(checkpoint.RECOVERY_POINT, self.log.recovery_point)
         self.write_log_start()
@@ -167,7 +167,7 @@ def change_log(
 
 
 def _others_ms(at: LogLocation, files: Files) -> int | None:
-    """Give the time of the last records that no command of ours wrote; None: it cannot be told."""
+    """Return the time of the last records that no command of ours wrote; None: unknown."""
     try:
         return others_ms(_last_write(at, files), own_writes.read(at.log_dir, files).get(at.key))
     except (CorruptFileError, UnsupportedFormatError, OSError):

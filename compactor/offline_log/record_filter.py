@@ -1,4 +1,7 @@
-"""Which records of a log are read, and what comes of each."""
+"""Records of an offline log as callers read and append them, and the filter of those they read.
+
+Kept apart from what opens a log, which loads the engine.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +9,7 @@ from typing import NamedTuple
 
 
 class Isolation(StrEnum):
-    """How far is read."""
+    """How far a log is read."""
 
     LOG_END = "log-end"  # all there is, records of aborted and open transactions too
     HIGH_WATERMARK = "high-watermark"  # what is replicated
@@ -14,7 +17,7 @@ class Isolation(StrEnum):
 
 
 class ReadRecord(NamedTuple):
-    """One record."""
+    """A record as it was read."""
 
     offset: int
     timestamp_ms: int | None  # None: it has none
@@ -26,7 +29,7 @@ class ReadRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFilter:
-    """Which records of an open log."""
+    """Which records of an open log are read."""
 
     start_offset: int | None = None
     end_offset: int | None = None  # exclusive

@@ -1,4 +1,4 @@
-"""Records of a log as they come from its files, in Arrow batches: chosen, as rows, as Parquet."""
+"""Filters the Arrow batches of a log, and gives them as rows or writes them as Parquet."""
 
 import os
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ ROWS_AT_ONCE = 1000  # shown before the next are looked at
 def batches_of(
     view: ViewedLog, wanted: RecordFilter, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield Arrow batches. CorruptFileError behind the last sound record where there is damage."""
+    """Yield Arrow batches. Raise CorruptFileError after the last sound record before damage."""
     log, is_committed = view.log, wanted.isolation is Isolation.COMMITTED
     end = wanted.end_offset
     if wanted.isolation is Isolation.HIGH_WATERMARK:
@@ -57,7 +57,7 @@ def rows_of(view: ViewedLog, wanted: RecordFilter) -> Iterator[list[ReadRecord]]
 
 
 def _values(column: pa.Array) -> Any:
-    """The values of a column of rows. Those of numbers and bytes do not come one by one."""
+    """Return the values of a column of rows, numbers and bytes all at once."""
     if pa.types.is_list(column.type):
         if not len(column.flatten()):
             return ((),) * len(column)
@@ -68,7 +68,7 @@ def _values(column: pa.Array) -> Any:
 
 
 def write_parquet(view: ViewedLog, wanted: RecordFilter, path: str) -> int:
-    """Write every column of the records to a file, which is there whole or not at all; how many.
+    """Write every column of the records to a file, whole or not at all; return how many.
 
     Raise as `batches_of` does, and OSError.
     """
@@ -91,7 +91,7 @@ def write_parquet(view: ViewedLog, wanted: RecordFilter, path: str) -> int:
 
 
 def _row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Tables of so many records, or so many bytes, that each makes a usual row group."""
+    """Yield tables of the records or bytes of a usual row group."""
     held, rows, size_bytes = list[pa.RecordBatch](), 0, 0
     for batch in batches:
         held.append(batch)

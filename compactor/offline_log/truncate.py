@@ -1,7 +1,7 @@
-"""What takes records away from a log, or none: `roll`, `delete-records`, `truncate`.
+"""Changes of an offline log that add no record: `roll`, `delete-records`, `truncate`.
 
-Each is done on an overlay first, where nothing is changed: what the engine refuses is refused
-there, and what would come of it is what the operator is asked about.
+Each is applied to an overlay first, which changes no file: the engine refuses what it would refuse,
+and the operator is asked about the outcome.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class AppendedRecord(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a change, or would come."""
+    """The outcome of a change, or what it would be."""
 
     does: str  # in words, as "begins a new segment at offset 30"
     before: Ends
@@ -47,14 +47,14 @@ class Change(NamedTuple):
 
 
 def apply_change(change: Change, work: OpenLog) -> Outcome:
-    """Do it, and compare."""
+    """Apply a change to an open log; return its outcome."""
     before = ends_of(work.log)
     does = change.act(work)
     return Outcome(does or change.nothing, before, ends_of(work.log), does is not None)
 
 
 def roll() -> Change:
-    """Begin a new segment, so that all there is lies in closed ones."""
+    """Begin a new segment, so that all records lie in closed ones."""
 
     def act(work: OpenLog) -> str | None:
         if not work.log.segments[-1].size_bytes:
@@ -67,7 +67,7 @@ def roll() -> Change:
 def delete_records(before: int | None) -> Change:
     """Let the log begin at an offset, and delete the segments that are wholly below.
 
-    before: None: at the log end. As the leader of the only replica, the high watermark is there.
+    before: None: the log end, which is the high watermark of an only replica.
     Source: Kafka, Partition.deleteRecordsOnLeader; spec L-23.1, L-23.2, C-18.2.
     """
 

@@ -1,10 +1,14 @@
-"""What shows why something is gone: reports of commands, settings of topics, and the copy itself.
+"""Evidence of why something is gone: reports, settings, the copy itself, the cleaning's clock.
 
-A comparison is about all that was done between its two sides. Of each log the reports that are
-given say which rounds went over it, when, how far, and what other commands took away. A cleaning by
-a broker writes no report: it shows in the cleaner's checkpoint, which the reported rounds do not
-account for. Then what the settings allow since the copy was made is possible; else only what the
-reports say.
+A comparison is about all that was done between its two sides. Reports say of each log which rounds
+went over it, when, how far, and what other commands took away. A cleaning by a broker writes no
+report: it shows in the cleaner's checkpoint, which the reported rounds do not account for. Then
+everything that the settings allow since the copy was made is possible; else only what the reports
+say.
+
+Of the clock it is known by default only that the cleaning is over. `--as-of` names it; the report
+of a run says it, too, and `delete.retention.ms` of each log: their sum is the delete horizon that
+the run has set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,7 +66,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All that is given beside the two log directories."""
+    """All evidence beside the two log directories."""
 
     logs: Mapping[LogKey, Reported] = field(default_factory=dict)
     cut_short: tuple[Round, ...] = ()  # rounds that ended before they said anything of a log
@@ -72,7 +76,7 @@ class Evidence:
 
     @property
     def truncated_to(self) -> Mapping[LogKey, int]:
-        """Where logs ended, by reports."""
+        """Return where logs ended, by reports."""
         found = {key: log.truncated_to for key, log in self.logs.items()}
         return {key: offset for key, offset in found.items() if offset is not None}
 
@@ -141,7 +145,7 @@ class LogEvidence:
         return self._last_ms(now_ms) if self.is_accounted_for else now_ms
 
     def of_copy_written(self, written_ns: int) -> "LogEvidence":
-        """With the time of the last write to the copy: a truncation was after that."""
+        """Add the time of the last write to the copy: a truncation was after that."""
         written_ms = written_ns // 1_000_000
         since = [each for each in self.reported.truncations if each.at_ms >= written_ms]
         reported = replace(self.reported, truncations=tuple(since))
@@ -149,8 +153,9 @@ class LogEvidence:
 
     @property
     def superseding_end(self) -> int:
-        """Up to where records of the copy may have superseded others, exclusive: what a truncation
-        had removed before a round, the round did not see.
+        """Return up to where records of the copy may have superseded others, exclusive.
+
+        A round did not see what a truncation had removed before it.
         """
         truncations = self.reported.truncations
         if not truncations:
@@ -163,14 +168,15 @@ class LogEvidence:
 
     @property
     def is_one_round(self) -> bool:
-        """Whether what is there comes of one round."""
+        """Whether the log is the result of one round."""
         if self.has_reports:
             return len(self.rounds) == 1 and self.is_accounted_for
         return self.settings is None
 
     def expired_below(self) -> int:
-        """Below which offset a tombstone without a delete horizon may be gone: one round has set
-        it, and a later one has found it reached.
+        """Return below which offset a tombstone without a delete horizon may be gone.
+
+        One round has set the horizon, and a later one has come after it.
         """
         found = [0]
         for number, later in enumerate(self.rounds):
@@ -182,8 +188,9 @@ class LogEvidence:
         return max(found)
 
     def allows_horizon(self, horizon_ms: int, now_ms: int) -> bool:
-        """Whether a cleaning since the copy was made may have set a horizon, which no report has:
-        that of a broker, or of a run that was killed.
+        """Return whether an unreported cleaning since the copy was made may have set a horizon.
+
+        That is a broker's cleaning, or a run that was killed.
         """
         retention_ms = self.delete_retention_ms
         if retention_ms is None:
@@ -201,9 +208,9 @@ class LogEvidence:
 
 
 def accounts_for(rounds: Sequence[Round], was: int | None, now: int | None, start: int) -> bool:
-    """Whether complete rounds take the cleaner's checkpoint from where it was to where it is.
+    """Return whether complete rounds explain how far the cleaner's checkpoint has moved.
 
-    start: of the log now; a round begins there where the checkpoint lies below.
+    start: of the log now; a round begins at it where the checkpoint lies below.
     """
     at = was or 0
     for each in rounds:
@@ -248,9 +255,9 @@ class LogClock(NamedTuple):
 
     @property
     def horizon_ms(self) -> int | None:
-        """What a batch was given for a delete horizon; None: not known.
+        """The delete horizon that batches got; None: not known.
 
-        Above MAX_LONG, it was given none (C-11.8).
+        Above MAX_LONG, they got none (C-11.8).
         """
         if not self.is_exact or self.delete_retention_ms is None:
             return None

@@ -1,10 +1,9 @@
 """Records that are gone: each needs a reason, and something that shows it.
 
-The first reason that holds is counted. A tombstone or marker that had no delete horizon may have
-been given one by a cleaning since the copy was made, and have gone in another: that is known where
-reports say of two rounds that they went over it, far enough apart. Where the cleaner's checkpoint,
-or a delete horizon, shows a cleaning that no report tells of, it may have gone if there was time
-for it.
+The first reason that holds is counted. A tombstone or marker without a delete horizon may have got
+one in a cleaning since the copy was made, and have gone in another: that is known where two
+reported rounds went over it, far enough apart. Where the cleaner's checkpoint, or a delete horizon,
+shows an unreported cleaning, it may have gone if the time was long enough.
 Rules: compaction C-6.1, C-7.5, C-7.11, C-11.2, C-11.3.
 """
 
@@ -117,8 +116,9 @@ class LogStartCheck:
         return None
 
     def _left_bytes(self) -> int:
-        """At most as much as there was when the last segment went: what was there before, and what
-        was appended since.
+        """Return an upper limit of the log's bytes when its last segment was deleted.
+
+        That is what was left of the log before, and what was appended since.
         """
         end = self._before.log_end_offset
         left = [s for s in self._before.listing.segments if s.base_offset >= self._start]

@@ -1,11 +1,10 @@
-"""How the batches that a cleaning leaves are written: each field of a header follows from the batch
-before and the records that stay.
+"""Checks the headers of batches after a cleaning: each field follows from the batch before.
 
-A batch of which nothing goes is left as it is, byte for byte; one that loses records, or must be
-given a delete horizon, is rebuilt; one that loses all and has to stay is emptied. A batch is given
-a delete horizon where a tombstone stays in it, or where it is a marker of a transaction that had no
-data before it in the log before; from then on it keeps it. All that one cleaning sets in a log are
-the same moment: its clock and the topic's `delete.retention.ms`.
+A batch of which nothing goes is left as it is, byte for byte; one that loses records, or must get a
+delete horizon, is rebuilt; one that loses all and has to stay is emptied. A batch gets a delete
+horizon where a tombstone stays in it, or where it is a marker of a transaction that had no data
+before it in the log before; from then on it keeps it. All that one cleaning sets in a log are the
+same moment: its clock and the topic's `delete.retention.ms`.
 Rules: compaction C-8.5, C-11.6 to C-11.12.
 """
 
@@ -65,7 +64,7 @@ class MarkerBooks:
         self._markers: dict[tuple[int, int], int] = {}  # producer, kind -> last offset
 
     def read(self, old: Slice) -> BoolArray:
-        """Of each batch that begins in the slice."""
+        """Read what each batch that begins in a slice is as a marker."""
         alone = np.zeros(len(old.batches), np.bool_)
         attributes = old.batches["attributes"]
         for row in np.flatnonzero(attributes & (TRANSACTIONAL | CONTROL)).tolist():
@@ -93,7 +92,7 @@ class Horizons:
     latest_reached_ms: int = -1  # of what is gone for it
 
     def note_reached(self, gone: Batches) -> None:
-        """Of batches something is gone since their delete horizon was reached."""
+        """Note batches of which something is gone since their delete horizon was reached."""
         if len(gone):
             latest = int(gone["base_timestamp"].max())
             self.latest_reached_ms = max(self.latest_reached_ms, latest)
@@ -173,8 +172,9 @@ class HeaderCheck:
         self._books = MarkerBooks()
 
     def check(self, old: Slice, new: Slice, data_left: Int64Array) -> Iterator[BatchProblem]:
-        """What is wrong with the batches that begin in a slice. Those that were not there before,
-        and whose offsets or producers differ, are reported elsewhere.
+        """Yield what is wrong with the batches that begin in a slice.
+
+        Batches that are new, or whose offsets or producers differ, are reported elsewhere.
 
         data_left: as DataLeft gives it.
         """
@@ -241,7 +241,7 @@ class HeaderCheck:
 def _matched(
     old: Slice, now: Batches, may: BoolArray, must: BoolArray
 ) -> tuple[Batches, BoolArray, BoolArray, BoolArray]:
-    """For each batch the one before, whether there is one, and what holds of it as a marker.
+    """Match each batch with the one before, if any, and with what it is as a marker.
 
     A batch of v2 is what became of the one with its offset; or of the legacy wrapper around it.
     """
@@ -265,7 +265,7 @@ def _matched(
 
 
 def _had_null_value(old: Slice, now: Batches) -> BoolArray:
-    """Of each batch of v2: whether the one before with its offset had a tombstone."""
+    """Return of each batch of v2 whether the one before with its offset had a tombstone."""
     if not len(old.batches):
         return np.zeros(len(now), np.bool_)
     same = np.searchsorted(old.batches["base_offset"], now["base_offset"])

@@ -2,13 +2,13 @@
 
 A cleaning leaves gaps of every kind: inside of batches, between them, and between segments, since a
 segment keeps its base offset when its last records go. So does one that was cut short, or whose
-checkpoint was lost since, and then they lie above the first dirty offset, too. But whatever took
-records from behind a segment has gone over it and all before it: with all keys up to there in its
-map, it left none of them there twice. Where one is, no cleaning was there, and what is missing is
+checkpoint was lost since, and then they lie above the first dirty offset, too. But a cleaning that
+took records after a segment has gone over it and all before it: with all keys up to that in its
+map, it left none of them twice. Where one stands twice, no cleaning came, and the offsets are
 missing for another reason: segments were deleted by hand, or old ones put back before a log that
 had gone on.
 
-A replica that copies from one that is being cleaned meanwhile has gaps behind what it copied
+A replica that copies from one that is being cleaned meanwhile has gaps after what it copied
 before, too, but small ones, and all over its segments. So nothing is said where offsets are missing
 anywhere but between segments, from the first dirty one on, nor of fewer than half of what the
 segment before has; nor below the first dirty offset, where a checkpoint may claim more than was
@@ -64,7 +64,7 @@ SPLIT_OFFSETS = 1 << 29  # what is missing where a segment was split is never fe
 
 
 class Gap(NamedTuple):
-    """What is missing behind a segment."""
+    """The offsets that are missing after a segment."""
 
     path: str  # of its .log
     base_offset: int
@@ -104,8 +104,9 @@ def first_dirty_offsets(
 def gap_behind(
     path: str, segment: Segment, columns: SegmentColumns, next_base_offset: int | None
 ) -> Gap | None:
-    """The gap; None if the next segment begins where this one ends, or if there is no next
-    segment or no record.
+    """Return the gap after a segment; None if the next segment begins where this one ends.
+
+    None without a next segment, or without a record, too.
     """
     if next_base_offset is None or not len(columns.last_offsets):
         return None
@@ -118,7 +119,7 @@ def gap_behind(
 def check_gaps(
     partition: PartitionListing, gaps: Iterable[Gap], first_dirty_offset: int
 ) -> Iterator[Missing]:
-    """What is wrong with gaps between sound segments, which have no others from there on.
+    """Yield what is wrong with gaps between sound segments, which have no other gaps from then on.
 
     OSError where one cannot be read again.
     """

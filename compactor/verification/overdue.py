@@ -1,8 +1,8 @@
-"""What a complete cleaning does not leave: records and batches that had to go and are still there.
+"""Records and batches that a complete cleaning had to remove, and that are left.
 
-None of them is lost, and a reader that keeps the latest record of a key sees no difference; but who
-relies on a record to be gone is let down, and something decided otherwise than it had to. Only what
-is certain is reported: the checkpoint says up to where the log was cleaned; what goes by the clock
+None of them is lost, and a reader that keeps the latest record of a key sees no difference; but the
+cleaner decided wrongly, and somebody may rely on a record to be gone. Only what is certain is
+reported: the checkpoint says up to where the log was cleaned; what goes by the clock
 is checked only where the clock of the cleaning is known; and nothing is reported of a log whose
 `.txnindex` and markers disagreed before, where a cleaner takes other records for aborted than a
 reader does.
@@ -27,7 +27,11 @@ from storage.formats.producer_snapshot import ProducerEntry
 
 
 class LastBatches:
-    """Of the producers that a broker knows before the cleaning."""
+    """Batches that a cleaning keeps for their producer: its last, empty if need be.
+
+    They hold the sequence number, or the epoch, from which the producer goes on.
+    Rule: compaction C-10.4.
+    """
 
     def __init__(self, entries: Mapping[int, ProducerEntry]) -> None:
         self._entries = entries
@@ -44,7 +48,7 @@ class LastBatches:
 
 
 class Kept(NamedTuple):
-    """Records that a cleaning has left, and for each of them:"""
+    """Records that a cleaning has left, and their batches before and after."""
 
     records: Records  # as they were before
     before: Batches
@@ -90,10 +94,10 @@ class Overdue:
             self._find(kept.after[row], offset, f"a record {reason}")
 
     def check_batches(self, after: Batches) -> None:
-        """Look at batches that are left; an empty one is there for its producer's sake alone.
+        """Check batches that are left; an empty one is kept for its producer's sake alone.
 
         The clock of the cleaning decides which producers a broker knew. The batch at the end of the
-        cleaned range stays, whatever it is (C-10.5).
+        cleaned range always stays (C-10.5).
         """
         if self._bounds.is_cut_short or self._as_of_ms is None:
             return
@@ -152,6 +156,6 @@ class Overdue:
 
 
 def first_dirty_offset(before: Side) -> int:
-    """From where on the cleaning has taken keys into its map."""
+    """Return the offset from which the cleaning has taken keys into its map."""
     start, first = before.log_start_offset, before.cleaned_to
     return first if first is not None and start <= first <= before.log_end_offset else start

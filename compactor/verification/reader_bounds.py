@@ -1,6 +1,6 @@
-"""What is held of a partition before a record is compared: its files, offsets and producers.
+"""Checks of a partition before its records are compared: its files, offsets and producers.
 
-The cleaner's checkpoint says where its cleaning ended. From there on, and in every file of an
+The cleaner's checkpoint says where its cleaning ended. From that offset on, and in every file of an
 untouched log, the bytes have to be the same. Source: compaction C-6.3, C-6.4, C-15.3, C-17, C-18.4.
 """
 
@@ -46,7 +46,7 @@ class Side(NamedTuple):
         return self.listing.segments[-1].base_offset if self.listing.segments else 0
 
     def ends(self) -> list[int]:
-        """Where each segment ends."""
+        """Return where each segment ends."""
         return [*(s.base_offset for s in self.listing.segments[1:]), self.log_end_offset]
 
     def known_at(self, as_of_ms: int) -> ProducerState:
@@ -64,9 +64,7 @@ class Side(NamedTuple):
         return load_producer_state(self.listing, log_start_offset, end, clock, is_clean)
 
     def aborted(self) -> list[list[AbortedTxn]]:
-        """The entries of each segment's `.txnindex`; of one without `.index`, those of its
-        recovery.
-        """
+        """Return each segment's entries of `.txnindex`; without `.index`, those of a recovery."""
         found = []
         for segment in self.listing.segments:
             rebuilt = self.producers.rebuilt_txn_indexes.get(segment.base_offset)
@@ -77,7 +75,7 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Up to where what may have gone. All exclusive."""
+    """Up to which offsets records may have gone. All exclusive."""
 
     log_start_offset: int  # below it, retention
     end: int  # superseded records, null keys, tombstones: the end of the offset map
@@ -93,7 +91,7 @@ class Bounds:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether a cleaning may have gone on behind what the checkpoint says."""
+        """Whether a cleaning may have gone further than the checkpoint says."""
         return self.complete_to is None or self.complete_to < self.end
 
 
@@ -126,7 +124,7 @@ def read_side(
 
 
 def active_base(before: Side, after: Side) -> int:
-    """Where the last segment begins that no cleaning reached: a roll closes the one before it."""
+    """Return where the last segment begins that no cleaning reached."""
     return max(before.active_base, after.active_base)
 
 
@@ -134,7 +132,7 @@ NOTHING_KNOWN = LogEvidence()
 
 
 def bounds_of(before: Side, after: Side, evidence: LogEvidence = NOTHING_KNOWN) -> Bounds:
-    """How far cleanings got, by the checkpoint behind them and by reports of them."""
+    """Return how far cleanings got, by the checkpoint that they left and by reports of them."""
     is_cut_short = after.cleaned_to is None or after.cleaned_to == before.cleaned_to
     end = active_base(before, after)
     if after.cleaned_to is not None and not is_cut_short:
@@ -196,8 +194,9 @@ def check_offsets(
 def _check_producers(
     sides: tuple[Side, Side], loaded: ProducerState, now_ms: int
 ) -> Iterator[Finding]:
-    """A broker knows the same producers; one that has expired may be forgotten (C-23.4), and one
-    whose batches retention has deleted.
+    """Check that a broker knows the same producers as before.
+
+    It may forget one that has expired (C-23.4), or whose batches retention has deleted.
 
     loaded: what a broker knows of the log before if it begins at the log start of after.
     """
@@ -296,10 +295,10 @@ def check_untouched(before: Side, after: Side, bounds: Bounds) -> Iterator[Findi
 
 
 def check_epochs(before: Side, after: Side, bounds: Bounds) -> Iterator[Finding]:
-    """A broker that loads the log finds the same leader epochs.
+    """Check that a broker that loads the log gets the same leader epochs.
 
     It forgets those that begin at the log end or later, and cuts the first one at the log start:
-    recovery and retention do the same in the file. Where there was no clean shutdown, it takes up
+    recovery and retention do the same in the file. After an unclean shutdown, it takes up
     epochs of batches that the file does not have. Source: LogLoader, UnifiedLog; spec L-16, F-13.
     """
     one, other = (
@@ -316,7 +315,7 @@ def check_epochs(before: Side, after: Side, bounds: Bounds) -> Iterator[Finding]
 
 
 def epochs_begin_at_start(side: Side) -> bool:
-    """Whether the leader epochs begin at the log start, or there are none."""
+    """Return whether the leader epochs begin at the log start, or none is known."""
     path = os.path.join(side.listing.path, LEADER_EPOCH_CHECKPOINT)
     entries = leader_epoch_checkpoint.read(path)
     return not entries or entries[0].start_offset >= side.log_start_offset
@@ -355,7 +354,7 @@ def _names(listing: PartitionListing) -> list[str]:
 
 
 def is_same(before: str, after: str) -> bool:
-    """Whether two files have the same bytes; neither may be there."""
+    """Return whether two files have the same bytes; both may be missing."""
     there = [filesystem.exists(path) for path in (before, after)]
     if not all(there):
         return not any(there)

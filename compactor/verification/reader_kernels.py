@@ -29,7 +29,7 @@ Secret = tuple[np.uint64, np.uint64]
 def frame_entries(buffer: ByteArray, end: int, positions: Int64Array) -> tuple[int, int, bool]:
     """Fill positions with where the whole entries of buffer[:end] begin.
 
-    Returns how many, the position behind them, and whether what stands there can be no entry.
+    Returns how many, the position after them, and whether the bytes at it can be no entry.
     """
     at = count = 0
     while at + 17 <= end and count < positions.shape[0]:
@@ -46,7 +46,7 @@ def frame_entries(buffer: ByteArray, end: int, positions: Int64Array) -> tuple[i
 
 @inlined
 def _varint(buffer: ByteArray, at: Any) -> tuple[Any, Any]:
-    """A zig-zag varint of up to ten bytes, and the position behind it."""
+    """Read a zig-zag varint of up to ten bytes; return it and the position after it."""
     value, shift = np.uint64(0), np.uint64(0)
     while True:
         byte = np.uint64(buffer[at])
@@ -120,7 +120,7 @@ def put_latest(
     keys: UInt64Array,
     offsets: Int64Array,
 ) -> int:
-    """Set the offset of each key, in the order given; how many keys are new. There is room."""
+    """Set the offset of each key, in their order; return how many keys are new."""
     mask = np.uint64(table_offsets.shape[0] - 1)
     new = 0
     for i in range(offsets.shape[0]):
@@ -140,7 +140,7 @@ def put_latest(
 def get_latest(
     table_keys: UInt64Array, table_offsets: Int64Array, keys: UInt64Array, found: Int64Array
 ) -> None:
-    """Fill found with the offset of each key; FREE for one that is not there."""
+    """Fill `found` with the offset of each key; FREE for an unknown one."""
     mask = np.uint64(table_offsets.shape[0] - 1)
     for i in range(found.shape[0]):
         slot = keys[i, 0] & mask
@@ -173,7 +173,7 @@ class LatestOffsets:
         self.count += put_latest(self._keys, self._offsets, keys, offsets)
 
     def of(self, keys: UInt64Array) -> Int64Array:
-        """The latest offset of each key; FREE where there is none."""
+        """Return the latest offset of each key; FREE for an unknown one."""
         found = np.empty(len(keys), np.int64)
         get_latest(self._keys, self._offsets, keys, found)
         return found

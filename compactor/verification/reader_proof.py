@@ -1,7 +1,7 @@
 """Reader's proof of one partition: what readers find after a cleaning, compared with before.
 
-Each record that is gone had a reason, each that is there is what it was, none is new; both views
-of transactions agree; a producer's last batch is still there. Two passes over the log before, one
+Each record that is gone had a reason, each that is left is what it was, none is new; both views of
+transactions agree; a producer's last batch is kept. Two passes over the log before, one
 over the log after; what stays in memory is the latest offset of each key, and transactions.
 Rules: compaction C-7.5, C-8, C-10.4, C-11.2, C-11.3, C-11.12.
 """
@@ -44,7 +44,7 @@ from storage.log import segment_reader
 
 
 class AppendedRecords:
-    """Each is there, or was superseded by another, or is a tombstone that may have gone."""
+    """Appended records: each is kept, or superseded, or a tombstone that may have gone."""
 
     def __init__(self, after: Side, bounds: Bounds, secret: Secret, clock: LogClock) -> None:
         self._after, self._bounds, self._secret, self._clock = after, bounds, secret, clock
@@ -54,7 +54,7 @@ class AppendedRecords:
         self._latest = {a.key: a.offset for a in appended}
 
     def note(self, offsets: Int64Array) -> None:
-        """Meet records that are there."""
+        """Note records of the log after."""
         if self._missing:
             for offset in offsets.tolist():
                 self._missing.pop(offset, None)
@@ -190,7 +190,7 @@ class PartitionProof:
         self._read_appended()
 
     def _read_appended(self) -> None:
-        """What was appended since may supersede what was there before."""
+        """Read what was appended since, which may supersede older records."""
         if self._after.log_end_offset <= self._had_to:
             return
         view = _consumer(self._after, self._bounds.log_start_offset)

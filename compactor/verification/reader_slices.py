@@ -24,7 +24,7 @@ class Slice(NamedTuple):
 
     @property
     def own_aborted(self) -> BoolArray:
-        """Of the batches that begin in it."""
+        """Which batches that begin in it are aborted."""
         return self.aborted[self.first : self.first + len(self.batches)]
 
     def below(self, offset: int) -> "Slice":
@@ -49,7 +49,7 @@ class Cursor:
         self.covered_to = 0
 
     def fill(self, taken_to: int) -> None:
-        """Have a chunk that goes on behind what was taken; at the end, one that never ends."""
+        """Have a chunk that goes on after what was taken; at the end, one that never ends."""
         if self.covered_to > taken_to:
             return
         self._chunk = next(self._chunks, None)
@@ -103,8 +103,9 @@ class DataLeft:
         self._markers: dict[int, int] = {}  # producer id -> its last marker before
 
     def before_markers(self, old: Slice, new: Slice) -> Int64Array:
-        """For each batch of old that begins in the slice, and is a control batch, where the last
-        such data stands; -1 where there is none. To be called with all slices, in their order.
+        """Return where the last data before each control batch of a slice stands; -1: none.
+
+        To be called with all slices, in their order.
         """
         is_data = new.batches["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL
         hidden = new.own_aborted[is_data].tolist()

@@ -1,6 +1,6 @@
-"""Which batches a reader takes for aborted: by the `.txnindex` files, as a consumer of committed
-records does, and by the markers in the log, which are the truth.
+"""The batches that a reader takes for aborted, by `.txnindex` and by markers.
 
+A consumer of committed records goes by the `.txnindex` files; the markers in the log are the truth.
 Both from the batches in the order of the log; nothing is shared with the bookkeeping of cleaning.
 Source: Kafka, UnifiedLog.collectAbortedTransactions, CompletedFetch.nextFetchedRecord; F-6, F-11.5.
 """

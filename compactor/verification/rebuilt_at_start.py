@@ -1,7 +1,7 @@
 """Which findings are of indexes that a broker rebuilds when it starts (F-16.1).
 
 It recovers a segment without an offset index, always; after an unclean shutdown each one from the
-recovery point on, too. Then all of its indexes are made anew from its log.
+recovery point on, too. Then all of its indexes are rebuilt from its log.
 """
 
 import os
@@ -71,7 +71,7 @@ def rebuilt_at_start(
 
 
 def _recovery_points(log_dir: str, files: Files) -> dict[tuple[str, int], int] | None:
-    """None where the shutdown was clean, or where nobody can tell what a start recovers."""
+    """Return recovery points; None after a clean shutdown, or where they are unknown."""
     if clean_shutdown.exists(log_dir, files):
         return None
     try:
@@ -157,7 +157,7 @@ def _sound_without(
 
 
 def _load(path: str, log_start: int, is_clean: bool, files: Files) -> None:
-    """As a broker that starts and stops. By the time producers expire, of whom nothing is asked."""
+    """Load a log as a broker does that starts and stops."""
     log = Log.open(path, options_at_start(log_start, 0, files, is_clean))
     try:
         log.prepare_for_close()

@@ -1,10 +1,10 @@
 """The index files of segments that a cleaning has written, against the batches that stand in them.
 
-Kafka makes them anew: an offset entry is the last offset and the position of a batch, a time entry
-the largest timestamp so far and the last offset of the first batch that has it. How many there are
-is `index.interval.bytes`' affair, which is not known here. An entry of a `.txnindex` is one of the
-log before, in the segment that its marker stands in; it is there as long as the log before had a
-batch of its transaction.
+Kafka rebuilds them: an offset entry is the last offset and the position of a batch, a time entry
+the largest timestamp so far and the last offset of the first batch that has it. Their number
+depends on `index.interval.bytes`, which is unknown. An entry of a `.txnindex` is one of the log
+before, in the segment that its marker stands in; it is kept as long as the log before had a batch
+of its transaction.
 Rules: compaction C-8.8, C-13.2, C-14.2.
 """
 
@@ -118,8 +118,10 @@ class TxnIndexes:
     """Holds the `.txnindex` entries after against those before."""
 
     def __init__(self, before: Sequence[Sequence[AbortedTxn]], log_end_offset: int) -> None:
-        """before: the entries of each segment. log_end_offset: where that log ended; what ends
-        there or later was appended since.
+        """Take the entries of the log before.
+
+        before: of each segment. log_end_offset: where that log ended; what ends at it or later was
+        appended since.
         """
         self._log_end_offset = log_end_offset
         self._known = [_Known(txn) for entries in before for txn in entries]
@@ -128,8 +130,10 @@ class TxnIndexes:
             self._of_producer.setdefault(known.txn.producer_id, []).append(known)
 
     def note(self, batches: Batches) -> None:
-        """Meet batches of the log after. An entry goes with the last data of its transaction: in
-        the cleaning that comes after the one that took it, of which there may have been several.
+        """Note batches of the log after.
+
+        An entry goes with the last data of its transaction: in the cleaning after the one that took
+        the data, of which there may have been several.
         """
         data = batches[batches["attributes"] & (TRANSACTIONAL | CONTROL) == TRANSACTIONAL]
         producers, offsets = data["producer_id"].tolist(), data["base_offset"].tolist()

@@ -1,6 +1,6 @@
-"""The reports that are given to `verify --against`: of runs, and of commands that changed a log.
+"""Reads the reports for `verify --against`: of runs, and of commands that changed a log.
 
-What they say is put together, in the order in which the commands began.
+They are joined in the order in which the commands began.
 """
 
 import json
@@ -145,7 +145,7 @@ class _Reports:
                 self._starts.get(key, {}).pop(str(undone), None)
 
     def change(self, document: Document) -> None:
-        """Of `log …`."""
+        """Take the report of `log …`."""
         if not document["changed"]:
             return
         key = str(document["topic"]), int(document["partition"])
@@ -170,7 +170,7 @@ class _Reports:
         self._logs[key] = replace(log, log_start=max(start, log.log_start or 0))
 
     def other(self, document: Document) -> None:
-        """Of a command that takes nothing away."""
+        """Take the report of a command that takes nothing away."""
 
 
 def _with_rounds(log: Reported, rounds: Mapping[str, Round]) -> Reported:

@@ -69,7 +69,7 @@ _OF_COPIES = (ReasonCode.COPY_TO_KEEP, ReasonCode.OUTPUT_IN_USE)
 
 @dataclass(slots=True)
 class Verification:
-    """What was looked at, and what was found."""
+    """What was checked, and the findings."""
 
     partitions: int = 0
     segments: int = 0
@@ -86,7 +86,7 @@ class Verification:
 
     @property
     def checkpoints(self) -> list[str]:
-        """Checkpoints with findings that a broker's start does not mind: it writes them anew."""
+        """Checkpoints with findings that a broker's start does not mind: it rewrites them."""
         known = {problem.path for problem in self.start_problems}
         paths = {finding.path for finding in self.findings} - known
         return sorted(path for path in paths if os.path.basename(path) in CHECKPOINTS)
@@ -110,7 +110,7 @@ class Verification:
         return arrow_table(map(row_of, self.findings))
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Likewise; ImportError where there is no pandas."""
+        """Return a pandas frame with a row for each finding. ImportError without pandas."""
         return pandas_frame(map(row_of, self.findings))
 
     def _repr_html_(self) -> str:
@@ -120,7 +120,7 @@ class Verification:
 
 @dataclass(slots=True)
 class _Offsets:
-    """Of one log."""
+    """The offsets of one log."""
 
     end: int | None = None  # None: it is not known
     gaps: list[Gap] = field(default_factory=list)  # between segments
@@ -258,7 +258,7 @@ def _check_start(found: Verification, log_dirs: Sequence[str], only: Collection[
 
 
 def _problems_at_start(found: Verification, log_dirs: Sequence[str]) -> Iterator[StartProblem]:
-    """Those of each broker's directories; what cannot be read is a finding."""
+    """Return the problems of each broker's start; what cannot be read is a finding."""
     look = Look(LOCAL, Depth.LOADING, now_ms())
     for broker in brokers_of(log_dirs, LOCAL):
         try:
@@ -300,7 +300,7 @@ def _check_missing(
 def _verify_partition(
     partition: PartitionListing, found: Verification, progress: ProgressSink
 ) -> _Offsets:
-    """Check one partition; what there is of its offsets."""
+    """Check one partition; return its offsets, as far as they are known."""
     found.partitions += 1
     found.findings += _check_names(partition)
     if partition.special:  # what stands where its files should be is not opened

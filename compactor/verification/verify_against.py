@@ -1,8 +1,8 @@
 """`compactor verify LOG_DIR --against BEFORE`: the reader's proof of a whole log directory.
 
-Partition by partition; what is checked of each stands in `reader_bounds` and `reader_proof`. Reads
-only, takes no lock, and uses nothing of what scans, resolves and rewrites: an error there cannot
-hide itself here. Shared are the readers of `storage/`: names, checkpoints, snapshots, codecs.
+Partition by partition; `reader_bounds` and `reader_proof` say what is checked of each. It only
+reads, takes no lock, and uses nothing of what scans, resolves and rewrites: an error of those
+cannot hide itself. Shared are the readers of `storage/`: names, checkpoints, snapshots, codecs.
 """
 
 import os

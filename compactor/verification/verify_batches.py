@@ -1,7 +1,7 @@
 """Every batch of one `.log` file: framing, order, checksum, and that its records decode.
 
-A damaged batch does not hide the ones behind it as long as its length can be trusted; where it
-cannot, the rest of the file is not looked at. Rules: log-format F-3.3, F-4.1 to F-4.9, F-5, F-8.
+A damaged batch does not hide the following ones as long as its length can be trusted; where it
+cannot, the rest of the file is not checked. Rules: log-format F-3.3, F-4.1 to F-4.9, F-5, F-8.
 """
 
 import os
@@ -89,7 +89,7 @@ def difference(path: str, position: int, problem: str) -> Finding:
 
 
 def unexplained(path: str, position: int, problem: str) -> Finding:
-    """Something that is gone, and nothing that was given shows why."""
+    """Return a finding of something that is gone without evidence of why."""
     return Finding(path, position, problem, ReasonCode.UNEXPLAINED)
 
 
@@ -125,7 +125,7 @@ class SegmentCheck:
         take: TakeRecords | None = None,
         files: Files = LOCAL,
     ) -> None:
-        """limits: of parse_records. take: is given what it has made of some batches."""
+        """limits: of parse_records. take: gets the columns of some batches."""
         self.path, self._files = path, files
         self._limits, self._take = limits, take
         self.findings: list[Finding] = []
@@ -159,7 +159,7 @@ class SegmentCheck:
         )
 
     def _look_for_gaps(self, rows: Int64Array) -> None:
-        """Before batches and in them; rows are completed."""
+        """Look for gaps before batches and in them, and complete rows."""
         first_offsets, last_offsets = rows[:, BASE_OFFSET], rows[:, LAST_OFFSET]
         before = np.concatenate(([self._offset_before], last_offsets[:-1]))
         gaps = first_offsets[first_offsets != before + 1] - 1
@@ -342,7 +342,7 @@ def _opened(path: str, files: Files) -> Iterator[_OpenLog]:
 
 
 def _read(log: _ReadInto, position: int, size: int) -> tuple[ByteArray, int]:
-    """The bytes from position with slack behind, and how many (fewer if the file shrank)."""
+    """Return the bytes from position with slack after them, and how many the file still has."""
     chunk = np.zeros(size + SLACK_BYTES, np.uint8)
     view = chunk.data[:size]
     length = 0

@@ -119,7 +119,7 @@ def _check_offset_index(
 def _check_time_index(
     index: _IndexFile, segment: Segment, columns: SegmentColumns, is_finished: bool
 ) -> list[Finding]:
-    """Nothing up to an entry's offset is younger; the last of a finished segment is exact."""
+    """Check that nothing up to an entry's offset is younger, and the last entry is exact."""
     entries = time_index.decode(index.data, index.path)
     time_index.check(entries, index.path)
     times = entries["timestamp"].astype(np.int64)

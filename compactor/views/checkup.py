@@ -1,4 +1,4 @@
-"""What `doctor` has found: a line for each thing, and what to do about those that are not ok."""
+"""The view of `doctor`: a line for each check, and what to do about those that are not ok."""
 
 from collections.abc import Iterator, Sequence
 
@@ -30,7 +30,7 @@ def checkup_view(found: Checkup) -> RenderableType:
 
 
 def logs_without_records(found: Checkup) -> list[str]:
-    """Log directories, each with what is said of logs whose records are gone."""
+    """Return log directories, each with what is said of logs whose records are gone."""
     return [
         f"{path}: {check.found}"
         for path, checks in found.log_dirs
@@ -40,7 +40,7 @@ def logs_without_records(found: Checkup) -> list[str]:
 
 
 def checkup_document(found: Checkup) -> JsonObject:
-    """The same as JSON, after the fields of the summary."""
+    """Return a checkup as JSON, after the fields of the summary."""
     ending = found.ending
     return {
         "counts": to_json(count(found.checks)),
@@ -52,7 +52,7 @@ def checkup_document(found: Checkup) -> JsonObject:
 
 
 def _lines(checks: Sequence[Check], width: int) -> Iterator[RenderableType]:
-    """Yield what was found, in columns, and what to do, never broken: a shell may get it.
+    """Yield checks in columns, and what to do, never broken: a shell may get it.
 
     width: of the column of subjects.
     """

@@ -14,7 +14,7 @@ _USUAL_VALUE = 16
 
 
 def configs_lines(found: Sequence[TopicConfiguration]) -> Iterator[str]:
-    """A line for each topic, and under it one for each setting: name, value, set by.
+    """Yield a line for each topic, and under it one for each setting: name, value, set by.
 
     Plain lines, since ten thousand topics have sixty thousand of them.
     """

@@ -1,4 +1,4 @@
-"""What stands in the document of every ending, whichever command and however it ended."""
+"""Fields of the documents of several commands: the ending, a run's forecast, conditions met."""
 
 import os
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # most plans and runs have no conditions, and need not load w
 
 
 def run_ending_document(run: RunEnding) -> JsonObject:
-    """The field `run_would_end`."""
+    """Return the field `run_would_end`."""
     return ending(run.exit_code, run.reason_code) | {
         "obstacles": [
             {
@@ -39,13 +39,13 @@ _HEAD = ("schema_version", "command", "status", "exit_code", "reason_code", "err
 
 
 def with_ending(document: JsonObject, context: CommandContext) -> JsonObject:
-    """The document of a command with what every ending has; what it says itself stands."""
+    """Add to the document of a command what every ending has; its own fields stay."""
     head = {name: document[name] for name in _HEAD if name in document}
     return head | _ending(context) | document
 
 
 def without_report(document: JsonObject, error: str) -> JsonObject:
-    """The ending of a command whose report could not be written: no good one, whatever it did."""
+    """Return the ending of a command whose report could not be written: never a good one."""
     if document["exit_code"] != ExitCode.OK:
         return document
     failed = summary(
@@ -55,7 +55,7 @@ def without_report(document: JsonObject, error: str) -> JsonObject:
 
 
 def configuration_document(context: CommandContext) -> JsonObject | None:
-    """The settings that somebody set, and who; None where the command ended before it knew them."""
+    """Return the settings that somebody set, and who; None where the command did not know them."""
     config = context.config
     if config is None:
         return None
@@ -107,7 +107,7 @@ SHOWN_LOGS = 10
 
 
 def met_lines(met: "Sequence[Met]") -> list[str]:
-    """A line for each condition, then one for each log that it concerns, as many as can be read."""
+    """Return a line for each condition, then one for each of the first logs that it concerns."""
     lines = []
     for condition, logs in met:
         lines.append(f"Condition met: {one_line(condition)}")
@@ -118,7 +118,7 @@ def met_lines(met: "Sequence[Met]") -> list[str]:
 
 
 def met_documents(met: "Sequence[Met]") -> list[JsonObject]:
-    """Each condition with every log that it concerns."""
+    """Return each condition with every log that it concerns."""
     return [
         {
             "condition": condition,

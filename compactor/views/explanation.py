@@ -1,4 +1,4 @@
-"""Why one log is cleaned or not, as a table and as JSON."""
+"""The view of `explain`: why one log is cleaned or not, as a drawing, a table and JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from compactor.views.report_json import JsonObject, retention_document
 
 
 def explanation_view(found: Explanation) -> RenderableType:
-    """The verdict and the remedy, the log drawn to scale, then a line for each bound."""
+    """Return the verdict and the remedy, the log drawn to scale, then a line for each bound."""
     table = Table(box=None, pad_edge=False)
     table.add_column("bound")
     table.add_column("value", justify="right", no_wrap=True)
@@ -60,7 +60,7 @@ def explanation_view(found: Explanation) -> RenderableType:
 
 
 def _shown(bound: NamedBound) -> tuple[str, str]:
-    """Name and value for a person: lengths of time as such."""
+    """Return name and value for a person: lengths of time as such."""
     if bound.name == OVERDUE:
         assert isinstance(bound.value, int), bound
         return "past max.compaction.lag.ms", duration_text(bound.value) if bound.value else "no"
@@ -118,7 +118,7 @@ class LogDrawing:
     marks: Sequence[Mark]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw it as wide as there is room, in the characters that there are."""
+        """Draw it as wide as the console, in the characters that it has."""
         width = min(options.max_width, WIDEST)
         for line in drawing(self.sections, self.marks, width, options.ascii_only):
             yield Text(line, no_wrap=True)
@@ -127,7 +127,7 @@ class LogDrawing:
 def drawing(
     sections: Sequence[Section], marks: Sequence[Mark], width: int, in_ascii: bool = False
 ) -> list[str]:
-    """Give the lines: the bar, a line for each place with a mark, and what the parts are.
+    """Return the lines: the bar, a line for each place with a mark, and what the parts are.
 
     marks: those at one place share a line. width: columns, at least 40.
     """
@@ -148,7 +148,7 @@ def drawing(
 
 
 def _columns(sizes: Sequence[int], width: int) -> list[int]:
-    """Share width columns out by size; whatever there is has one at least."""
+    """Share width columns out by size, at least one to each."""
     total = sum(sizes) or 1
     columns = [max(1, round(size * width / total)) for size in sizes]
     while columns and sum(columns) != width:  # by what was rounded
@@ -158,7 +158,7 @@ def _columns(sizes: Sequence[int], width: int) -> list[int]:
 
 
 class _Scale:
-    """From bytes below an offset to columns."""
+    """Converts bytes below an offset to columns."""
 
     def __init__(self, sections: Sequence[Section], columns: Sequence[int]) -> None:
         self._parts = list(zip((section.size_bytes for section in sections), columns, strict=True))
@@ -174,7 +174,7 @@ class _Scale:
 
 
 def _labels(places: Mapping[int, Sequence[Mark]], width: int, in_ascii: bool) -> Iterator[str]:
-    """One line for each place, from the right to the left, so that none crosses another's."""
+    """Yield a line for each place, from the right to the left, so that none crosses another's."""
     bar, right, left = ("|", "`-", "-'") if in_ascii else ("│", "└", "┘")
     waiting = sorted(places)
     while waiting:

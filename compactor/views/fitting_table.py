@@ -1,4 +1,4 @@
-"""Tables that fit a width: the least important columns go first, and no name is broken."""
+"""Tables and lists that fit a width: less important columns go first, and no name is broken."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ class Column(NamedTuple):
 def table_lines(
     names: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
 ) -> list[Text]:
-    """The table, a line a row, without columns that are empty. names: heading of the first cells.
+    """Return a table, a line a row, without empty columns. names: heading of the first cells.
 
     A name that leaves no room for its numbers has a line of its own, over them.
     """
@@ -60,7 +60,7 @@ def table_lines(
 
 
 def name_lines(rows: Sequence[tuple[str, str]], width: int) -> list[Text]:
-    """A name and some words a row. A name that leaves too little room stands over its words."""
+    """Return a name and some words a row; a long name stands over its words."""
     usual = [cell_len(name) for name, _ in rows if cell_len(name) <= width // 3]
     first = max(usual, default=2)
     lines = []
@@ -75,7 +75,7 @@ def name_lines(rows: Sequence[tuple[str, str]], width: int) -> list[Text]:
 
 
 def whole_words(text: str, width: int, style: str = "") -> list[Text]:
-    """As many lines as it takes; a word that is longer than a line has one, and is not broken."""
+    """Break text into lines; a word that is longer than a line has one, and is not broken."""
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
     return [_unbroken(line, style) for line in lines]
 
@@ -99,9 +99,10 @@ def reason_lines(
     rest: str,
     brief: Callable[[ReasonCode], str] = lambda _: "",
 ) -> list[Text]:
-    """The first reasons (None: all), those of most logs first.
+    """Return why logs are not cleaned: each reason once, those of most logs first.
 
-    rest: where the others are told. brief: what helps, in few words.
+    shown: how many of them; None: all. rest: where the others stand. brief: what helps, in few
+    words.
     """
     groups = group_reasons(logs)
     counts = [f"{len(group.names):,}" for group in groups[:shown]]

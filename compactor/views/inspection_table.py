@@ -23,7 +23,7 @@ SHOWN_OF_KEY = 600  # characters: a group and a topic may have 249 each, and mor
 
 
 def inspection_view(found: Inspection, width: int) -> RenderableType:
-    """A line for each log; of a few, all that there is to say."""
+    """Return a line for each log; of a few, everything that is known."""
     parts: list[RenderableType] = [*_overview(found.logs, width)]
     if len(found.logs) <= DETAILS_OF:
         for log in found.logs:
@@ -77,7 +77,7 @@ def _overview(logs: Sequence[LogInspection], width: int) -> list[Text]:
 
 
 def _name(log: LogInspection, logs: Sequence[LogInspection]) -> str:
-    """With its directory, where another one has a log of this name: of another broker."""
+    """Return a log's name, with its directory where another broker has a log of that name."""
     is_one = sum(each.name == log.name for each in logs) == 1
     return printable(log.name if is_one else f"{log.name} in {log.log_dir}")
 
@@ -179,7 +179,7 @@ def _range(of: SizeClass) -> str:
 
 
 def _middle(classes: Sequence[SizeClass], greatest: int | None) -> str:
-    """Where the middle one of all sizes lies, and the greatest."""
+    """Return where the median of all sizes lies, and the greatest."""
     half, before = sum(cls.members for cls in classes) / 2, 0
     for cls in classes:
         before += cls.members

@@ -35,7 +35,7 @@ class Schema:
     """Makes the JSON Schema of types, and collects those of the objects in `parts`, by name."""
 
     def __init__(self, names: Mapping[type, str], partial: Collection[type]) -> None:
-        """Take what types are called whose names are others than here.
+        """Take the names of types that are called otherwise in the schema.
 
         Args:
             names: By type; of each other one it is that of its class, without `Document`.

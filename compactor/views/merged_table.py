@@ -29,7 +29,7 @@ _SUCCESS = (0, 5)
 
 
 def merged_view(merged: MergedReports, width: int) -> RenderableType:
-    """A row for each report, where each is from, what went wrong, and the sum."""
+    """Return a row for each report, where each is from, what went wrong, and the sum."""
     rows = [_cells(document) for _, document in merged.reports]
     errors = []
     for path, document in merged.reports:
@@ -47,7 +47,7 @@ def merged_view(merged: MergedReports, width: int) -> RenderableType:
 
 
 def merged_document(merged: MergedReports) -> JsonObject:
-    """What stands in the JSON after the fields of the summary."""
+    """Return the JSON after the fields of the summary."""
     return {"reports": [{"file": path, **of_each(document)} for path, document in merged.reports]}
 
 
@@ -75,7 +75,7 @@ def _cells(document: Document) -> list[str]:
 
 
 def _sum_of(reports: Sequence[tuple[str, Document]]) -> str:
-    """Of what was done; a dry run has done nothing."""
+    """Return the sum of what was done; a dry run has done nothing."""
     done = [
         document["totals"]
         for _, document in reports

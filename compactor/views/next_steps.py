@@ -1,4 +1,4 @@
-"""What to do next: the lines that end what a command says, where there is something to be done."""
+"""What to do next: the last lines of a command, where something is left to do."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ _REWRITTEN = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
 
 
 def before_a_start(problems: Sequence[StartProblem]) -> list[str]:
-    """What has to be mended before a broker starts here; nothing where it may start."""
+    """Return what has to be repaired before a broker starts; nothing where it may start."""
     forbidding = [problem for problem in problems if problem.forbids_start]
     lines = ["Next: start no broker here before this is mended:"] if forbidding else []
     for problem in forbidding[:_SHOWN_PROBLEMS]:
@@ -71,7 +71,7 @@ def names_of_gone(logs: Iterable[LogReport]) -> Iterator[str]:
 
 
 def next_steps(report: CleaningReport) -> list[str]:
-    """Sentences; a command stands on a line of its own, behind blanks."""
+    """Return sentences; a command has a line of its own that begins with blanks."""
     lines = _of_logs(report.logs)
     done = [log for log in report.logs if log.status in _REWRITTEN]
     unfit = before_a_start(report.start_problems)
@@ -96,7 +96,7 @@ def next_steps(report: CleaningReport) -> list[str]:
 
 
 def after_plan(to_clean: Sequence[str], problems: Sequence[StartProblem] = ()) -> list[str]:
-    """Of a plan that was not saved. to_clean: log directories that a run would take on."""
+    """Return what follows a plan that was not saved. to_clean: log directories of a run."""
     if not to_clean:
         return before_a_start(problems)  # each refusal says what to do
     return [
@@ -109,7 +109,7 @@ def after_plan(to_clean: Sequence[str], problems: Sequence[StartProblem] = ()) -
 def after_recovery(
     recovered: "Sequence[LogDirRecovery]", problems: Sequence[StartProblem] = ()
 ) -> list[str]:
-    """Of a log that was set aside, and where all is as it should be."""
+    """Return what follows a recovery, for a log that was set aside, or where all is well."""
     found = [log for log_dir in recovered for log in log_dir.logs]
     if any(map(is_log_missing, found)):
         return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
@@ -131,7 +131,7 @@ def after_recovery(
 
 
 def after_verify(log_dir: str, found: "Verification", compared: "Comparison | None") -> list[str]:
-    """Of findings: what not to do, and where a sound log is; of a sound one: what can go."""
+    """Return what follows a verification: with findings what not to do; else what can go."""
     if compared is not None and compared.findings:
         sources, codes = _sources(compared), {each.reason_code for each in compared.findings}
         if sources and codes == {ReasonCode.UNEXPLAINED}:
@@ -197,7 +197,7 @@ def _of_findings(log_dir: str, found: "Verification") -> list[str]:
 
 
 def _of_renamable(found: "Verification") -> list[str]:
-    """Segments that are there under another name."""
+    """Return what helps segments that exist under another name."""
     paths = [path for filling in found.to_rename.values() for path in filling]
     if not paths:
         return []
@@ -222,7 +222,7 @@ def _of_removable(found: "Verification") -> list[str]:
 
 
 def _of_checkpoints(found: "Verification") -> list[str]:
-    """Those that do not keep a broker from starting; no log has to be fetched for them."""
+    """Return what helps checkpoints with findings that a broker's start does not mind."""
     steps: list[str] = []
     for path in found.checkpoints:
         back = f"Next: bring {printable(path)} back from a backup"
@@ -253,7 +253,7 @@ def _rebuilt_words(found: "Verification") -> str:
 
 
 def _sources(compared: "Comparison") -> list[str]:
-    """What was not given, and may explain what is gone."""
+    """Return the sources that were left out, and may explain what is gone."""
     evidence = compared.clock.evidence
     sources = [] if evidence.has_reports else ["--run-report, the report of each command since"]
     if evidence.config is None:
@@ -262,7 +262,7 @@ def _sources(compared: "Comparison") -> list[str]:
 
 
 def after_configs(found: "Sequence[TopicConfiguration]") -> list[str]:
-    """Where nobody has said what a topic's settings are."""
+    """Return what follows `configs` where no source has a topic's settings."""
     if all(topic.entries or topic.is_deleted for topic in found):
         return []
     return [
@@ -273,7 +273,7 @@ def after_configs(found: "Sequence[TopicConfiguration]") -> list[str]:
 
 
 def after_inspection(found: "Inspection") -> list[str]:
-    """Of the first log with an open transaction."""
+    """Return what follows an inspection, for the first log with an open transaction."""
     for log in found.logs:
         if log.open_transactions:
             return _of_open_transaction(log.log_dir, log.name)
@@ -281,7 +281,7 @@ def after_inspection(found: "Inspection") -> list[str]:
 
 
 def after_offsets(log_dir: str, found: "LogOffsets") -> list[str]:
-    """Of a log with an open transaction."""
+    """Return what follows `log offsets` of a log with an open transaction."""
     return _of_open_transaction(log_dir, found.name) if found.open_transactions else []
 
 
@@ -291,7 +291,7 @@ def after_change(
     is_dry_run: bool,
     problems: Sequence[StartProblem] = (),
 ) -> list[str]:
-    """After a change. command: as in `compactor log COMMAND`; log_dirs: where it was."""
+    """Return what follows a change. command: as in `log COMMAND`; log_dirs: of the log."""
     if is_dry_run:
         return ["Next: the same command without --dry-run does it."]
     if command == "move":

@@ -1,4 +1,4 @@
-"""The offsets of one log: tables for a person, and a document."""
+"""Views of the commands on one log: its offsets, and a change of it."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from compactor.views.report_json import JsonObject
 
 
 def offsets_view(found: LogOffsets) -> RenderableType:
-    """The offsets, then leader epochs, open transactions and times, as far as there are any."""
+    """Return the offsets, then leader epochs, open transactions and times, if any."""
     size = f"{counted(found.segments, 'segment')}, {size_text(found.size_bytes)}"
     heading = Text(printable(f"{found.name}: {size}"), no_wrap=True, overflow="ignore")
     parts: list[RenderableType] = [heading]
@@ -32,7 +32,7 @@ def offsets_view(found: LogOffsets) -> RenderableType:
 
 
 def warnings_of(found: LogOffsets) -> list[str]:
-    """What a person should know before these numbers are relied on."""
+    """Return what a person should know before relying on these numbers."""
     warnings = [
         f"{path}: a broker that starts would cut off the end of it, or all of it; what is said "
         f"here is without that. This says what is wrong: {about_file('verify', path)}"
@@ -113,7 +113,7 @@ _WORDS = {
 
 
 def change_lines(outcome: Outcome) -> list[str]:
-    """What is done, then each number that moves."""
+    """Return what is done, then each number that changes."""
     lines = [f"  {outcome.does}"]
     for name, words in _WORDS.items():
         before, after = getattr(outcome.before, name), getattr(outcome.after, name)
@@ -123,7 +123,7 @@ def change_lines(outcome: Outcome) -> list[str]:
 
 
 def change_document(name: str, outcome: Outcome, is_dry_run: bool) -> JsonObject:
-    """name: of the log, as orders-0, which is one that there is."""
+    """Return a change as JSON. name: of the log, like orders-0, which exists."""
     topic, _, partition = name.rpartition("-")
     return {
         "topic": topic,

@@ -121,7 +121,7 @@ def _topic_row(name: str, extent: Extent, gain: str) -> list[str]:
 def logs_lines(
     plan: RoundPlan, width: int, order: Order, estimates: Estimates | None = None
 ) -> list[Text]:
-    """A line a log, of all there are."""
+    """Return a line for each log."""
     key = sort_key(order)
     sizes = sorted(plan.inventory, key=lambda size: (*key(size), size.topic, size.partition))
     facts = {_key(facts): facts for facts in plan.facts}
@@ -410,7 +410,7 @@ def saved_lines(path: str, log_dirs: Sequence[str]) -> list[str]:
 
 
 def remedies_table(plan: RoundPlan, may_start: bool = True) -> Table | None:
-    """Where something can be done: which logs, and what; each thing to do once.
+    """Return what can be done, each thing once, and for which logs.
 
     may_start: whether a broker that starts goes well.
     """

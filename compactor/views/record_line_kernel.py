@@ -43,7 +43,7 @@ def _put(out: ByteArray, at: Any, words: tuple[ByteArray, Any], number: Any) -> 
 
 @inlined
 def _put_number(out: ByteArray, at: Any, number: Any) -> Any:
-    """In decimal. The smallest int64 is written right, too."""
+    """Write a number in decimal, the smallest int64 too."""
     left = np.uint64(number)
     if number < 0:
         out[at] = np.uint8(45)
@@ -67,7 +67,7 @@ def _digit(number: Any) -> Any:
 
 @inlined
 def _utf8_bytes(data: ByteArray, at: Any, end: Any) -> Any:
-    """How many bytes the character takes that begins here with a byte of 0x80 or more; 0: none."""
+    """Return the bytes of the character that begins with a byte of 0x80 or more; 0: none."""
     first = data[at]
     if first < 0xC2 or first > 0xF4:
         return 0
@@ -97,8 +97,9 @@ def _put_hex(data: ByteArray, at: Any, end: Any, out: ByteArray, out_at: Any, wo
 
 @inlined
 def _put_data(data: ByteArray, span: Any, out: ByteArray, start: Any, forms: Any) -> Any:
-    """Write a key or value as JSON; return where it ends, or NOT_PLAIN. span: its end below its
-    start stands for null.
+    """Write a key or value as JSON; return where it ends, or NOT_PLAIN.
+
+    span: where it begins and ends; an end below the start stands for null.
     """
     at, end = span
     words, escapes, in_json = forms
@@ -157,9 +158,9 @@ def write_record_lines(
 ) -> int:
     """Write a line for each record of a batch.
 
-    payload: its records, not compressed, with SLACK_BYTES behind end. batch: how many there are,
+    payload: its records, not compressed, with SLACK_BYTES after end. batch: the number of records,
     base and last offset, base timestamp, and whether all records have the time of the log append,
-    which then is that timestamp. forms: the words around the fields, one behind the other, and
+    which then is that timestamp. forms: the words around the fields, one after the other, and
     where each begins; escapes; whether JSON is written. out: with room for MOST_BYTES_A_BYTE for
     each byte and LINE_BYTES for each record. Returns the bytes written, or NOT_PLAIN where a
     record is not plain or not sound.
@@ -224,7 +225,7 @@ class KernelLines:
         self._payload, self._out = np.empty(0, np.uint8), np.empty(0, np.uint8)
 
     def of(self, block: RecordBlock) -> bytes | None:
-        """Those of a batch; None where they are to be made by Python.
+        """Return the lines of a batch; None where Python has to make them.
 
         Raise CorruptFileError where the batch does not decompress.
         """

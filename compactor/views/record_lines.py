@@ -1,4 +1,4 @@
-"""Records as lines: a table for a person, JSON, CSV, bare values; keys and values in any form."""
+"""Records of `log read` and rows of `dump` as lines: a table, JSON, CSV, bare values."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ class Form(StrEnum):
 
 
 def table_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
-    """Offset, time, key, value, headers; NULL where there is none."""
+    """Return offset, time, key, value, headers as a line; NULL for a missing value."""
     time = "-" if record.timestamp_ms is None else iso_time(record.timestamp_ms)
     parts = [
         f"{record.offset:>12}",
@@ -39,7 +39,7 @@ def table_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
 
 
 def json_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
-    """An object that `log append` takes: bytes that are no text stand as {"hex": …}."""
+    """Return an object that `log append` takes: bytes that are no text stand as {"hex": …}."""
     headers = [[name, _in_json(value, Form.TEXT)] for name, value in record.headers]
     return (  # what is always a number or a word by hand: most of the time goes into such lines
         f'{{"offset":{record.offset},"timestamp":{_json_text(record.timestamp_ms)},'
@@ -51,7 +51,7 @@ def json_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
 
 
 def csv_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
-    """Text stands in quotes, and null is an empty field without them.
+    """Return a line of CSV: text in quotes, and null as an empty field without them.
 
     The last two fields say in which form key and value stand, since no text can: bytes that are no
     text are in hex, and null has no form.
@@ -70,12 +70,12 @@ def csv_line(record: ReadRecord, key_form: Form, value_form: Form) -> str:
 
 
 def value_bytes(record: ReadRecord) -> bytes:
-    """The value and the end of a line; nothing for a tombstone."""
+    """Return the value and the end of a line; nothing for a tombstone."""
     return b"" if record.value is None else record.value + b"\n"
 
 
 def bytes_of(text: str, form: Form) -> bytes:
-    """What a person has written in a form. ValueError where it is none of it."""
+    """Read what a person has written in a form. Raise ValueError where it is not in that form."""
     if form is Form.HEX:
         return bytes.fromhex(text)
     return base64.b64decode(text, validate=True) if form is Form.BASE64 else text.encode()
@@ -92,7 +92,7 @@ def _plain(data: bytes | None, form: Form, null: str) -> str:
 
 
 def _in_csv(data: bytes | None, form: Form) -> tuple[str, str]:
-    """The field, and the form in which it is."""
+    """Return a field, and the form that it is in."""
     if data is None:
         return "", ""
     if form in (Form.TEXT, Form.JSON):
@@ -169,7 +169,7 @@ def json_of_row(row: Row) -> str:
 
 
 def text_of_row(row: Row) -> str:
-    """The kind, then names and values; what a batch or record has not is left out."""
+    """Return a row as its kind, then names and values; what a batch or record lacks is left out."""
     facts = dict(row)
     kind = facts.pop("kind")
     pairs = [
@@ -182,14 +182,14 @@ def text_of_row(row: Row) -> str:
 
 
 def _text_value(name: str, value: Any) -> str:
-    """Data is quoted, so that the text "null" is not taken for no value."""
+    """Quote data, so that the text "null" is not taken for no value."""
     if isinstance(value, str) and name not in _DATA and " " not in value:
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
 class _LinesOfBlock:
-    """The lines of the records of a batch, by a kernel once there are many."""
+    """Makes the lines of the records of a batch, by a kernel once they are many."""
 
     def __init__(self, in_json: bool) -> None:
         self._in_json, self._seen_bytes = in_json, 0

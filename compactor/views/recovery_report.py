@@ -1,4 +1,4 @@
-"""What a recovery did, as JSON."""
+"""The view of `recover`: a table for a person that never floods the terminal, and JSON."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from compactor.views.report_json import JsonObject
 
 
 def recovery_document(recovered: Sequence[LogDirRecovery]) -> JsonObject:
-    """The fields that follow those of the summary: totals first."""
+    """Return the fields that follow those of the summary: totals first."""
     logs = [log for log_dir in recovered for log in log_dir.logs]
     return {
         "totals": {
@@ -59,7 +59,7 @@ SHOWN_LOGS = 40
 
 
 def recovery_view(recovered: Sequence[LogDirRecovery], width: int) -> RenderableType:
-    """A line for each log that was not as a broker would leave it, the sum, what a run needs."""
+    """Return a line for each log that was not as a broker leaves it, the sum, what a run needs."""
     logs = [log for log_dir in recovered for log in log_dir.logs]
     partitions = sum(log_dir.partitions for log_dir in recovered)
     parts: list[RenderableType] = []

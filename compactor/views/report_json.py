@@ -1,4 +1,4 @@
-"""A round's report and summary as JSON, for whatever runs the command on a schedule.
+"""A round's report and summary as JSON, for programs that run the command on a schedule.
 
 The report is one object. It begins with the fields of the summary, so that with `--format json`
 the single line on standard output is both: the whole report, and the last line with status and
@@ -92,7 +92,7 @@ def report_summary(report: CleaningReport) -> JsonObject:
 
 
 def report_document(report: CleaningReport) -> JsonObject:
-    """Everything that is known of the round."""
+    """Return everything that is known of the round."""
     return report_summary(report) | {
         "version": report.version,
         "as_of_ms": report.as_of_ms,
@@ -146,7 +146,7 @@ def _sections(sections: LogSections | None) -> JsonObject:
 
 
 def retention_document(retention: RetentionReport) -> JsonObject:
-    """What retention deletes of a log, and where the log starts then (null: as before)."""
+    """Return what retention deletes of a log, and where the log starts then (null: as before)."""
     return {"log_start_offset": retention.log_start_offset, **_retention(retention)}
 
 
@@ -184,12 +184,12 @@ def _phase(phase: PhaseReport) -> JsonObject:
 
 
 def phase_name(name: str) -> str:
-    """For a person, as it may be shown."""
+    """Return the name of a phase for a person, printable."""
     return _PHASE_WORDS.get(name) or printable(name)
 
 
 def mb_per_second(phase: PhaseReport) -> float | None:
-    """Megabytes (10^6) of .log a second.
+    """Return megabytes (10^6) of .log a second.
 
     None for a phase that works through none of them, as renames and the resolving of keys, and for
     one of so few that what is measured is the start of the workers.

@@ -14,7 +14,7 @@ SCHEMA_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "report.s
 
 
 def report_schema() -> JsonObject:
-    """For any JSON Schema library, draft 2020-12. New fields may come: it forbids none."""
+    """Return the schema, draft 2020-12. New fields may come: it forbids none."""
     schema = Schema(NAMES, PARTIAL)
     ending = schema.of(EndingDocument)
     rest = [
@@ -37,7 +37,7 @@ def report_schema() -> JsonObject:
 
 
 def write_schema() -> None:
-    """Write the file anew, after a change of the types."""
+    """Write the file again after a change of the types."""
     with open(SCHEMA_FILE, "w", encoding="utf-8") as file:
         file.write(to_text(report_schema()))
 

@@ -89,7 +89,7 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
 
 
 def kafka_lines(uses: Sequence[KafkaUse], width: int) -> list[Text]:
-    """Say whose answer is given, and why: a line for each that differs."""
+    """Return which Kafka's answer a round follows, and why: a line for each that differs."""
     said = dict.fromkeys(use.text for use in uses)
     return [line for text in said for line in whole_words(one_line(text), width)]
 
@@ -101,7 +101,7 @@ def _reasons(logs: list[LogReport], report: CleaningReport, width: int) -> list[
 
 
 def _line(line: str) -> Text:
-    """A command, behind blanks, is never broken."""
+    """Return a line of text; a command, which begins with blanks, is never broken."""
     is_command = line.startswith(" ")
     return Text(printable(line), no_wrap=is_command, overflow="ignore" if is_command else "fold")
 
@@ -215,7 +215,7 @@ def _change(totals: Totals, dry_run: bool) -> str:
 
 
 def originals_lines(kept: OriginalsReport) -> list[str]:
-    """None where nothing was kept. The last two are commands, each for a shell as it stands."""
+    """Return where originals were kept; the last two lines are commands for a shell."""
     if not kept.files:
         return []
     files = f"{counted(kept.files, 'file')} {'is' if kept.files == 1 else 'are'}"
@@ -240,7 +240,7 @@ def _how_kept(kept: OriginalsReport) -> str:
 
 
 def copy_lines(copies: Sequence[CopyReport]) -> list[str]:
-    """Those that begin with blanks are commands, each for a shell as it stands."""
+    """Return what became of copies; lines that begin with blanks are commands for a shell."""
     return [line for copy in copies for line in _lines_of_copy(copy)]
 
 

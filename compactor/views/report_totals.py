@@ -23,7 +23,7 @@ _DROPPED = "dropped_"
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Of the logs that were (or would be) cleaned; `logs` and `retention` count every log."""
+    """Totals of the logs that were (or would be) cleaned; `logs` and `retention` count all."""
 
     logs: dict[LogStatus, int] = field(default_factory=dict)
     segments_before: int = 0
@@ -63,13 +63,13 @@ def totals_of(report: CleaningReport) -> Totals:
 
 
 def dropped_by_reason(counts: Counts) -> dict[str, int]:
-    """Every `dropped_…` count by what follows the underscore."""
+    """Return every `dropped_…` count by what follows the underscore."""
     names = [f.name for f in fields(counts) if f.name.startswith(_DROPPED)]
     return {name.removeprefix(_DROPPED): getattr(counts, name) for name in names}
 
 
 def group_reasons(logs: Iterable[LogReport]) -> list[ReasonGroup]:
-    """One entry for reasons that say the same of different logs; the largest groups first."""
+    """Group reasons that say the same of different logs; the largest groups first."""
     groups: dict[tuple[LogStatus, str], list[LogReport]] = {}
     for log in logs:
         shape = NUMBER.sub(_shape, _without_names(log))
@@ -90,12 +90,12 @@ def _reason(log: LogReport) -> str:
 
 
 def _without_names(log: LogReport) -> str:
-    """The reason with the log's own path and name left out, so that it can equal another log's."""
+    """Return the reason without the log's own path and name, so that it can equal another's."""
     return _reason(log).replace(f"{log.log_dir}/{_name(log)}", "…").replace(_name(log), "…")
 
 
 def _common(logs: list[LogReport]) -> str:
-    """The reason of a single log as it is; of several, with ranges for numbers that vary."""
+    """Return the reason of a single log as it is; of several, with ranges for numbers that vary."""
     if len(logs) == 1:
         return _reason(logs[0])
     reasons = [_without_names(log) for log in logs]
@@ -114,6 +114,6 @@ def _range(numbers: tuple[str, ...]) -> str:
 
 
 def _value(number: str) -> float:
-    """Of a size, in bytes."""
+    """Return the value of a number; of a size, in bytes."""
     digits, _, unit = number.partition(" ")
     return float(digits) * 1000.0 ** SIZE_UNITS.index(unit or "B")

@@ -1,7 +1,7 @@
-"""What stands in the documents of endings, as types: the JSON Schema is made of these.
+"""The types of the documents that commands end with; the JSON Schema is made of these.
 
-A value that is shown as it is has its own type here. What is made for a document alone has a type
-of which the name ends with `Document`.
+A value that is shown as it is has its own type. An object that exists in a document alone has a
+type whose name ends with `Document`.
 
 A field that is not required is absent from a summary, or where a command was not asked for it.
 """
@@ -55,7 +55,7 @@ class RunEndingDocument(TypedDict):
 
 
 class CheckupDocument(TypedDict):
-    """What a run needs, and what of it is not there; checks of a log directory stand with it."""
+    """What a run needs, and what is missing; checks of a log directory stand with it."""
 
     counts: NotRequired[dict[Literal["ok", "warn", "fail"], int]]
     machine: NotRequired[list[Check]]
@@ -75,7 +75,7 @@ class LogChangeDocument(TypedDict):
 
 
 class OneReportDocument(TypedDict):
-    """One of several reports, by its file; it may be that of an older version."""
+    """A report of several, by its file; it may be that of an older version."""
 
     file: str
     command: str
@@ -307,7 +307,7 @@ class IgnoredDocument(TypedDict):
 
 
 class LogDirDocument(TypedDict):
-    """Of some commands with what they have looked at there."""
+    """A log directory; some commands add what they have seen in it."""
 
     path: str
     partitions: NotRequired[int]
@@ -337,7 +337,7 @@ class ConfigurationDocument(TypedDict):
 
 
 class KafkaDocument(TypedDict):
-    """Whose answer was given, for the logs of these directories."""
+    """Which Kafka's answer a command followed, for the logs of these directories."""
 
     version: str
     release: str

@@ -1,4 +1,4 @@
-"""What `undo` says of the logs: lines, JSON, exit code. Pure."""
+"""The view of `undo`: lines, JSON, exit code. Pure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -27,7 +27,7 @@ SHOWN_LOGS = 40
 
 
 def undo_exit_code(reports: Sequence[UndoReport]) -> ExitCode:
-    """Refused where every log was changed since; partial where some could not be undone."""
+    """Return refused where every log was changed since; partial where some were not undone."""
     found = {report.status for report in reports}
     if found.isdisjoint({UndoStatus.REFUSED, UndoStatus.FAILED}):
         return ExitCode.OK
@@ -37,7 +37,7 @@ def undo_exit_code(reports: Sequence[UndoReport]) -> ExitCode:
 
 
 def undo_reason_code(reports: Sequence[UndoReport]) -> ReasonCode:
-    """Why not all of them could be undone, where that is so."""
+    """Return why not all logs could be undone, where that is so."""
     found = {report.status for report in reports}
     if UndoStatus.FAILED in found:
         return ReasonCode.LOGS_FAILED
@@ -59,7 +59,7 @@ def undo_documents(reports: Sequence[UndoReport]) -> list[JsonObject]:
 
 
 def undo_lines(reports: Sequence[UndoReport], is_dry_run: bool = False) -> Iterator[str]:
-    """A line for each log, those with a problem first, and one for all."""
+    """Yield a line for each log, those with a problem first, and one for all."""
     words = _DRY_WORDS if is_dry_run else _WORDS
     with_problem = [report for report in reports if report.reason is not None]
     others = [report for report in reports if report.reason is None]
@@ -79,7 +79,7 @@ def undo_lines(reports: Sequence[UndoReport], is_dry_run: bool = False) -> Itera
 
 
 def after_undo_dry_run(run_dir: str, reports: Sequence[UndoReport]) -> list[str]:
-    """What brings back what could be brought back."""
+    """Return the command that brings back what could be brought back."""
     said = ["Dry run: nothing was changed."]
     if any(report.status is UndoStatus.UNDONE for report in reports):
         said += ["This brings them back:", f"  {compactor('undo', run_dir)}"]
@@ -89,7 +89,7 @@ def after_undo_dry_run(run_dir: str, reports: Sequence[UndoReport]) -> list[str]
 def after_undo(
     run_dir: str, reports: Sequence[UndoReport], problems: Sequence[StartProblem] = ()
 ) -> list[str]:
-    """What is kept is kept until it is discarded; what failed can be tried again."""
+    """Return what to do next: start the broker, undo again, discard what was kept."""
     if any(report.status is UndoStatus.FAILED for report in reports):
         return ["Next: set right what has failed, and undo again; what is done stays done."]
     lines = before_a_start(problems) or ["Next: start the broker."]

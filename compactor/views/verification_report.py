@@ -1,4 +1,4 @@
-"""What `verify` has found, as JSON and as the line at its end."""
+"""The view of `verify`: its numbers and findings, and the comparison with a copy from before."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -15,7 +15,7 @@ from compactor.views.report_json import JsonObject
 
 
 def verification_document(found: Verification) -> JsonObject:
-    """The fields that follow those of the summary."""
+    """Return the fields that follow those of the summary."""
     return {
         "totals": {
             "partitions": found.partitions,
@@ -34,7 +34,7 @@ def finding_document(finding: Finding) -> JsonObject:
 
 
 def comparison_document(found: Comparison) -> JsonObject:
-    """The totals, for the summary."""
+    """Return the totals of a comparison, for the summary."""
     held = found.partitions
     return {
         "before": found.before,
@@ -55,7 +55,7 @@ def comparison_document(found: Comparison) -> JsonObject:
 
 
 def partition_documents(found: Comparison) -> list[JsonObject]:
-    """One object for each partition that was cleaned."""
+    """Return an object for each partition that was cleaned."""
     return [
         {
             "partition": p.name,
@@ -81,7 +81,7 @@ def partition_documents(found: Comparison) -> list[JsonObject]:
 
 
 def verification_line(found: Verification) -> str:
-    """What was looked at, for a person."""
+    """Return what was checked, as a line for a person."""
     batches = f"{found.batches:,} batch{'' if found.batches == 1 else 'es'}"
     parts = [
         counted(found.partitions, "partition"),
@@ -101,7 +101,7 @@ SHOWN_NAMES = 3
 
 
 def comparison_view(found: Comparison, width: int) -> RenderableType:
-    """What was compared, what is gone and why, and whether it holds."""
+    """Return what was compared, what is gone and why, and whether it holds."""
     parts: list[RenderableType] = []
     if found.partitions:
         parts += _lines(found.partitions, width)

@@ -69,7 +69,7 @@ class _Comparison(NamedTuple):
 
 
 class Condition:
-    """A condition that was read and checked against the names that there are."""
+    """A condition, checked against the known names."""
 
     def __init__(self, text: str, names: Iterable[str]) -> None:
         """names: the measures of a log. Raise UsageError where the text is no condition on them."""

@@ -80,7 +80,7 @@ class Measures:
 
 
 def measures_of_plan(plan: RoundPlan) -> Measures:
-    """Those of a plan, with ages counted from its clock."""
+    """Return the measures of a plan, with ages counted from its clock."""
     now_ms = plan.as_of_ms
     judged = {
         (f.judgement.log_dir, f.judgement.partition.topic, f.judgement.partition.partition): f
@@ -107,7 +107,7 @@ def measures_of_plan(plan: RoundPlan) -> Measures:
 
 
 def measures_of_run(report: CleaningReport) -> Measures:
-    """Those of a run, dry or real."""
+    """Return the measures of a run, dry or real."""
     logs = [_left(log, _values_of_run(log) if log.status in _DONE else {}) for log in report.logs]
     return _measures(tuple(LOG_MEASURES_OF_RUN), logs, report.as_of_ms)
 

@@ -173,7 +173,7 @@ def _of_run(run: CleaningReport | None) -> Iterator[Metric]:
 
 
 def _cleaned(ending: Ending, run: CleaningReport | None, before: Earlier) -> Metric:
-    """Of each log that is there; of all that are known, where the run did not come to its end."""
+    """Return when each log was last cleaned: of known logs, too, where the run was cut short."""
     what = "when a run last cleaned the log, as far as this file knows"
     family = GaugeMetricFamily(CLEANED, what, labels=LOG_LABELS)
     when_s = dict(before.cleaned_s)

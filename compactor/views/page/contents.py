@@ -1,6 +1,6 @@
-"""What the page of a report says before its table: verdict, numbers, charts. Pure.
+"""The contents of a report's page: verdict, numbers, charts, and the logs as rows. Pure.
 
-Made of the document of a run, dry or real, of a plan, or of whatever ended before either.
+Made of the document of a run, dry or real, of a plan, or of a command that ended before either.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -61,12 +61,12 @@ class Row:
 
     @property
     def sections(self) -> Sections:
-        """As it was when it was planned."""
+        """Sections of the log when it was planned."""
         return Sections(self.clean, self.dirty, self.waiting, self.active)
 
 
 def rows_of(document: JsonObject) -> list[Row]:
-    """Of a run or a plan; none of any other document, or where a command ended before."""
+    """Return the rows of a run or a plan; none of any other document, or of one that failed."""
     if document["command"] not in ("plan", "run"):
         return []
     return list(_rows(document))
@@ -101,7 +101,7 @@ def _row(log: JsonObject, status: str) -> Row:
 
 
 def _after(row: Row, log: JsonObject) -> Sections | None:
-    """What there is after a run. A log that failed may have kept some of its cleaned segments."""
+    """Return a log's sections after a run; None of one that failed: it may be partly cleaned."""
     if row.status == "failed":
         return None
     clean, dirty, waiting, active = row.sections
@@ -179,7 +179,7 @@ class Help(NamedTuple):
 
 
 def help_of(rows: Iterable[Row], may_start: bool = True) -> list[Help]:
-    """For each reason that something can be done about, that of most bytes first.
+    """Return help for each reason that something can be done about, that of most bytes first.
 
     may_start: whether a broker that starts goes well.
     """
