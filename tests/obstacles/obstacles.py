@@ -175,7 +175,7 @@ def network_mount(place: Place) -> None:
 
 
 def few_descriptors(place: Place) -> None:
-    patch = mock.patch.object(machine, "limit", lambda: 256)
+    patch = mock.patch.object(machine, "open_file_limit", lambda: 256)
     place.patches.append(lambda stack: stack.enter_context(patch))
 
 

@@ -181,7 +181,7 @@ def test_what_a_limited_group_allows_is_told_with_what_a_run_needs(
 
 
 def test_too_few_open_files_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "limit", lambda: 512)
+    monkeypatch.setattr(machine, "open_file_limit", lambda: 512)
     (check,) = (c for c in machine_checks.machine_checks(os.environ) if c.subject == "open files")
     assert check.grade is Grade.FAIL
     assert "LimitNOFILE=4096" in (check.advice or "")

@@ -57,7 +57,7 @@ def on_a_network(_: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @contextmanager
 def with_few_descriptors(_: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(machine, "limit", lambda: 256)
+    monkeypatch.setattr(machine, "open_file_limit", lambda: 256)
     yield
 
 
