@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from cleaner_jobs.spark.local_dirs import given_local_dirs
+from cleaner_jobs.spark.callers_session import given_local_dirs
 from compactor.api import path_arguments
 from compactor.api.budgeted_rounds import budgeted_rounds_of
 from compactor.api.path_arguments import require_blocks_elsewhere, require_temporary_elsewhere

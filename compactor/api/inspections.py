@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cleaner_jobs.tasks.tasks_here import TasksHere
+from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor.api import path_arguments
 from compactor.api.arguments import Paths
 from compactor.api.options import Natural, Positive
@@ -69,7 +69,7 @@ def inspect(
     surveys = [survey_log_dir(path, context.files) for path in paths]
     wanted = _wanted(surveys, partitions, context)
     plan = plan_of(context, remembered.problems)
-    runner = TasksHere() if options.in_process else None
+    runner = InProcessTasks() if options.in_process else None
     settings = InspectSettings(
         as_of_ms=context.as_of_ms,
         choice=RunnerChoice(options.master, options.session, runner, options.executor_paths),

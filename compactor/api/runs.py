@@ -12,8 +12,7 @@ from cleaner_jobs.niceness import be_nice
 from cleaner_jobs.spark.callers_session import given_local_dirs
 from cleaner_jobs.spark.java_cache import cache_dir
 from cleaner_jobs.staging import STAGED_MARKER
-from cleaner_jobs.task_values import SCAN
-from cleaner_jobs.tasks.tasks_here import TasksHere
+from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor.api import path_arguments, saved_plans
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.broker_starts import problems_by_broker
@@ -327,7 +326,7 @@ def _clean(
             drop_null_keys=options.drop_null_keys,
             fail_on_corrupt=options.fail_on_corrupt,
             session=options.session,
-            runner=TasksHere() if options.in_process else None,
+            runner=InProcessTasks() if options.in_process else None,
             files=request.context.files,
             io_limit=options.io_limit,
             nice=options.nice,

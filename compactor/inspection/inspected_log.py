@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cleaner_jobs import inspect_values as of
-from cleaner_jobs.inspect_values import (
+from cleaner_jobs import inspection_counters as of
+from cleaner_jobs.inspection_counters import (
     ABORTED_RECORDS,
     BATCH_SIZES_AT,
     BY_TOPIC,
@@ -30,7 +30,7 @@ from cleaner_jobs.inspect_values import (
     Int64Array,
     added,
 )
-from cleaner_jobs.task_values import TaskProblem
+from cleaner_jobs.messages import TaskProblem
 from compactor.inspection.inspection import (
     BatchKind,
     BlockingTransaction,

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cleaner_jobs.plan import LogPlan
+from cleaner_jobs.messages import LogPlan
 from compactor.host.printable import counted, iso_time, one_line, printable, size_text
 from compactor.host.shell_commands import compactor, with_plan
 from compactor.outcome.round_report import LogReport, LogStatus

@@ -45,7 +45,7 @@ class _AtOnce:
 
 def use_one_thread(patch: pytest.MonkeyPatch) -> None:
     """Until the patches are undone."""
-    for module in (sync_pool, assembly, stages, swapper, log_dir_recovery, manifest, copier):
+    for module in (task, assembly, stages, swapper, log_dir_recovery, manifest, copier):
         patch.setattr(module, "ThreadPoolExecutor", _AtOnce)
     locks = SimpleNamespace(Lock=threading.RLock, Event=threading.Event)
     patch.setattr(swapper, "threading", locks)  # a group is swapped in while it is being given

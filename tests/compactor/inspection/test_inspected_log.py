@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cleaner_jobs import inspect_values as of
+from cleaner_jobs import inspection_counters as of
 from compactor.inspection.inspected_log import Cleaning, tombstones_of
 
 NOW_MS, RETENTION_MS = 10_000, 1_000
