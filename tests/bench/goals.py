@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.bench.results import DRIVER, WORKERS, Results, SwapResult
+from tests.bench.results import DRIVER, WORKERS, Results, SwapResult, middle
 from tests.bench.workloads import (
     COLD,
     FEW_SEGMENTS,
@@ -32,11 +32,8 @@ class Goal(NamedTuple):
     unit: str
     more_is_better: bool = False
 
-    def numbers(self) -> tuple[float, float, float]:
-        return self.measured, self.at_least, self.aim
-
     def rating(self) -> str:
-        """Whether the measured value, as it stands there, is as good as these."""
+        """Return whether the measured value is as good as these."""
         if self._is_reached(self.aim):
             return "aim reached"
         return "reached" if self._is_reached(self.at_least) else "missed"
@@ -77,32 +74,9 @@ MANY_LOGS_SECONDS = 12, 6  # at most, aim: of a dry run, and of a run
 
 
 def goals(results: Results) -> Iterator[Goal]:
-    """Each goal for which there is a measurement."""
-    for name, (at_least, aim) in SPEED_GOALS.items():
-        log = results.log(name)
-        ratio = log.ratio(KAFKA, WARM) if log else None
-        if ratio:
-            what = f"{name}: warm round against Kafka's cleaner"
-            yield Goal(what, ratio.of_medians, at_least, aim, "× faster", more_is_better=True)
-    small = results.log(SMALL)
-    if small and (seconds := small.seconds(COLD)) is not None:
-        yield Goal("small log, from the shell's prompt to the report", seconds, 5.5, 4, "s")
-    if small and (cpu_seconds := small.cpu_seconds(COLD)) is not None:
-        yield Goal("small log, the same: CPU seconds", cpu_seconds, 5.5, 4, "s")
-    if results.plan:
-        what = f"plan over {results.plan.partitions:,} partitions"
-        yield Goal(what, results.plan.seconds(), 2, 1, "s")
-    if results.recovery:
-        what = f"recovery of {results.recovery.partitions:,} partitions after a kill"
-        yield Goal(what, results.recovery.seconds(), 20, 10, "s")
-    if results.opening:
-        what = f"a log manager opens {results.opening.partitions:,} partitions"
-        yield Goal(what, results.opening.seconds(), 5, 4, "s")
-        yield Goal(f"{what}: resident", results.opening.peak_rss_bytes / MIB, 500, 300, "MiB")
-    for side, found in results.many_logs.items():
-        if side != KAFKA:
-            what = f"{found.partitions:,} small logs: {side}"
-            yield Goal(what, found.seconds(), *MANY_LOGS_SECONDS, "s")
+    """Yield each goal for which there is a measurement."""
+    yield from _of_logs(results)
+    yield from _of_fleets(results)
     for what, speed in results.tables.items():
         name = f"tables: {what}, million records of 100 bytes a CPU second"
         yield Goal(name, speed, *TABLE_SPEED, "M/s", more_is_better=True)
@@ -119,28 +93,63 @@ def goals(results: Results) -> Iterator[Goal]:
     for a_group, more in swap_growth_percent(results).items():
         what = f"swap, {a_group} a group: CPU seconds a segment, longest log against shortest"
         yield Goal(what, more, 20, 5, "%")
-    workers, driver = peak_mib(results, WORKERS), peak_mib(results, DRIVER)
-    if workers is not None:
-        yield Goal("largest Python worker, resident, over all logs", workers, 400, 300, "MiB")
-    if driver is not None:
-        yield Goal("driver, resident, over all logs", driver, 1024, 256, "MiB")
+    for kind, what, at_most, aim in (
+        (WORKERS, "largest Python worker", 400, 300),
+        (DRIVER, "driver", 1024, 256),
+    ):
+        peak = peak_mib(results, kind)
+        if peak is not None:
+            yield Goal(f"{what}, resident, over all logs", peak, at_most, aim, "MiB")
     for long, short in GROWTH_PAIRS:
         growth = growth_percent(results, WARM, (long, short))
         if growth is not None:
             yield Goal(f"CPU seconds per GB, {long} against {short}: growth", growth, 10, 5, "%")
 
 
+def _of_logs(results: Results) -> Iterator[Goal]:
+    for name, bounds in SPEED_GOALS.items():
+        log = results.log(name)
+        ratio = log.ratio(KAFKA, WARM) if log else None
+        if ratio:
+            what = f"{name}: warm round against Kafka's cleaner"
+            yield Goal(what, ratio.of_medians, *bounds, "× faster", more_is_better=True)
+    small = results.log(SMALL)
+    cold = small.middle(COLD) if small else None
+    if cold:
+        yield Goal("small log, from the shell's prompt to the report", cold.seconds, 5.5, 4, "s")
+        yield Goal("small log, the same: CPU seconds", cold.cpu_seconds, 5.5, 4, "s")
+
+
+def _of_fleets(results: Results) -> Iterator[Goal]:
+    opening = "a log manager opens {:,} partitions"
+    for found, what, at_most, aim in (
+        (results.plan, "plan over {:,} partitions", 2, 1),
+        (results.recovery, "recovery of {:,} partitions after a kill", 20, 10),
+        (results.opening, opening, 5, 4),
+    ):
+        if found:
+            seconds = middle(found.samples).seconds
+            yield Goal(what.format(found.partitions), seconds, at_most, aim, "s")
+    if results.opening:
+        what = f"{opening.format(results.opening.partitions)}: resident"
+        yield Goal(what, results.opening.peak_rss_bytes / MIB, 500, 300, "MiB")
+    for side, many in results.many_logs.items():
+        if side != KAFKA:
+            what = f"{many.partitions:,} small logs: {side}"
+            yield Goal(what, middle(many.samples).seconds, *MANY_LOGS_SECONDS, "s")
+
+
 def segments_ratio(results: Results) -> float | None:
-    """How many times the CPU seconds the same bytes take in a thousand times the segments."""
-    few, many = results.log(FEW_SEGMENTS), results.log(MANY_SEGMENTS)
-    before = few.cpu_seconds_per_gb(WARM) if few else None
-    after = many.cpu_seconds_per_gb(WARM) if many else None
-    return None if not before or after is None else after / before
+    """Return how many times the CPU seconds the bytes take in a thousand times the segments."""
+    growth = growth_percent(results, WARM, (MANY_SEGMENTS, FEW_SEGMENTS))
+    return None if growth is None else 1 + growth / 100
 
 
 def swap_growth_percent(results: Results) -> dict[int, float]:
-    """How much more a segment of the longest log costs than one of the shortest, by their number
-    in a group."""
+    """Return how much more a segment of the longest log costs than one of the shortest.
+
+    By the number of segments in a group.
+    """
     by_shape: dict[int, list[SwapResult]] = {}
     for swap in sorted(results.swaps, key=lambda swap: swap.segments):
         by_shape.setdefault(swap.segments_a_group, []).append(swap)
@@ -152,19 +161,14 @@ def swap_growth_percent(results: Results) -> dict[int, float]:
 
 
 def peak_mib(results: Results, kind: str) -> float | None:
-    """What the largest process of a kind held."""
-    peaks = [
-        peaks[kind].rss_bytes / MIB
-        for log in results.logs
-        for peaks in log.memory.values()
-        if kind in peaks
-    ]
-    return max(peaks, default=None)
+    """Return what the largest process of a kind held."""
+    peaks = [peaks for log in results.logs for peaks in log.memory.values() if kind in peaks]
+    return max((peak[kind].rss_bytes / MIB for peak in peaks), default=None)
 
 
 def growth_percent(results: Results, side: str, pair: tuple[str, str]) -> float | None:
-    """How much more CPU a gigabyte of the long log takes than one of the short; below 0: less."""
-    long, short = (results.log(name) for name in pair)
-    before = short.cpu_seconds_per_gb(side) if short else None
-    after = long.cpu_seconds_per_gb(side) if long else None
+    """Return how much more CPU a gigabyte of the first takes than one of the second."""
+    after, before = (
+        log.cpu_seconds_per_gb(side) if (log := results.log(name)) else None for name in pair
+    )
     return None if not before or after is None else 100 * (after / before - 1)

@@ -1,15 +1,20 @@
 """What was measured, as values, and as JSON so that tables can be made of it again. Pure."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import median
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 SCHEMA_VERSION = 1
 DRIVER, JVM, WORKERS, ALL = "driver", "jvm", "workers", "all"
 # stages of an inspection, and of the dry run beside it
 COUNT, MERGE, SCAN, RESOLVE = "inspect: inspect", "inspect: merge", "run: scan", "run: resolve"
+
+
+class BenchError(Exception):
+    """A measurement cannot be made, or what it measured is not what it had to be."""
 
 
 class Sample(NamedTuple):
@@ -37,10 +42,28 @@ class Outcome(NamedTuple):
     records_read: int  # Kafka does not count those of aborted transactions
     records_kept: int
 
-    @property
-    def left(self) -> tuple[int, int]:
-        """What must be the same whoever cleans."""
-        return self.bytes_after, self.records_kept
+
+class Ratio(NamedTuple):
+    of_medians: float
+    least: float  # of any one turn
+    most: float
+
+
+def middle(samples: Sequence[Sample]) -> Sample:
+    """Return the median of each field."""
+    return Sample(*map(median, zip(*samples, strict=True)))
+
+
+def ratio_of(above: Sequence[float], below: Sequence[float]) -> Ratio:
+    """Return how many times more the one took than the other, a turn each."""
+    of_turns = [a / b for a, b in zip(above, below, strict=True)]
+    return Ratio(median(above) / median(below), min(of_turns), max(of_turns))
+
+
+def medians(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the median of each key, in the order of the first row; a key that a row lacks is 0."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: median(row.get(name, 0.0) for row in rows) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,59 +79,40 @@ class LogResult:
     warm_phases: list[dict[str, float]] = field(default_factory=list)  # seconds by phase
     memory: dict[str, dict[str, Peak]] = field(default_factory=dict)  # by side, kind of process
 
-    def seconds(self, side: str) -> float | None:
-        """The median of the turns; None if this side had none."""
-        return _median(sample.seconds for sample in self.samples.get(side, ()))
-
-    def cpu_seconds(self, side: str) -> float | None:
-        return _median(sample.cpu_seconds for sample in self.samples.get(side, ()))
+    def middle(self, side: str) -> Sample | None:
+        """Return the median of the turns; None if this side had none."""
+        return middle(self.samples[side]) if self.samples.get(side) else None
 
     def cpu_seconds_per_gb(self, side: str) -> float | None:
-        cpu_seconds = self.cpu_seconds(side)
-        return None if cpu_seconds is None else cpu_seconds / (self.log_bytes / 1e9)
+        sample = self.middle(side)
+        return None if sample is None else sample.cpu_seconds / (self.log_bytes / 1e9)
 
-    def ratio(self, slower: str, faster: str) -> "Ratio | None":
-        """How many times faster: of the medians, and the least and most of any one turn."""
-        above, below = self.seconds(slower), self.seconds(faster)
-        if above is None or below is None:
-            return None
-        turns = zip(self.samples[slower], self.samples[faster], strict=True)
-        of_turns = [slow.seconds / fast.seconds for slow, fast in turns]
-        return Ratio(above / below, min(of_turns), max(of_turns))
-
-
-class Ratio(NamedTuple):
-    of_medians: float
-    least: float
-    most: float
+    def ratio(self, slower: str, faster: str) -> Ratio | None:
+        """Return how many times faster one side is by the clock."""
+        turns = [[s.seconds for s in self.samples.get(side, ())] for side in (slower, faster)]
+        return ratio_of(*turns) if all(turns) else None
 
 
 @dataclass(frozen=True, slots=True)
 class FleetResult:
-    """Of a command over a log directory of many logs."""
+    """A command over a log directory of many logs."""
 
     partitions: int
     segments: int
     samples: list[Sample]
     peak_rss_bytes: int
 
-    def seconds(self) -> float:
-        return median(sample.seconds for sample in self.samples)
-
 
 @dataclass(frozen=True, slots=True)
 class SwapResult:
-    """Of the swap of one log."""
+    """The swap of one log."""
 
     segments: int
     segments_a_group: int
     samples: list[Sample]
 
-    def seconds(self) -> float:
-        return median(sample.seconds for sample in self.samples)
-
     def cpu_ms_a_segment(self) -> float:
-        return 1000 * median(sample.cpu_seconds for sample in self.samples) / self.segments
+        return 1000 * middle(self.samples).cpu_seconds / self.segments
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,32 +124,29 @@ class EngineResult:
     # of processor time for each operation; of a side, a turn each
     microseconds: dict[str, list[float]] = field(default_factory=dict)
 
-    def each(self, side: str) -> float:
-        return median(self.microseconds[side])
-
     def ratio(self, slower: str, faster: str) -> Ratio:
-        """How many times faster."""
-        turns = zip(self.microseconds[slower], self.microseconds[faster], strict=True)
-        of_turns = [slow / fast for slow, fast in turns]
-        return Ratio(self.each(slower) / self.each(faster), min(of_turns), max(of_turns))
+        return ratio_of(self.microseconds[slower], self.microseconds[faster])
 
 
 @dataclass(frozen=True, slots=True)
 class InspectionResult:
-    """Of inspections of one log, each in turn with a dry run."""
+    """Inspections of one log, each in turn with a dry run."""
 
     log: str
     cpu_seconds: dict[str, list[float]]  # by stage, a turn each
     memory: dict[str, Peak]  # by kind of process, of both
 
     def ratio(self, of: Sequence[str], to: Sequence[str]) -> Ratio:
-        """Of the sums of some stages to those of others: the median, and single turns."""
-        above, below = (
-            [sum(turn) for turn in zip(*(self.cpu_seconds[stage] for stage in stages), strict=True)]
-            for stages in (of, to)
+        """Return the ratio of the sums of some stages to those of others."""
+        return ratio_of(
+            *(
+                [
+                    sum(turn)
+                    for turn in zip(*(self.cpu_seconds[stage] for stage in stages), strict=True)
+                ]
+                for stages in (of, to)
+            )
         )
-        of_turns = [a / b for a, b in zip(above, below, strict=True)]
-        return Ratio(median(of_turns), min(of_turns), max(of_turns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,31 +170,14 @@ class Results:
         return next((log for log in self.logs if log.name == name), None)
 
 
-def medians(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The median of each key, in the order of the first row; a key that a row lacks counts 0."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: median(row.get(name, 0.0) for row in rows) for name in names}
-
-
 def merged(runs: Sequence[Results]) -> Results:
-    """Several runs as one: of a log that was measured twice, the later run's."""
+    """Return several runs as one: of what was measured twice, the later run's."""
     first, *others = runs
     for run in others:
         later = {log.name: log for log in run.logs}
-        kept = [later.pop(log.name, log) for log in first.logs]
-        first = replace(
-            run,
-            quick=first.quick or run.quick,
-            logs=(*kept, *later.values()),
-            plan=run.plan or first.plan,
-            recovery=run.recovery or first.recovery,
-            opening=run.opening or first.opening,
-            swaps=run.swaps or first.swaps,
-            many_logs=run.many_logs or first.many_logs,
-            tables=run.tables or first.tables,
-            engine=run.engine or first.engine,
-            inspection=run.inspection or first.inspection,
-        )
+        logs = [later.pop(log.name, log) for log in first.logs]
+        either = {name: getattr(run, name) or getattr(first, name) for name in asdict(run)}
+        first = replace(first, **either | {"logs": (*logs, *later.values())})
     return first
 
 
@@ -202,55 +186,25 @@ def to_json(results: Results) -> str:
 
 
 def from_json(text: str) -> Results:
-    """Raise ValueError if it is not what to_json writes."""
+    """Raise ValueError, KeyError or TypeError if it is not what to_json writes."""
     document = json.loads(text)
-    if not isinstance(document, dict) or document.get("schema_version") != SCHEMA_VERSION:
+    if not isinstance(document, dict) or document.pop("schema_version", 0) != SCHEMA_VERSION:
         raise ValueError(f"not the results of a benchmark of schema version {SCHEMA_VERSION}")
-    return Results(
-        document["machine"],
-        document["quick"],
-        tuple(_log(fields) for fields in document["logs"]),
-        _fleet(document["plan"]),
-        _fleet(document.get("recovery")),
-        _fleet(document.get("opening")),
-        tuple(SwapResult(**_with_samples(fields)) for fields in document.get("swaps", ())),
-        {
-            side: FleetResult(**_with_samples(fields))
-            for side, fields in document.get("many_logs", {}).items()
-        },
-        document.get("tables", {}),
-        tuple(EngineResult(**fields) for fields in document.get("engine", ())),
-        _inspection(document.get("inspection")),
-    )
+    found: Results = _value(Results, document)
+    return found
 
 
-def _inspection(fields: dict[str, Any] | None) -> InspectionResult | None:
-    if fields is None:
-        return None
-    memory = {kind: Peak(*peak) for kind, peak in fields["memory"].items()}
-    return InspectionResult(fields["log"], fields["cpu_seconds"], memory)
-
-
-def _fleet(fields: dict[str, Any] | None) -> FleetResult | None:
-    if fields is None:
-        return None
-    return FleetResult(**_with_samples(fields))
-
-
-def _with_samples(fields: dict[str, Any]) -> dict[str, Any]:
-    return {**fields, "samples": [Sample(*sample) for sample in fields["samples"]]}
-
-
-def _log(fields: dict[str, Any]) -> LogResult:
-    samples = {side: [Sample(*s) for s in turns] for side, turns in fields["samples"].items()}
-    memory = {
-        side: {kind: Peak(*peak) for kind, peak in peaks.items()}
-        for side, peaks in fields["memory"].items()
-    }
-    outcome = Outcome(*fields["outcome"])
-    return LogResult(**{**fields, "outcome": outcome, "samples": samples, "memory": memory})
-
-
-def _median(numbers: Iterable[float]) -> float | None:
-    values = list(numbers)
-    return median(values) if values else None
+def _value(kind: Any, data: Any) -> Any:
+    """Return what JSON data stand for in a field of this type."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if data is None or kind in (int, float, str, bool):
+        return data
+    if origin is UnionType:  # with None
+        return _value(inner[0], data)
+    if origin in (list, tuple):
+        return origin(_value(inner[0], each) for each in data)
+    if origin is dict:
+        return {key: _value(inner[1], each) for key, each in data.items()}
+    kinds = get_type_hints(kind)
+    fields = data if isinstance(data, dict) else dict(zip(kinds, data, strict=True))
+    return kind(**{name: _value(kinds[name], each) for name, each in fields.items()})

@@ -1,6 +1,6 @@
 """Made-up results for the tests, with numbers that are easily reckoned with."""
 
-from tests.bench.many_logs_side import DRY_RUN, RUN
+from tests.bench.fleets import DRY_RUN, RUN
 from tests.bench.results import (
     ALL,
     COUNT,
@@ -26,7 +26,7 @@ MIB = 1024 * 1024
 
 
 def log_result(name: str = "100b-none", log_bytes: int = 500_000_000) -> LogResult:
-    """Two turns of three; the medians are 10, 1, 8 and 2 s."""
+    """Return two turns of three; the medians are 10, 1, 8 and 2 s."""
     peaks = {
         DRIVER: Peak(200 * MIB, 150 * MIB, 100 * MIB),
         JVM: Peak(400 * MIB, 390 * MIB, 380 * MIB),
@@ -51,19 +51,20 @@ def log_result(name: str = "100b-none", log_bytes: int = 500_000_000) -> LogResu
 
 
 def results(*logs: LogResult, quick: bool = False) -> Results:
-    plan = FleetResult(10_000, 60_000, [Sample(4, 3), Sample(6, 5), Sample(5, 4)], 250 * MIB)
-    recovery = FleetResult(9_000, 54_000, [Sample(8, 5), Sample(7, 6), Sample(9, 7)], 90 * MIB)
-    opening = FleetResult(8_000, 48_000, [Sample(3, 2), Sample(1, 1), Sample(2, 3)], 90 * MIB)
-    swaps = tuple(SwapResult(n, 1, [Sample(n / 100, n / 500)] * 3) for n in (1_000, 4_000))
-    log_results = logs or (log_result(),)
-    sides = {KAFKA: 40, DRY_RUN: 9, RUN: 13}
-    many = {side: FleetResult(2_000, 4_000, [Sample(n, n)] * 3, MIB) for side, n in sides.items()}
-    tables = {"append, none": 2.5, "read, none": 1.5}
-    machine = {"machine": "two cores"}
-    engine = (EngineResult("1 KB batches", "append", {KAFKA: [3, 4, 5], OURS: [2, 8, 10]}),)
     stages = {COUNT: [3.0, 2, 4], MERGE: [1.0, 1, 1], SCAN: [2.0, 2, 2], RESOLVE: [2.0, 1, 2]}
-    inspection = InspectionResult("100b-4gb", stages, {WORKERS: Peak(rss_bytes=200 * MIB)})
+    sides = {KAFKA: 40, DRY_RUN: 9, RUN: 13}
     return Results(
-        *(machine, quick, log_results, plan, recovery, opening, swaps, many, tables, engine),
-        inspection,
+        machine={"machine": "two cores"},
+        quick=quick,
+        logs=logs or (log_result(),),
+        plan=FleetResult(10_000, 60_000, [Sample(4, 3), Sample(6, 5), Sample(5, 4)], 250 * MIB),
+        recovery=FleetResult(9_000, 54_000, [Sample(8, 5), Sample(7, 6), Sample(9, 7)], 90 * MIB),
+        opening=FleetResult(8_000, 48_000, [Sample(3, 2), Sample(1, 1), Sample(2, 3)], 90 * MIB),
+        swaps=tuple(SwapResult(n, 1, [Sample(n / 100, n / 500)] * 3) for n in (1_000, 4_000)),
+        many_logs={
+            side: FleetResult(2_000, 4_000, [Sample(n, n)] * 3, MIB) for side, n in sides.items()
+        },
+        tables={"append, none": 2.5, "read, none": 1.5},
+        engine=(EngineResult("1 KB batches", "append", {KAFKA: [3, 4, 5], OURS: [2, 8, 10]}),),
+        inspection=InspectionResult("100b-4gb", stages, {WORKERS: Peak(rss_bytes=200 * MIB)}),
     )

@@ -1,4 +1,4 @@
-"""Where logs are kept between runs, and copies of them made for each cleaning.
+"""Where logs are built and kept between runs, and copies of them made for each cleaning.
 
 logs/NAME-DIGEST/log    a log as the oracle built it; Kafka's side puts its copies beside it
 copies/                 for our side; gone after each turn
@@ -15,11 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import measured
-from tests.bench.errors import BenchError
-from tests.bench.results import Sample
+from tests.bench.results import BenchError
+from tests.bench.workloads import TOPIC_PARTITION, Workload
+from tests.oracle import kafka
 
 KAFKAS_COPIES = "bench*"  # as the oracle names them; a run that was stopped leaves one
+BYTES_A_RECORD = 24  # beyond its value: key, lengths, deltas, its share of the batch header
+LOGS_AT_ONCE = 3  # the log, a copy, and what is rewritten of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,19 @@ class Scratch:
         return self.root / "work"
 
 
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What all measurements of a run have in common."""
+
+    scratch: Scratch
+    master: str
+    repetitions: int
+    tell: Callable[[str], None]
+    is_quick: bool = False
+
+
 def default_root() -> Path:
-    """In the system's temporary directory, and this user's own."""
+    """Return this user's own place in the system's temporary directory."""
     return Path(tempfile.gettempdir()) / f"log-compactor-bench-{os.getuid()}"
 
 
@@ -63,7 +76,7 @@ def open_scratch(root: Path) -> Iterator[Scratch]:
 
 
 def kept(scratch: Scratch, key: str, make: Callable[[Path], None]) -> Path:
-    """The log directory of this key; made if it is not there yet, whole or not at all."""
+    """Return the log directory of this key; it is made if it is missing, whole or not at all."""
     home = scratch.logs / key
     if not home.exists():
         unfinished = Path(tempfile.mkdtemp(prefix="unfinished-", dir=scratch.root))
@@ -78,19 +91,42 @@ def kept(scratch: Scratch, key: str, make: Callable[[Path], None]) -> Path:
     return home / "log"
 
 
-def time_copy(scratch: Scratch, source: Path) -> Sample:
-    """What `cp -r` takes."""
-    target = scratch.copies / "log"
-    sample = measured.run_to_success(_copy_command(source, target)).sample
-    shutil.rmtree(target)
-    return sample
+def built(scratch: Scratch, workload: Workload) -> Path:
+    """Return the log directory that the oracle builds of a workload's script."""
+
+    def build(log_dir: Path) -> None:
+        _require_space(scratch.root, workload)
+        script = log_dir.with_name("script.jsonl")
+        script.write_text(workload.script(), "utf-8")
+        try:
+            kafka.run("build", script, log_dir)
+        except kafka.OracleFailedError as error:
+            raise BenchError(f"{workload.name}: {error}") from error
+
+    return kept(scratch, workload.key(), build)
+
+
+def log_bytes(log_dir: Path) -> int:
+    """Return the bytes of all segments, without their indexes."""
+    return sum(path.stat().st_size for path in (log_dir / TOPIC_PARTITION).glob("*.log"))
+
+
+def _require_space(root: Path, workload: Workload) -> None:
+    records = workload.batches * workload.records_a_batch
+    wanted = records * (workload.value_bytes + BYTES_A_RECORD) * LOGS_AT_ONCE
+    free = shutil.disk_usage(root).free
+    if free < wanted:
+        raise BenchError(
+            f"{root}: {workload.name} needs {wanted / 1e9:.1f} GB, {free / 1e9:.1f} GB are free; "
+            "--scratch names another place"
+        )
 
 
 @contextmanager
 def fresh_copy(scratch: Scratch, source: Path) -> Iterator[Path]:
-    """A copy to be cleaned, in the page cache. This process may have other children."""
+    """Make a copy to be cleaned, in the page cache. This process may have other children."""
     target = scratch.copies / "log"
-    subprocess.run(_copy_command(source, target), check=True)
+    subprocess.run(copy_command(source, target), check=True)
     read_through(target)
     try:
         yield target
@@ -98,7 +134,7 @@ def fresh_copy(scratch: Scratch, source: Path) -> Iterator[Path]:
         shutil.rmtree(target)
 
 
-def _copy_command(source: Path, target: Path) -> list[str]:
+def copy_command(source: Path, target: Path) -> list[str]:
     return ["cp", "-r", str(source), str(target)]
 
 

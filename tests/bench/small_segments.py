@@ -1,28 +1,29 @@
-"""`python -m tests.bench.small_segments`: a log of 30,000 small segments as a table, and the memory
-of two columns of a large log. Each line has what it must reach.
+"""`python -m tests.bench.small_segments`: a log of 30,000 small segments as a table, and memory.
 
-Seconds of the clock mean something on a machine that has nothing else to do; those of the processor
-come nearer elsewhere; those of Spark's own processes are not among them.
+The memory is that of two columns of a large log. Each line has what it must reach. Seconds of the
+clock mean something on a machine that has nothing else to do; those of the processor come nearer
+elsewhere; those of Spark's own processes are not among them.
 """
 
 import argparse
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from unittest import mock
 
 import pyarrow as pa
 
-from compactor import api
+from compactor import Log, api
 from storage import arrow
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log.manager.new_log_dir import new_log_dir
-from tests.bench.errors import BenchError
+from tests.bench import timing
+from tests.bench.results import BenchError
 from tests.bench.workloads import NOW_MS
 from tests.tables.spark_reader import spark_session
 
@@ -32,11 +33,17 @@ MOST_BEYOND_MIB = 300  # of memory beside what is returned
 CHUNK = 20_000  # records of 1 kB at once
 
 
-def write_small_segments(log_dir: Path, segments: int) -> Path:
-    """A segment for each batch. Nothing is synced: the disk is not what is measured."""
-    chance = Random(1)
+@contextmanager
+def _created(log_dir: Path, topic: str) -> Iterator[Log]:
+    """Yield a new log. Nothing is synced: the disk is not what is measured."""
     with mock.patch("os.fsync"), new_log_dir(str(log_dir), "bench", clock=lambda: NOW_MS) as made:
-        log = made.create(("small", 0))
+        yield made.create((topic, 0))
+
+
+def write_small_segments(log_dir: Path, segments: int) -> Path:
+    """Write a segment for each batch."""
+    chance = Random(1)
+    with _created(log_dir, "small") as log:
         for number in range(segments):
             if number:
                 log.roll()
@@ -47,11 +54,10 @@ def write_small_segments(log_dir: Path, segments: int) -> Path:
 
 
 def write_large_log(log_dir: Path, mib: int) -> Path:
-    """Records of 1 kB."""
+    """Write records of 1 kB."""
     chance = Random(1)
     values = pa.array([chance.randbytes(500) * 2 for _ in range(CHUNK)], pa.binary())
-    with mock.patch("os.fsync"), new_log_dir(str(log_dir), "bench", clock=lambda: NOW_MS) as made:
-        log = made.create(("large", 0))
+    with _created(log_dir, "large") as log:
         for _ in range(max(1, mib * MIB // (CHUNK * 1000))):
             keys = pa.array([chance.randbytes(8) for _ in range(CHUNK)], pa.binary())
             arrow.append(log, pa.table({"key": keys, "value": values}))
@@ -59,17 +65,16 @@ def write_large_log(log_dir: Path, mib: int) -> Path:
 
 
 def timed(what: str, most_seconds: int, read: Callable[[], int], expected: int) -> str:
-    """One line; BenchError where records are missing."""
-    clock, processor = time.monotonic(), time.process_time()
-    found = read()
-    took = time.monotonic() - clock, time.process_time() - processor
+    """Return one line; BenchError where records are missing."""
+    sample, found = timing.timed(read)
     if found != expected:
         raise BenchError(f"{what}: {found} records, expected {expected}")
-    return f"{what:24} {took[0]:7.1f} s, {took[1]:6.1f} s of the processor (at most {most_seconds})"
+    taken = f"{sample.seconds:7.1f} s, {sample.cpu_seconds:6.1f} s of the processor"
+    return f"{what:24} {taken} (at most {most_seconds})"
 
 
 def memory_of(read: Callable[[], pa.Table]) -> str:
-    """How much more a read holds at its most than what it returns."""
+    """Return how much more a read holds at its most than what it returns."""
     before, most, is_over = _resident_mib(), [0], threading.Event()
 
     def watch() -> None:
@@ -84,38 +89,36 @@ def memory_of(read: Callable[[], pa.Table]) -> str:
         is_over.set()
         watching.join()
     beyond = max(0, most[0] - before - returned)
-    return f"{'two columns':24} {returned:7} MiB returned, {beyond} MiB beside them (at most 300)"
+    returns = f"{returned:7} MiB returned, {beyond} MiB beside them"
+    return f"{'two columns':24} {returns} (at most {MOST_BEYOND_MIB})"
 
 
 def _resident_mib() -> int:
-    """Of this process, without what is of files."""
+    """Return what this process holds, without what is of files."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) >> 10 for line in lines if line.startswith("RssAnon"))
 
 
 def measure(root: Path, segments: int, large_mib: int, with_spark: bool) -> list[str]:
-    """A line for each thing that is measured."""
+    """Return a line for each thing that is measured."""
     large = write_large_log(root / "large", large_mib)
     arrow.read(write_small_segments(root / "warm", 2))  # loads the kernels
     # first: what others have let go of would be taken again unseen
     memory = memory_of(lambda: arrow.read(large, arrow.Selection(columns=["offset", "key"])))
     partition = write_small_segments(root / "small", segments)
     log_dir, count, file = partition.parent, segments * RECORDS, root / "small.parquet"
+
+    def to_parquet() -> int:
+        return int(api.log_to_parquet(log_dir, PARTITION, file))
+
     found = [
         memory,
         timed("Arrow", ARROW_SECONDS, lambda: int(arrow.read(partition).num_rows), count),
-        timed(
-            "Parquet",
-            PARQUET_SECONDS,
-            lambda: api.log_to_parquet(log_dir, PARTITION, file),
-            count,
-        ),
+        timed("Parquet", PARQUET_SECONDS, to_parquet, count),
     ]
-    log_bytes = sum(log.stat().st_size for log in partition.glob("*.log"))
-    share = file.stat().st_size / log_bytes
-    found.append(
-        f"{'Parquet, of the log':24} {share:7.2f} times its size (at most {PARQUET_SHARE})"
-    )
+    share = file.stat().st_size / sum(log.stat().st_size for log in partition.glob("*.log"))
+    size = f"{share:7.2f} times its size (at most {PARQUET_SHARE})"
+    found.append(f"{'Parquet, of the log':24} {size}")
     if with_spark:
         with spark_session() as session:
             frame = session.read.format("kafka-log").load(str(log_dir))

@@ -1,6 +1,12 @@
-"""Results as Markdown tables, fit for a terminal and for docs/benchmarks.md. Pure."""
+"""Results as Markdown tables, fit for a terminal and for a page of the documentation.
+
+All but `write_between_marks` is pure.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 from tests.bench.goals import GROWTH_PAIRS, MIB, goals, growth_percent
 from tests.bench.results import (
@@ -12,30 +18,43 @@ from tests.bench.results import (
     RESOLVE,
     SCAN,
     WORKERS,
-    EngineResult,
+    BenchError,
     FleetResult,
     InspectionResult,
     LogResult,
     Peak,
     Ratio,
     Results,
-    SwapResult,
     medians,
+    middle,
 )
 from tests.bench.workloads import COLD, COPY, KAFKA, OURS, SIDES, WARM
 
+PAGES = Path(__file__).resolve().parents[2] / "docs"
 NOTHING = "–"
 LABELS = {KAFKA: "Kafka", COPY: "`cp -r`", COLD: "ours cold", WARM: "ours warm"}
 KINDS = (DRIVER, JVM, WORKERS)
+Rows = list[list[str]]
 
 
-def document(results: Results) -> str:
-    """All tables that there are results for."""
-    return "\n\n".join(_sections(results)) + "\n"
+class Table(NamedTuple):
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def write_between_marks(page: Path, target: str, tables: str) -> None:
+    """Put tables in place of what stands between the marks of a make target."""
+    text = page.read_text("utf-8")
+    begin, end = (f"<!-- {which}: written by make {target} -->" for which in ("begin", "end"))
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise BenchError(f"{page.name}: expected one line {begin!r}, and {end!r} after it")
+    before, after = text[: text.index(begin)], text[text.index(end) :]
+    page.write_text(f"{before}{begin}\n\n{tables.strip()}\n\n{after}", "utf-8")
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table, its columns padded; the first is for names, the others for numbers."""
+    """Return a table, its columns padded; the first is for names, the others for numbers."""
     widths = [max(map(len, (*column, "--:"))) for column in zip(head, *rows, strict=True)]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
 
@@ -47,75 +66,94 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(head), line(rule), *map(line, rows)])
 
 
+def document(results: Results) -> str:
+    """Return all tables that there are results for."""
+    return "\n\n".join(_sections(results)) + "\n"
+
+
 def _sections(results: Results) -> Iterator[str]:
     if results.quick:
         yield "**A quick run, to try the benchmark out: its numbers mean nothing.**"
     yield "\n".join(f"- {name}: {value}" for name, value in results.machine.items())
-    rows = [
-        [goal.what, *map(_number, goal.numbers()), goal.unit, goal.rating()]
-        for goal in goals(results)
+    for title, head, rows in _tables(results):
+        if rows:
+            yield f"### {title}\n\n{markdown(head, rows)}"
+        if title.startswith("Phases"):
+            yield from _growth(results)
+
+
+def _tables(results: Results) -> Iterator[Table]:
+    rated = [
+        [goal.what, *_numbers(*goal[1:4]), goal.unit, goal.rating()] for goal in goals(results)
     ]
-    if rows:
-        head = ["goal", "measured", "at least", "aim", "", "rating"]
-        yield "### What it has to reach\n\n" + markdown(head, rows)
-    if results.logs:
-        yield "### Speed, seconds\n\n" + _speed(results.logs)
-        yield "### Ratios of seconds\n\n" + _ratios(results.logs)
-        yield "### CPU seconds\n\n" + _cpu(results.logs)
-        yield "### Peak memory, MiB\n\n" + _memory(results.logs)
-        yield from _phases(results.logs)
-        yield from _growth(results)
-    if results.plan:
-        yield "### `plan`\n\n" + _fleet(results.plan)
-    if results.recovery:
-        yield "### `recover`\n\n" + _fleet(results.recovery)
-    if results.opening:
-        yield "### Logs opened by a log manager\n\n" + _fleet(results.opening)
-    if results.many_logs:
-        yield "### Many small logs, whole commands\n\n" + _many_logs(results.many_logs)
-    if results.inspection:
-        yield "### `inspect`, beside a dry run\n\n" + _inspection(results.inspection)
-    if results.swaps:
-        yield "### Swap of one log\n\n" + _swaps(results.swaps)
-    if results.engine:
-        yield "### The storage engine, microseconds of processor time each\n\n" + _engine(
-            results.engine
-        )
+    head = ["goal", "measured", "at least", "aim", "", "rating"]
+    yield Table("What it has to reach", head, rated)
+    yield _speed(results.logs)
+    yield _ratios(results.logs)
+    yield _cpu(results.logs)
+    yield _memory(results.logs)
+    yield _phases(results.logs)
+    yield _fleet("`plan`", results.plan)
+    yield _fleet("`recover`", results.recovery)
+    yield _fleet("Logs opened by a log manager", results.opening)
+    yield _many_logs(results.many_logs)
+    yield _inspection(results.inspection)
+    swaps = [
+        [
+            f"{swap.segments:,}",
+            str(swap.segments_a_group),
+            *_numbers(middle(swap.samples).seconds, swap.cpu_ms_a_segment()),
+        ]
+        for swap in results.swaps
+    ]
+    yield Table("Swap of one log", ["segments", "in a group", "seconds", "CPU ms a segment"], swaps)
+    engine = [
+        [
+            f"{found.log}: {found.what}",
+            *_numbers(*(median(found.microseconds[side]) for side in (KAFKA, OURS))),
+            _ratio(found.ratio(KAFKA, OURS)),
+        ]
+        for found in results.engine
+    ]
+    head = ["log: operation", "Kafka", "ours", "Kafka ÷ ours"]
+    yield Table("The storage engine, microseconds of processor time each", head, engine)
 
 
-def _speed(logs: Sequence[LogResult]) -> str:
+def _speed(logs: Sequence[LogResult]) -> Table:
     head = ["log", "MB", "records", "kept", *(LABELS[side] for side in SIDES)]
     head += ["Kafka, MB/s", "ours warm, MB/s"]
     rows = []
     for log in logs:
         read, kept = log.outcome.records_read, log.outcome.records_kept
-        shape = [log.name, _number(log.log_bytes / 1e6), f"{read:,}", f"{kept / read:.0%}"]
-        numbers = [log.seconds(side) for side in SIDES]
-        numbers += [_speed_mb(log, side) for side in (KAFKA, WARM)]
-        rows.append([*shape, *map(_number, numbers)])
-    return markdown(head, rows)
+        size_mb = log.log_bytes / 1e6
+        seconds = {side: s.seconds if (s := log.middle(side)) else None for side in SIDES}
+        speeds = [size_mb / n if (n := seconds[side]) else None for side in (KAFKA, WARM)]
+        shape = [log.name, _number(size_mb), f"{read:,}", f"{kept / read:.0%}"]
+        rows.append([*shape, *_numbers(*seconds.values(), *speeds)])
+    return Table("Speed, seconds", head, rows)
 
 
-def _ratios(logs: Sequence[LogResult]) -> str:
+def _ratios(logs: Sequence[LogResult]) -> Table:
     pairs = [(KAFKA, WARM), (KAFKA, COLD), (WARM, COPY), (COLD, COPY)]
     head = ["log", *(f"{LABELS[slower]} ÷ {LABELS[faster]}" for slower, faster in pairs)]
-    return markdown(head, [[log.name, *(_ratio(log.ratio(*p)) for p in pairs)] for log in logs])
+    rows = [[log.name, *(_ratio(log.ratio(*pair)) for pair in pairs)] for log in logs]
+    return Table("Ratios of seconds", head, rows)
 
 
-def _cpu(logs: Sequence[LogResult]) -> str:
+def _cpu(logs: Sequence[LogResult]) -> Table:
     sides = (KAFKA, COLD, WARM)
     head = ["log", *(LABELS[side] for side in sides), *(f"{LABELS[s]}, per GB" for s in sides)]
     head += [f"ours warm: {kind}" for kind in KINDS]
     rows = []
     for log in logs:
-        used = [log.cpu_seconds(side) for side in sides]
+        used = [s.cpu_seconds if (s := log.middle(side)) else None for side in sides]
         used += [log.cpu_seconds_per_gb(side) for side in sides]
         by_kind = medians(log.warm_cpu_seconds)
-        rows.append([log.name, *map(_number, [*used, *(by_kind.get(kind) for kind in KINDS)])])
-    return markdown(head, rows)
+        rows.append([log.name, *_numbers(*used, *(by_kind.get(kind) for kind in KINDS))])
+    return Table("CPU seconds", head, rows)
 
 
-def _memory(logs: Sequence[LogResult]) -> str:
+def _memory(logs: Sequence[LogResult]) -> Table:
     head = ["log", "side", DRIVER, JVM, "worker", "worker, PSS", "worker, USS", "all, PSS"]
     rows = []
     for log in logs:
@@ -125,22 +163,19 @@ def _memory(logs: Sequence[LogResult]) -> str:
             sizes += [worker.pss_bytes, worker.uss_bytes, peaks.get(ALL, Peak()).pss_bytes]
             cells = [f"{size / MIB:,.0f}" if size else NOTHING for size in sizes]
             rows.append([log.name, LABELS[side], *cells])
-    return markdown(head, rows)
+    return Table("Peak memory, MiB", head, rows)
 
 
-def _phases(logs: Sequence[LogResult]) -> Iterator[str]:
-    by_log = {log.name: (log, medians(log.warm_phases)) for log in logs if log.warm_phases}
-    names = list(dict.fromkeys(name for _, phases in by_log.values() for name in phases))
-    if not names:
-        return
+def _phases(logs: Sequence[LogResult]) -> Table:
+    by_log = [(log, medians(log.warm_phases)) for log in logs if log.warm_phases]
+    names = list(dict.fromkeys(name for _, phases in by_log for name in phases))
     rows = []
-    for log, phases in by_log.values():
-        total = log.seconds(WARM)
-        first_round = medians([{"s": seconds} for seconds in log.first_rounds])
-        cells = [first_round.get("s"), total, *(phases.get(name) for name in names)]
-        rows.append([log.name, *map(_number, cells)])
+    for log, phases in by_log:
+        counted = middle(log.samples[WARM]).seconds
+        cells = [median(log.first_rounds), counted, *(phases.get(name) for name in names)]
+        rows.append([log.name, *_numbers(*cells)])
     head = ["log", "first round", "second, counted", *names]
-    yield "### Phases of a warm round, seconds\n\n" + markdown(head, rows)
+    return Table("Phases of a warm round, seconds", head, rows)
 
 
 def _growth(results: Results) -> Iterator[str]:
@@ -153,66 +188,44 @@ def _growth(results: Results) -> Iterator[str]:
         yield f"### Growth: {title}\n\n" + "\n".join(lines)
 
 
-def _fleet(found: FleetResult) -> str:
-    cpu = medians([{"s": sample.cpu_seconds} for sample in found.samples])["s"]
+def _fleet(title: str, found: FleetResult | None) -> Table:
     head = ["partitions", "segments", "seconds", "CPU seconds", "peak memory, MiB"]
-    numbers = [_number(found.seconds()), _number(cpu), f"{found.peak_rss_bytes / MIB:,.0f}"]
-    return markdown(head, [[f"{found.partitions:,}", f"{found.segments:,}", *numbers]])
+    if found is None:
+        return Table(title, head, [])
+    numbers = [*_numbers(*middle(found.samples)), f"{found.peak_rss_bytes / MIB:,.0f}"]
+    return Table(title, head, [[f"{found.partitions:,}", f"{found.segments:,}", *numbers]])
 
 
-def _many_logs(sides: Mapping[str, FleetResult]) -> str:
+def _many_logs(sides: Mapping[str, FleetResult]) -> Table:
     head = ["side", "logs", "seconds", "CPU seconds", "CPU ms a log"]
     rows = []
     for side, found in sides.items():
-        cpu = medians([{"s": sample.cpu_seconds} for sample in found.samples])["s"]
-        numbers = [found.seconds(), cpu, 1000 * cpu / found.partitions]
-        rows.append([LABELS.get(side, side), f"{found.partitions:,}", *map(_number, numbers)])
-    return markdown(head, rows)
+        seconds, cpu_seconds = middle(found.samples)
+        numbers = _numbers(seconds, cpu_seconds, 1000 * cpu_seconds / found.partitions)
+        rows.append([LABELS.get(side, side), f"{found.partitions:,}", *numbers])
+    return Table("Many small logs, whole commands", head, rows)
 
 
-def _swaps(swaps: Sequence[SwapResult]) -> str:
-    head = ["segments", "in a group", "seconds", "CPU ms a segment"]
-    rows = []
-    for swap in swaps:
-        numbers = map(_number, (swap.seconds(), swap.cpu_ms_a_segment()))
-        rows.append([f"{swap.segments:,}", str(swap.segments_a_group), *numbers])
-    return markdown(head, rows)
-
-
-def _engine(operations: Sequence[EngineResult]) -> str:
-    head = ["log: operation", "Kafka", "ours", "Kafka ÷ ours"]
-    rows = []
-    for found in operations:
-        each = [_number(found.each(side)) for side in (KAFKA, OURS)]
-        ratio = _ratio(found.ratio(KAFKA, OURS))
-        rows.append([f"{found.log}: {found.what}", *each, ratio])
-    return markdown(head, rows)
-
-
-def _inspection(found: InspectionResult) -> str:
+def _inspection(found: InspectionResult | None) -> Table:
+    rows: Rows = []
+    if found is not None:
+        peaks = [found.memory.get(kind) for kind in (WORKERS, DRIVER)]
+        memory = _numbers(*(peak.rss_bytes / MIB if peak else None for peak in peaks))
+        for what, of, to in (
+            ("counting ÷ scan", [COUNT], [SCAN]),
+            ("inspection ÷ scan and resolve", [COUNT, MERGE], [SCAN, RESOLVE]),
+        ):
+            rows.append([f"{found.log}: {what}", _ratio(found.ratio(of, to)), *memory])
     head = ["log: processor time", "ratio", "worker, MiB", "driver, MiB"]
-    memory = [
-        _number(found.memory[kind].rss_bytes / MIB if kind in found.memory else None)
-        for kind in (WORKERS, DRIVER)
-    ]
-    first = _ratio(found.ratio([COUNT], [SCAN]))
-    both = _ratio(found.ratio([COUNT, MERGE], [SCAN, RESOLVE]))
-    return markdown(
-        head,
-        [
-            [f"{found.log}: counting ÷ scan", first, *memory],
-            [f"{found.log}: inspection ÷ scan and resolve", both, *memory],
-        ],
-    )
+    return Table("`inspect`, beside a dry run", head, rows)
 
 
-def _speed_mb(log: LogResult, side: str) -> float | None:
-    seconds = log.seconds(side)
-    return log.log_bytes / 1e6 / seconds if seconds else None
+def _numbers(*values: float | None) -> list[str]:
+    return list(map(_number, values))
 
 
 def _number(value: float | None) -> str:
-    """Three digits that mean something, no more."""
+    """Return three digits that mean something, no more."""
     if value is None:
         return NOTHING
     if value >= 100:

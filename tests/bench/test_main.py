@@ -4,18 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import docs
-from tests.bench.__main__ import main
+from tests.bench import __main__ as bench
 from tests.bench.results import to_json
 from tests.bench.samples import log_result, results
 from tests.bench.table import document
-
-
-def write_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    page = tmp_path / "page.md"
-    page.write_text(f"{docs.BEGIN}\n{docs.END}\n")
-    monkeypatch.setattr(docs, "DOCS", page)
-    return page
 
 
 def test_earlier_results_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,29 +15,26 @@ def test_earlier_results_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture
     both = results(log_result("a")), results(log_result("b"))
     for file, run in zip(files, both, strict=True):
         file.write_text(to_json(run))
-    assert main(["--read", *map(str, files)]) == 0
+    assert bench.main(["--read", *map(str, files)]) == 0
     assert capsys.readouterr().out == document(results(log_result("a"), log_result("b")))
 
 
-def test_the_page_is_written_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page, file = write_page(tmp_path, monkeypatch), tmp_path / "a.json"
-    file.write_text(to_json(results()))
-    assert main(["--read", str(file)]) == 0
-    assert "100b-none" not in page.read_text()
-    assert main(["--read", str(file), "--write-docs"]) == 0
-    assert document(results()) in page.read_text()
-
-
-def test_quick_numbers_do_not_get_into_the_page(
+def test_the_page_is_written_on_demand_and_never_with_quick_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page, file = write_page(tmp_path, monkeypatch), tmp_path / "a.json"
-    before = page.read_text()
+    page, file = tmp_path / "page.md", tmp_path / "a.json"
+    empty = "<!-- begin: written by make bench -->\n<!-- end: written by make bench -->\n"
+    page.write_text(empty)
+    monkeypatch.setattr(bench, "PAGE", page)
     file.write_text(to_json(results(quick=True)))
-    assert main(["--read", str(file), "--write-docs"]) == 1
+    assert bench.main(["--read", str(file), "--write-docs"]) == 1
     with pytest.raises(SystemExit):
-        main(["--quick", "--write-docs"])
-    assert page.read_text() == before
+        bench.main(["--quick", "--write-docs"])
+    file.write_text(to_json(results()))
+    assert bench.main(["--read", str(file)]) == 0
+    assert page.read_text() == empty
+    assert bench.main(["--read", str(file), "--write-docs"]) == 0
+    assert document(results()) in page.read_text()
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"schema_version": 1}'])
@@ -54,11 +43,11 @@ def test_a_file_that_is_no_result_is_named(
 ) -> None:
     file = tmp_path / "a.json"
     file.write_text(text)
-    assert main(["--read", str(file)]) == 1
+    assert bench.main(["--read", str(file)]) == 1
     assert capsys.readouterr().err.startswith(f"bench: {file}: ")
 
 
 @pytest.mark.parametrize("words", [["--repeat", "0"], ["--only", "nothing"]])
 def test_impossible_words_are_refused(words: list[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(words)
+        bench.main(words)

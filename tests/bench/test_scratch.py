@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.bench.errors import BenchError
-from tests.bench.scratch import fresh_copy, kept, open_scratch, read_through
+from tests.bench.results import BenchError
+from tests.bench.scratch import built, fresh_copy, kept, open_scratch, read_through
+from tests.bench.workloads import Workload
 
 
 def write(log_dir: Path) -> None:
@@ -19,9 +20,15 @@ def write(log_dir: Path) -> None:
 def test_a_log_is_made_once(tmp_path: Path) -> None:
     with open_scratch(tmp_path) as scratch:
         made = kept(scratch, "key", write)
+        leftover = made.with_name("bench123")  # a copy of a run that was stopped
+        write(leftover)
     with open_scratch(tmp_path) as scratch:
         assert kept(scratch, "key", shutil.rmtree) == made
+        with fresh_copy(scratch, made) as copy:
+            assert (copy / "file").read_text() == "written"
+        assert not copy.exists()
     assert (made / "file").read_text() == "written"
+    assert not leftover.exists()
 
 
 def test_a_log_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
@@ -31,23 +38,10 @@ def test_a_log_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
 
     with open_scratch(tmp_path) as scratch, pytest.raises(KeyboardInterrupt):
         kept(scratch, "key", fail)
-    assert [path for path in tmp_path.rglob("*") if path.name == "file"] == []
-
-
-def test_copies_that_a_stopped_run_left_go(tmp_path: Path) -> None:
-    with open_scratch(tmp_path) as scratch:
-        log_dir = kept(scratch, "key", write)
-        leftover = log_dir.with_name("bench123")
-        write(leftover)
-        assert kept(scratch, "key", write) == log_dir
-    assert not leftover.exists()
-
-
-def test_a_copy_is_there_while_it_is_used(tmp_path: Path) -> None:
-    with open_scratch(tmp_path) as scratch:
-        with fresh_copy(scratch, kept(scratch, "key", write)) as copy:
-            assert (copy / "file").read_text() == "written"
-        assert not copy.exists()
+    huge = Workload("huge", 10**9, 1000, 1, 1000)
+    with open_scratch(tmp_path) as scratch, pytest.raises(BenchError, match="huge needs"):
+        built(scratch, huge)
+    assert list((tmp_path / "logs").iterdir()) == []
 
 
 def test_a_copy_is_read_through_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,9 +63,6 @@ def test_a_copy_is_read_through_to_its_end(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_two_runs_do_not_share_a_directory(tmp_path: Path) -> None:
-    with (
-        open_scratch(tmp_path),
-        pytest.raises(BenchError, match="another benchmark"),
-        open_scratch(tmp_path),
-    ):
+    another = pytest.raises(BenchError, match="another benchmark")
+    with open_scratch(tmp_path), another, open_scratch(tmp_path):
         pass

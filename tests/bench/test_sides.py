@@ -1,37 +1,20 @@
-"""What the sides answered is read and held against each other; nobody cleans anything here."""
+"""What the sides answer is read and held against each other; nobody cleans a log."""
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compactor.planning.round_plan import plan_round
-from compactor.recovery.log_dir_recovery import recover_log_dir
-from compactor.settings.config import load_config
-from tests.bench import (
-    built_logs,
-    cold_side,
-    engine_side,
-    kafka_side,
-    open_side,
-    recover_side,
-    scratch,
-    swap_side,
-    tables_side,
-    turns,
-    warm_side,
-)
-from tests.bench.errors import BenchError
-from tests.bench.plan_side import SEGMENT_BYTES, write_fleet
-from tests.bench.results import JVM, Outcome, Peak, Sample
-from tests.bench.scratch import Scratch
-from tests.bench.turns import Setup, measure
+from tests.bench import cleanings, engine, fleets, scratch, swap, tables
+from tests.bench.cleanings import Turn, measure
+from tests.bench.results import JVM, BenchError, Outcome, Peak, Sample
+from tests.bench.scratch import Scratch, Setup
 from tests.bench.workloads import (
     KAFKA,
-    NOW_MS,
-    TOPIC_CONFIG,
+    OPEN,
+    PLAN,
+    RECOVER,
     Fleet,
     SwapShape,
     Workload,
@@ -44,113 +27,54 @@ KAFKAS = {
 }  # fmt: skip
 OURS = {"status": "cleaned", "bytes_after": 2000, "records": {"read": 50, "kept": 20}}
 OUTCOME = Outcome(bytes_after=2000, records_read=50, records_kept=20)
+ONE = Workload("x", 1, 1, 1, 100)
 
 
-def test_both_tell_of_the_same_cleaning_alike() -> None:
-    assert kafka_side.outcome(KAFKAS) == cold_side.outcome([OURS]) == OUTCOME
+@pytest.fixture
+def setup(tmp_path: Path) -> Setup:
+    folder = Scratch(tmp_path / "scratch")
+    folder.copies.mkdir(parents=True)
+    folder.logs.mkdir()
+    return Setup(folder, "local[2]", 2, lambda _: None, is_quick=True)
 
 
-@pytest.mark.parametrize("changed", [{"cleaned": False}, {"end_offset": 49}])
-def test_kafka_has_to_clean_the_whole_log(changed: dict[str, Any]) -> None:
-    with pytest.raises(BenchError, match="did not clean the whole log"):
-        kafka_side.outcome(KAFKAS | changed)
-
-
-@pytest.mark.parametrize("status", ["would-clean", "passed-over", "set-aside", "failed"])
-def test_ours_has_to_clean_the_log(status: str) -> None:
-    with pytest.raises(BenchError, match=f"{status}, why"):
-        cold_side.outcome([OURS | {"status": status, "reason": "why"}])
-
-
-def test_the_fleet_is_planned_whole(tmp_path: Path) -> None:
-    fleet = Fleet(partitions=3, segments_a_partition=4, partitions_a_topic=2)
-    write_fleet(tmp_path / "log", fleet)
-    plan = plan_round((str(tmp_path / "log"),), load_config(settings=TOPIC_CONFIG), NOW_MS)
-    assert [log.name for log in plan.logs] == ["topic-000-0", "topic-000-1", "topic-001-0"]
-    for log in plan.logs:
-        assert [segment.log_bytes for group in log.groups for segment in group.segments] == [
-            SEGMENT_BYTES
-        ] * 3  # the active one is not among them
-    assert plan.not_cleaned == ()
-    assert sum(path.suffix == ".log" for path in (tmp_path / "log").rglob("*")) == fleet.segments
-
-
-def test_what_a_killed_run_left_is_recovered(tmp_path: Path) -> None:
-    """Of 51 partitions the first and the last are in a swap, every third one has a staged file."""
-    fleet = Fleet(partitions=51, segments_a_partition=3, partitions_a_topic=100)
-    write_fleet(tmp_path / "log", fleet)
-    assert recover_side.leave(tmp_path / "log") == 18
-    found = recover_log_dir(str(tmp_path / "log"))
-    assert [log.problem for log in found.logs] == [None] * 18
-    finished = [log.topic + f"-{log.partition}" for log in found.logs if log.finished]
-    assert finished == ["topic-000-0", "topic-000-9"]  # 0 and 50 by name
-    for name in finished:
-        logs = sorted(path.name for path in (tmp_path / "log" / name).glob("*.log"))
-        assert logs == ["00000000000000000000.log", "00000000000002000000.log"]
-    assert recover_log_dir(str(tmp_path / "log")).logs == ()
-
-
-def test_logs_are_opened_after_a_clean_shutdown(tmp_path: Path) -> None:
-    fleet = Fleet(partitions=3, segments_a_partition=4, partitions_a_topic=2)
-    (tmp_path / "logs").mkdir()
-    result = open_side.measure(Scratch(tmp_path), fleet, 1)
-    assert (result.partitions, result.segments, len(result.samples)) == (3, 12, 1)
-    assert result.samples[0].seconds > 0
-
-
-@pytest.mark.parametrize(("segments_a_group", "groups"), [(1, 7), (3, 3)])
-def test_a_swap_is_of_all_groups(tmp_path: Path, segments_a_group: int, groups: int) -> None:
-    shape = SwapShape(7, segments_a_group)
-    plan, finished = swap_side.write(tmp_path / "log", shape)
-    assert len(finished) == len(plan.groups) == groups
-    (result,) = swap_side.measure(Scratch(tmp_path / "s"), [shape], 2)
-    assert (result.segments, len(result.samples)) == (7, 2)
-    assert not list((tmp_path / "s").rglob("*.log"))
+def test_both_sides_report_the_same_cleaning_alike() -> None:
+    assert cleanings.kafkas_outcome(KAFKAS) == cleanings.our_outcome([OURS]) == OUTCOME
+    for changed in ({"cleaned": False}, {"end_offset": 49}):
+        with pytest.raises(BenchError, match="did not clean the whole log"):
+            cleanings.kafkas_outcome(KAFKAS | changed)
+    for status in ("would-clean", "passed-over", "set-aside", "failed"):
+        with pytest.raises(BenchError, match=f"{status}, why"):
+            cleanings.our_outcome([OURS | {"status": status, "reason": "why"}])
 
 
 class Sides:
-    """Takes the place of all sides and notes their turns."""
+    """Takes the place of all sides and notes their turns; each turn is a second longer."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, kept: dict[str, int]) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, **outcomes: Outcome) -> None:
         self.turns: list[str] = []
-        self.longer = ""  # the side that leaves a byte more
-        self._kept, self._seconds = kept, itertools.count(1)
-        for module, name in ((kafka_side, "kafka"), (cold_side, "cold"), (warm_side, "warm")):
-            monkeypatch.setattr(module, "clean", getattr(self, f"_{name}"))
-        monkeypatch.setattr(turns, "time_copy", lambda *_: self._sample("cp"))
-        monkeypatch.setattr(turns, "settle", lambda: None)
-        monkeypatch.setattr(built_logs, "log_dir_of", lambda *_: Path("log"))
-        monkeypatch.setattr(built_logs, "log_bytes", lambda _: 5070)
+        self._outcomes = outcomes
+        patch.setattr(cleanings, "copied", lambda *_: self._turn("cp"))
+        patch.setattr(cleanings, "kafkas", lambda *_: self._turn("kafka"))
+        patch.setattr(cleanings, "cold", lambda *_, **named: self._turn("cold", **named))
+        patch.setattr(cleanings, "warm", lambda *last: self._turn("warm", bool(last[-1])))
+        patch.setattr(scratch, "settle", lambda: None)
+        patch.setattr(scratch, "built", lambda *_: Path("log"))
+        patch.setattr(scratch, "log_bytes", lambda _: 5070)
 
-    def _sample(self, side: str) -> Sample:
-        self.turns.append(side)
-        return Sample(float(next(self._seconds)), 1.0)
-
-    def _outcome(self, side: str) -> Outcome:
-        kept = self._kept.get(side, 20)
-        return OUTCOME._replace(records_kept=kept, bytes_after=2000 + (side == self.longer))
-
-    def _kafka(self, _log_dir: Path, warms_up: bool) -> kafka_side.KafkaTurn:
-        assert warms_up == (not self.longer)
-        return kafka_side.KafkaTurn(self._sample("kafka"), self._outcome("kafka"), len(self.turns))
-
-    def _cold(self, *_: object, watch_memory: bool = False) -> cold_side.ColdTurn:
-        sample = self._sample("cold, memory" if watch_memory else "cold")
-        return cold_side.ColdTurn(sample, self._outcome("cold"), {JVM: Peak(watch_memory)})
-
-    def _warm(self, *_: object, watch_memory: bool) -> warm_side.WarmTurn:
-        sample = self._sample("warm, memory" if watch_memory else "warm")
-        memory = {JVM: Peak(watch_memory)}
-        return warm_side.WarmTurn(sample, self._outcome("warm"), 9, {JVM: 1}, {"scan": 2}, memory)
+    def _turn(self, side: str, watch_memory: bool = False) -> Turn:
+        self.turns.append(f"{side}, memory" if watch_memory else side)
+        sample = Sample(len(self.turns), 1.0)
+        if side == "cp":
+            return Turn(sample)
+        memory = {JVM: Peak(len(self.turns))} if watch_memory or side == "kafka" else {}
+        outcome = self._outcomes.get(side, OUTCOME)
+        return Turn(sample, outcome, memory, 9, {JVM: 1}, {"scan": 2})
 
 
-def setup(tmp_path: Path) -> Setup:
-    return Setup(Scratch(tmp_path), "local[2]", 2, lambda _: None)
-
-
-def test_sides_take_turns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    sides = Sides(monkeypatch, {})
-    log = measure(setup(tmp_path), Workload("x", 1, 1, 1, 100))
+def test_sides_take_turns(monkeypatch: pytest.MonkeyPatch, setup: Setup) -> None:
+    sides = Sides(monkeypatch)
+    log = measure(setup, ONE)
     assert sides.turns == [
         *("cp", "kafka", "cp", "cold", "warm"),
         *("kafka", "cp", "cold", "warm, memory", "cold, memory"),
@@ -159,79 +83,89 @@ def test_sides_take_turns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         "kafka": [2, 6], "cp": [3, 7], "cold": [4, 8], "warm": [5, 9],
     }  # fmt: skip
     assert (log.outcome, log.log_bytes, log.first_rounds) == (OUTCOME, 5070, [9, 9])
-    assert log.memory == {
-        "kafka": {JVM: Peak(6)}, "warm": {JVM: Peak(True)}, "cold": {JVM: Peak(True)},
-    }  # fmt: skip
+    assert log.memory == {"kafka": {JVM: Peak(6)}, "warm": {JVM: Peak(9)}, "cold": {JVM: Peak(10)}}
 
 
 @pytest.mark.parametrize("side", ["cold", "warm"])
 def test_a_side_that_leaves_something_else_stops_it(
-    side: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    side: str, monkeypatch: pytest.MonkeyPatch, setup: Setup
 ) -> None:
-    Sides(monkeypatch, {side: 21})
+    Sides(monkeypatch, **{side: OUTCOME._replace(records_kept=21)})
     with pytest.raises(BenchError, match=f"x: {side} left .*records_kept=21.*not .*kept=20"):
-        measure(setup(tmp_path), Workload("x", 1, 1, 1, 100))
+        measure(setup, ONE)
 
 
-def test_only_many_rounds_may_leave_other_bytes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_only_many_rounds_of_kafka_may_leave_other_bytes(
+    monkeypatch: pytest.MonkeyPatch, setup: Setup
 ) -> None:
-    sides = Sides(monkeypatch, {})
-    sides.longer = "kafka"
-    log = measure(setup(tmp_path), Workload("x", 1, 1, 1, 100, many_rounds=True))
-    assert log.outcome.bytes_after == 2000, "ours"
-    sides = Sides(monkeypatch, {})
-    monkeypatch.setattr(sides, "_outcome", lambda side: OUTCOME._replace(bytes_after=len(side)))
-    with pytest.raises(BenchError, match=r"x: cold left .*bytes_after=4.*not .*bytes_after=5"):
-        measure(setup(tmp_path), Workload("x", 1, 1, 1, 100))
+    many = Workload("x", 1, 1, 1, 100, many_rounds=True)
+    Sides(monkeypatch, kafka=OUTCOME._replace(bytes_after=2001))
+    assert measure(setup, many).outcome.bytes_after == 2000, "ours"
+    with pytest.raises(BenchError, match=r"x: cold left .*bytes_after=2000.*not .*after=2001"):
+        measure(setup, ONE)
 
 
-def test_a_full_disk_is_noticed_before_it_is_full(tmp_path: Path) -> None:
-    huge = Workload("huge", 10**9, 1000, 1, 1000)
-    with scratch.open_scratch(tmp_path) as opened, pytest.raises(BenchError, match="huge needs"):
-        built_logs.log_dir_of(opened, huge)
-
-
-def test_tables_are_appended_and_read_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", [PLAN, RECOVER, OPEN])
+def test_whole_commands_take_every_log(
+    name: str, monkeypatch: pytest.MonkeyPatch, setup: Setup
 ) -> None:
-    monkeypatch.setattr(tables_side, "CHUNK", 500)
-    folder = Scratch(tmp_path)
-    folder.copies.mkdir()
-    speeds = tables_side.measure(folder, 1500, 1)
+    monkeypatch.setattr(Fleet, "quick", lambda _: Fleet(3, 4, 2))
+    result = fleets.measure(setup, name)
+    assert (result.partitions, result.segments, len(result.samples)) == (3, 12, 2)
+    assert all(sample.seconds > 0 for sample in result.samples)
+    missed = fleets.COMMANDS[name]._replace(prepare=lambda _: 4)
+    monkeypatch.setitem(fleets.COMMANDS, name, missed)
+    with pytest.raises(BenchError, match="not all of 4"):
+        fleets.measure(setup, name)
+
+
+@pytest.mark.parametrize(("segments_a_group", "groups"), [(1, 7), (3, 3)])
+def test_a_swap_is_of_all_groups(
+    tmp_path: Path, setup: Setup, segments_a_group: int, groups: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    shape = SwapShape(7, segments_a_group)
+    plan, finished = swap.write(tmp_path / "log", shape)
+    assert len(finished) == len(plan.groups) == groups
+    monkeypatch.setattr(swap, "swap_shapes", lambda _: [shape])
+    (result,) = swap.measure(setup)
+    assert (result.segments, len(result.samples)) == (7, 2)
+    assert not list(setup.scratch.root.rglob("*.log"))
+
+
+def test_tables_are_appended_and_read_whole(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "CHUNK", 500)
+    monkeypatch.setattr(tables, "QUICK_RECORDS", 1500)
+    speeds = tables.measure(setup)
     assert list(speeds) == ["append, none", "read, none", "append, lz4", "read, lz4"]
     assert all(speed > 0 for speed in speeds.values())
-    assert list(folder.copies.iterdir()) == []
+    assert list(setup.scratch.copies.iterdir()) == []
 
 
 def engine_bench(batches: dict[str, int]) -> str:
-    """What the oracle tells of a megabyte, as far as it is read; so many microseconds each."""
-    return "".join(
-        json.dumps(
-            {"log": log, "what": what, "operations": operations, "cpu_seconds": operations / 1e6}
-        )
-        + "\n"
-        for log, times in batches.items()
-        for what, operations in (
-            *((what, times) for what in (*IN_ORDER, "read of one batch, random")),
-            *((what, 100_000) for what in (engine_side.OFFSET, engine_side.TIMESTAMP)),
-        )
-    )
-
-
-IN_ORDER = (engine_side.APPEND, engine_side.READ, engine_side.UNCLEAN, engine_side.CLEAN)
+    """Return what the oracle writes of a megabyte, as far as it is read; a microsecond each."""
+    lines: list[dict[str, Any]] = []
+    for log, count in batches.items():
+        in_order = (engine.APPEND, engine.READ, engine.UNCLEAN, engine.CLEAN, "another, random")
+        operations = dict.fromkeys(in_order, count)
+        operations |= dict.fromkeys((engine.OFFSET, engine.TIMESTAMP), 100_000)
+        lines += [
+            {"log": log, "what": what, "operations": n, "cpu_seconds": n / 1e6}
+            for what, n in operations.items()
+        ]
+    return "\n".join(map(json.dumps, lines))
 
 
 def test_the_engine_does_as_often_what_kafka_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = engine_bench({shape.name: 1 for shape in engine_side.SHAPES})
-    batches = {"1 KB batches": 1029, "16 KB batches of 100-byte records": 66}  # as Kafka tells
-    monkeypatch.setattr(kafka, "run", lambda *_: told)
+    once = engine_bench({shape.name: 1 for shape in engine.SHAPES})
+    monkeypatch.setattr(kafka, "run", lambda *_: once)
     with pytest.raises(BenchError, match=r"1 KB batches.* is nothing that Kafka did as often"):
-        engine_side.measure(Scratch(tmp_path), 1, 5, 1)
-    monkeypatch.setattr(kafka, "run", lambda *_: engine_bench(batches))
-    found = engine_side.measure(Scratch(tmp_path), 1, 5, 1)
+        engine.compared(tmp_path, 1, 5, 1)
+    as_often = engine_bench({"1 KB batches": 1029, "16 KB batches of 100-byte records": 66})
+    monkeypatch.setattr(kafka, "run", lambda *_: as_often)
+    found = engine.compared(tmp_path, 1, 5, 1)
     assert len(found) == 14
     for operation in found:
         assert operation.microseconds[KAFKA] == [pytest.approx(1)]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.errors import BenchError
+from tests.bench.results import BenchError
 from tests.bench.small_segments import measure, timed
 
 

@@ -21,7 +21,7 @@ from compactor import LogManager, ManagerOptions
 from compactor.host.output import print_line
 from storage import arrow
 from storage.log.manager.manager_options import BY_HAND
-from tests.bench.tables_side import chunk
+from tests.bench.tables import chunk
 from tests.broker import clients
 from tests.broker.broker import POM, Broker
 from tests.oracle import jars, versions

@@ -4,10 +4,7 @@ In this process and on one thread. The kernels are loaded before the clock start
 """
 
 import shutil
-import time
-from collections.abc import Callable
 from statistics import median
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,28 +13,32 @@ from compactor import Log, LogOptions
 from storage import arrow
 from storage.codecs.compression import Codec
 from storage.log.scheduler import ManualScheduler
-from tests.bench.errors import BenchError
-from tests.bench.scratch import Scratch
-from tests.bench.workloads import NOW_MS
+from tests.bench.results import BenchError
+from tests.bench.scratch import Setup
+from tests.bench.timing import timed
+from tests.bench.workloads import NOW_MS, TABLES
 
 KEY_BYTES, VALUE_BYTES = 16, 75  # which makes records of 100 bytes
-CHUNK = 100_000
+CHUNK, RECORDS, QUICK_RECORDS = 100_000, 3_000_000, 200_000
+SELECTION = arrow.Selection(columns=["offset", "timestamp", "key", "value"])
 
 
-def measure(scratch: Scratch, records: int, repetitions: int) -> dict[str, float]:
-    """Millions of records a second of processor time, by what was done with them."""
+def measure(setup: Setup) -> dict[str, float]:
+    """Return millions of records a second of processor time, by what was done with them."""
+    setup.tell(f"{TABLES}: records appended from a table, and read into one")
+    records = QUICK_RECORDS if setup.is_quick else RECORDS
     table = pa.Table.from_batches([chunk(seed) for seed in range(records // CHUNK)])
     found: dict[str, list[float]] = {}
     for codec in (Codec.NONE, Codec.LZ4):
-        for turn in range(repetitions + 1):
-            speeds = _turn(scratch, table, codec)
+        for turn in range(setup.repetitions + 1):
+            speeds = _turn(setup, table, codec)
             for what, speed in speeds.items() if turn else ():  # the first one loads the kernels
                 found.setdefault(f"{what}, {codec.name.lower()}", []).append(speed)
     return {what: median(speeds) for what, speeds in found.items()}
 
 
 def chunk(seed: int) -> pa.RecordBatch:
-    """Keys by chance, and values of which half is."""
+    """Return records with random keys, and values of which half is random."""
     chance = np.random.default_rng(seed)
     values = np.full((CHUNK, VALUE_BYTES), ord("v"), np.uint8)
     values[:, : VALUE_BYTES // 2] = chance.integers(0, 256, (CHUNK, VALUE_BYTES // 2), np.uint8)
@@ -52,25 +53,16 @@ def _binary(cells: "np.typing.NDArray[np.uint8]") -> pa.Array:
     return pa.Array.from_buffers(fixed, len(cells), buffers).cast(pa.binary())
 
 
-def _turn(scratch: Scratch, table: pa.Table, codec: Codec) -> dict[str, float]:
-    path = scratch.copies / "bench-0"
+def _turn(setup: Setup, table: pa.Table, codec: Codec) -> dict[str, float]:
+    path = setup.scratch.copies / "bench-0"
     options = LogOptions(clock=lambda: NOW_MS, scheduler=ManualScheduler(lambda: NOW_MS))
-    columns = ["offset", "timestamp", "key", "value"]
     try:
         with Log.open(str(path), options) as log:
-            batching = arrow.Batching(codec=codec)
-            append_seconds, done = _timed(lambda: arrow.append(log, table, batching))
-        selection = arrow.Selection(columns=columns)
-        read_seconds, read = _timed(lambda: arrow.read(path, selection))
+            appended, done = timed(lambda: arrow.append(log, table, arrow.Batching(codec=codec)))
+        taken, read = timed(lambda: arrow.read(path, SELECTION))
     finally:
         shutil.rmtree(path, ignore_errors=True)
     if not done.records == read.num_rows == table.num_rows:
         raise BenchError(f"{done.records} of {table.num_rows} records, {read.num_rows} read")
     millions = table.num_rows / 1e6
-    return {"append": millions / append_seconds, "read": millions / read_seconds}
-
-
-def _timed(action: Callable[[], Any]) -> tuple[float, Any]:
-    began = time.process_time()
-    done = action()
-    return time.process_time() - began, done
+    return {"append": millions / appended.cpu_seconds, "read": millions / taken.cpu_seconds}

@@ -9,15 +9,15 @@ import sys
 
 import pytest
 
-from tests.bench.measured import SOURCES
+from tests.bench.timing import SOURCES
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs prctl")
 
 RUN = """
 import json, sys
-from tests.bench import measured
-measured.adopt_orphans()
-done = measured.run(json.loads(sys.argv[1]))
+from tests.bench import timing
+timing.adopt_orphans()
+done = timing.run(json.loads(sys.argv[1]))
 print(json.dumps([done.exit_code, done.sample.cpu_seconds, done.stdout, done.peak_rss_bytes]))
 """
 WORK = "while __import__('time').process_time() < 0.3: pass"

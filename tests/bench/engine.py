@@ -1,16 +1,16 @@
 """The storage engine beside Kafka's: append, read, look-ups, loading, on one thread.
 
 Both do the same work: batches of the same sizes, with times that rise by a millisecond a record,
-in segments of 128 MB, all in the page cache. Processor time of the one thread counts, less what it
-takes to make the batches. The oracle's `engine-bench` is Kafka's side.
+in segments of 128 MB, all in the page cache. Processor time counts, less what it takes to make the
+batches. The oracle's `engine-bench` is Kafka's side.
 """
 
 import json
 import random
 import shutil
 import struct
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -31,10 +31,10 @@ from storage.log.file_records import next_offset
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig
 from storage.log.scheduler import ManualScheduler
-from tests.bench.errors import BenchError
-from tests.bench.results import EngineResult
-from tests.bench.scratch import Scratch
-from tests.bench.workloads import KAFKA, OURS
+from tests.bench.results import BenchError, EngineResult
+from tests.bench.scratch import Setup
+from tests.bench.timing import timed
+from tests.bench.workloads import ENGINE, KAFKA, OURS
 from tests.oracle import kafka
 
 APPEND, READ = "append", "read 1 MB at a time, bytes into memory"
@@ -71,14 +71,23 @@ class Measured(NamedTuple):
     cpu_seconds: float
 
 
-def measure(scratch: Scratch, megabytes: int, lookups: int, turns: int) -> list[EngineResult]:
-    """Both sides in turn; BenchError where they did not do the same."""
+def measure(setup: Setup) -> tuple[EngineResult, ...]:
+    setup.tell(f"{ENGINE}: append, read, look up, load")
+    megabytes, lookups = (4, 2_000) if setup.is_quick else (300, LOOKUPS)
+    folder = setup.scratch.copies / "engine"
+    return tuple(compared(folder, megabytes, lookups, setup.repetitions))
+
+
+def compared(folder: Path, megabytes: int, lookups: int, turns: int) -> list[EngineResult]:
+    """Measure both sides in turn; BenchError where they did not do the same."""
     found: dict[tuple[str, str], EngineResult] = {}
     for _ in range(turns):
-        of_kafka = {line[:3]: line for line in kafkas(scratch.copies / "engine", megabytes)}
-        for line in ours(scratch.copies / "engine", megabytes, lookups):
+        of_kafka = {line[:3]: line for line in kafkas(folder, megabytes)}
+        for line in ours(folder, megabytes, lookups):
             what = APPEND if line.what == APPEND_MANY else line.what
-            theirs = of_kafka.get(line._replace(what=what, operations=_counted(line))[:3])
+            # Kafka's side always looks up as many
+            operations = LOOKUPS if what in (OFFSET, TIMESTAMP) else line.operations
+            theirs = of_kafka.get((line.log, what, operations))
             if theirs is None:
                 raise BenchError(f"{line} is nothing that Kafka did as often")
             result = found.setdefault(line[:2], EngineResult(line.log, line.what))
@@ -88,97 +97,82 @@ def measure(scratch: Scratch, megabytes: int, lookups: int, turns: int) -> list[
     return list(found.values())
 
 
-def _counted(line: Measured) -> int:
-    """Kafka always looks up as many as it does."""
-    return LOOKUPS if line.what in (OFFSET, TIMESTAMP) else line.operations
-
-
 def kafkas(directory: Path, megabytes: int) -> Iterator[Measured]:
-    """What the oracle tells."""
     directory.mkdir(parents=True, exist_ok=True)
     try:
-        told = kafka.run("engine-bench", directory, "--mb", str(megabytes), "--repeat", "3")
+        lines = kafka.run("engine-bench", directory, "--mb", str(megabytes), "--repeat", "3")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    for line in told.splitlines():
+    for line in lines.splitlines():
         fields = json.loads(line)
         yield Measured(*(fields[name] for name in Measured._fields))
 
 
 def ours(directory: Path, megabytes: int, lookups: int) -> Iterator[Measured]:
-    """As `EngineBench`, operation by operation; what is not timed warms up."""
+    """Do as `EngineBench`, operation by operation; what is not timed warms up."""
     for shape in SHAPES:
+        side = _Side(directory, shape, megabytes << 20)
         try:
-            yield from _Side(directory, shape, megabytes << 20, lookups).measure()
+            for what, operations, cpu_seconds in side.measure(lookups):
+                yield Measured(shape.name, what, operations, cpu_seconds)
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
 
 class _Side:
-    def __init__(self, directory: Path, shape: Shape, total_bytes: int, lookups: int) -> None:
-        self._path, self._shape, self._lookups = directory / "t-0", shape, lookups
+    def __init__(self, directory: Path, shape: Shape, total_bytes: int) -> None:
+        self._path, self._shape = directory / "t-0", shape
         self._batch = _batch(shape)
         self._batches = total_bytes // len(self._batch)
         self._now_ms = FIRST_MS
 
-    def measure(self) -> Iterator[Measured]:
-        at_once = CALL_BYTES // len(self._batch)
-        for what, stamped in (
-            (APPEND_MANY, lambda log: self._stamped_at_once(log, at_once)),
-            (APPEND, self._stamped),
-        ):
-            cost = median(stamped(None) for _ in range(3))
+    def measure(self, lookups: int) -> Iterator[tuple[str, int, float]]:
+        """Yield operations with how many there were, and their seconds."""
+        for what, append in ((APPEND_MANY, self._append_at_once), (APPEND, self._append_each)):
+            of_making = median(_seconds(partial(append, None)) for _ in range(3))
             appended = []
             for turn in range(4):  # the first warms up
-                log = self._begun()
-                appended += [stamped(log) - cost] if turn else []
+                shutil.rmtree(self._path, ignore_errors=True)
+                self._path.mkdir(parents=True)
+                log = self._open(is_clean=True)
+                seconds = _seconds(partial(append, log)) - of_making
+                appended += [seconds] if turn else []
                 if turn < 3 or what == APPEND_MANY:
                     log.close_handlers()
-            yield self._told(what, self._batches, median(appended))
-        yield self._told(READ, self._batches, _repeated(lambda: _read(log)))
+            yield what, self._batches, median(appended)
+        yield READ, self._batches, _repeated(lambda: _read(log))
         chance, end = random.Random(1), log.log_end_offset
-        asked = [chance.randrange(end) for _ in range(self._lookups)]
-        yield self._told(OFFSET, self._lookups, _repeated(lambda: _look_up_offsets(log, asked)))
-        took = _repeated(lambda: _look_up_times(log, asked))
-        yield self._told(TIMESTAMP, self._lookups, took)
+        offsets = [chance.randrange(end) for _ in range(lookups)]
+        yield OFFSET, lookups, _repeated(lambda: _each(log.place_of, offsets))
+        times = [FIRST_MS + offset for offset in offsets]
+        yield TIMESTAMP, lookups, _repeated(lambda: _each(log.offset_by_timestamp, times))
         log.close_handlers()
         yield from self._loads()
 
-    def _told(self, what: str, operations: int, cpu_seconds: float) -> Measured:
-        return Measured(self._shape.name, what, operations, cpu_seconds)
-
-    def _begun(self) -> Log:
-        shutil.rmtree(self._path, ignore_errors=True)
-        self._path.mkdir(parents=True)
-        return self._open(is_clean=True)
-
     def _open(self, is_clean: bool) -> Log:
-        config = LogConfig(segment_bytes=128 << 20)
-        state = LoadingState(is_clean=is_clean)
-
         def clock() -> int:
             return self._now_ms
 
-        scheduler = ManualScheduler(clock)
-        options = LogOptions(config=config, clock=clock, scheduler=scheduler, state=state)
+        options = LogOptions(
+            config=LogConfig(segment_bytes=128 << 20),
+            clock=clock,
+            scheduler=ManualScheduler(clock),
+            state=LoadingState(is_clean=is_clean),
+        )
         return Log.open(str(self._path), options)
 
-    def _stamped(self, log: Log | None) -> float:
+    def _append_each(self, log: Log | None) -> None:
         """Append all batches; without a log make them alone."""
-        began = time.thread_time()
         for data in self._made():
             if log is not None:
                 log.append_as_leader(data)
-        return time.thread_time() - began
 
-    def _stamped_at_once(self, log: Log | None, at_once: int) -> float:
-        """Likewise, so many by one call."""
-        began = time.thread_time()
-        made = self._made()
+    def _append_at_once(self, log: Log | None) -> None:
+        """Append all batches, as many by one call as it may take."""
+        made, at_once = self._made(), CALL_BYTES // len(self._batch)
         while data := b"".join(islice(made, at_once)):
             if log is not None:
                 log.append_batches_as_leader(data)
-        return time.thread_time() - began
 
     def _made(self) -> Iterator[bytes]:
         batch, records = self._batch, self._shape.records
@@ -191,13 +185,12 @@ class _Side:
             yield bytes(batch)
             self._now_ms = now_ms + records
 
-    def _loads(self) -> Iterator[Measured]:
-        took: dict[str, list[float]] = {UNCLEAN: [], CLEAN: []}
+    def _loads(self) -> Iterator[tuple[str, int, float]]:
+        taken: dict[str, list[float]] = {UNCLEAN: [], CLEAN: []}
         for turn in range(4):
             for what in (UNCLEAN, CLEAN):
-                began = time.thread_time()
-                log = self._open(is_clean=what == CLEAN)
-                took[what] += [time.thread_time() - began] if turn else []
+                sample, log = timed(partial(self._open, what == CLEAN))
+                taken[what] += [sample.cpu_seconds] if turn else []
                 if log.log_end_offset != self._batches * self._shape.records:
                     raise BenchError(f"{what}: the log ends at {log.log_end_offset}")
                 if what == UNCLEAN:
@@ -205,8 +198,8 @@ class _Side:
                     log.close()
                 else:
                     log.close_handlers()
-        for what, runs in took.items():
-            yield self._told(what, self._batches, median(runs))
+        for what, turns in taken.items():
+            yield what, self._batches, median(turns)
 
 
 def _batch(shape: Shape) -> bytearray:
@@ -218,14 +211,13 @@ def _batch(shape: Shape) -> bytearray:
     return bytearray(encode_batch(records))
 
 
+def _seconds(work: Callable[[], object]) -> float:
+    return timed(work)[0].cpu_seconds
+
+
 def _repeated(work: Callable[[], object]) -> float:
-    """The median of three, after one to warm up."""
-    runs = []
-    for _ in range(4):
-        began = time.thread_time()
-        work()
-        runs.append(time.thread_time() - began)
-    return median(runs[1:])
+    """Return the median of three, after one to warm up."""
+    return median([_seconds(work) for _ in range(4)][1:])
 
 
 def _read(log: Log) -> None:
@@ -236,11 +228,6 @@ def _read(log: Log) -> None:
         at = after
 
 
-def _look_up_offsets(log: Log, offsets: list[int]) -> None:
-    for offset in offsets:
-        log.place_of(offset)
-
-
-def _look_up_times(log: Log, offsets: list[int]) -> None:
-    for offset in offsets:
-        log.offset_by_timestamp(FIRST_MS + offset)
+def _each(look_up: Callable[[int], object], values: list[int]) -> None:
+    for value in values:
+        look_up(value)

@@ -1,0 +1,221 @@
+"""One log by all sides in turn, so that whatever the machine does meanwhile falls on all.
+
+- Kafka's cleaner, in its own process, one thread, with a broker's default buffers. A turn cleans
+  two fresh copies; the first warms Java up and is not counted, as a broker's cleaner thread has
+  long been warm. A log that takes Kafka many rounds is cleaned once: minutes of work leave nothing
+  cold. The oracle reads a copy through, then times the cleaning alone; CPU seconds are those of
+  its process meanwhile.
+- `cp -r`.
+- Ours, cold: a whole `compactor` process, from the shell's prompt to the report.
+- Ours, warm: the second round in one session. A turn is a process of its own: it starts Spark,
+  cleans a first copy, which is not counted, and then the one that is. Where memory is wanted, a
+  third round follows whose times nobody reads, because polling memory costs time.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.bench import scratch
+from tests.bench.results import (
+    ALL,
+    COUNT,
+    JVM,
+    MERGE,
+    RESOLVE,
+    SCAN,
+    BenchError,
+    InspectionResult,
+    LogResult,
+    Outcome,
+    Peak,
+    Sample,
+)
+from tests.bench.scratch import Setup
+from tests.bench.session import CLEAN, INSPECT, Request
+from tests.bench.timing import module, run_session, run_to_success
+from tests.bench.workloads import (
+    COLD,
+    COPY,
+    GROWTH_LONG,
+    KAFKA,
+    NOW_MS,
+    TOPIC_CONFIG,
+    TOPIC_PARTITION,
+    WARM,
+    Workload,
+    choose,
+)
+from tests.bench.workloads import INSPECT as INSPECT_NAME
+from tests.oracle import kafka
+
+COUNTED_ROUND = 2  # of a warm session
+
+
+class Turn(NamedTuple):
+    """A turn of one side."""
+
+    sample: Sample
+    outcome: Outcome | None = None  # a copy has none
+    memory: Mapping[str, Peak] = {}  # by kind of process
+    first_round_seconds: float = 0  # and the other two: of a warm session
+    cpu_seconds: Mapping[str, float] = {}  # by kind of process
+    phases: Mapping[str, float] = {}  # seconds
+
+
+def measure(setup: Setup, workload: Workload) -> LogResult:
+    """Take all turns of one log; BenchError if a side does not leave what the first one left."""
+
+    def tell(text: str) -> None:
+        setup.tell(f"{workload.name}: {text}")
+
+    tell("building, unless it is kept from an earlier run")
+    log_dir = scratch.built(setup.scratch, workload)
+    turns: dict[str, list[Turn]] = {side: [] for side in workload.sides}
+    outcome: Outcome | None = None
+    SIDES[COPY](setup, workload, log_dir, False)  # it brings the log into the page cache
+    for number in range(1, setup.repetitions + 1):
+        for side in workload.sides:
+            tell(f"turn {number} of {setup.repetitions}: {side}")
+            scratch.settle()
+            turn = SIDES[side](setup, workload, log_dir, number == setup.repetitions)
+            turns[side].append(turn)
+            if turn.outcome:
+                outcome = _same_outcome(workload, side, turn.outcome, outcome)
+    memory = {side: found for side, taken in turns.items() if (found := _largest(taken))}
+    if COLD in workload.sides:
+        tell("memory of a cold run")
+        memory[COLD] = dict(cold(setup, log_dir, watch_memory=True).memory)
+    assert outcome is not None
+    warm = turns.get(WARM, [])
+    return LogResult(
+        workload.name,
+        scratch.log_bytes(log_dir),
+        outcome,
+        {side: [turn.sample for turn in taken] for side, taken in turns.items()},
+        [turn.first_round_seconds for turn in warm],
+        [dict(turn.cpu_seconds) for turn in warm],
+        [dict(turn.phases) for turn in warm],
+        memory,
+    )
+
+
+def _same_outcome(
+    workload: Workload, side: str, outcome: Outcome, before: Outcome | None
+) -> Outcome:
+    """Hold an outcome against the one before, and return the one to be held to.
+
+    Many rounds leave delete horizons of tombstones that a later one drops, and Kafka reports the
+    last of them alone: bytes are held from ours on.
+    """
+    before = before or outcome
+    held = before._replace(bytes_after=outcome.bytes_after) if workload.many_rounds else before
+    if (outcome.bytes_after, outcome.records_kept) != (held.bytes_after, held.records_kept):
+        raise BenchError(f"{workload.name}: {side} left {outcome}, not {before}")
+    return outcome if workload.many_rounds else before
+
+
+def _largest(turns: list[Turn]) -> dict[str, Peak]:
+    peaks: dict[str, Peak] = {}
+    for turn in turns:
+        for kind, peak in turn.memory.items():
+            peaks[kind] = peaks.get(kind, Peak()).or_more(peak)
+    return peaks
+
+
+def kafkas(workload: Workload, log_dir: Path) -> Turn:
+    copies = 1 if workload.many_rounds else 2
+    configs = [
+        word for name, value in TOPIC_CONFIG.items() for word in ("--config", f"{name}={value}")
+    ]
+    repeat = ["--repeat", str(copies), "--now", str(NOW_MS)]
+    argv = kafka.command("bench", log_dir, TOPIC_PARTITION, *repeat, *configs)
+    answers = run_session(argv, copies)
+    result = answers.lines[-1]
+    sample = Sample(result["seconds"], result["cpu_seconds"])
+    return Turn(sample, kafkas_outcome(result), {JVM: Peak(rss_bytes=answers.peak_rss_bytes)})
+
+
+def kafkas_outcome(result: Mapping[str, Any]) -> Outcome:
+    """Read a line of `oracle bench`; BenchError unless Kafka cleaned all that there was."""
+    if not result["cleaned"] or result["end_offset"] != result["first_uncleanable_offset"]:
+        raise BenchError(f"Kafka did not clean the whole log: {json.dumps(result)}")
+    return Outcome(result["bytes_written"], result["messages_read"], result["messages_written"])
+
+
+def copied(setup: Setup, log_dir: Path) -> Turn:
+    target = setup.scratch.copies / "log"
+    sample = run_to_success(scratch.copy_command(log_dir, target)).sample
+    shutil.rmtree(target)
+    return Turn(sample)
+
+
+def cold(setup: Setup, log_dir: Path, watch_memory: bool = False) -> Turn:
+    with scratch.fresh_copy(setup.scratch, log_dir) as copy:
+        done = run_to_success(run_command(setup, copy), watch_memory)
+    return Turn(done.sample, our_outcome(done.answer()["logs"]), done.memory)
+
+
+def warm(setup: Setup, log_dir: Path, watch_memory: bool) -> Turn:
+    rounds = COUNTED_ROUND + watch_memory
+    request = Request(str(log_dir), str(setup.scratch.root), setup.master, rounds, CLEAN)
+    answers = request.run(watched_after=COUNTED_ROUND)
+    first, second, *_ = answers.lines
+    used = second["cpu_seconds"]
+    return Turn(
+        Sample(second["seconds"], used.pop(ALL)),
+        our_outcome(second["logs"]),
+        answers.memory if watch_memory else {},
+        first["seconds"],
+        used,
+        second["phases"],
+    )
+
+
+SIDES: dict[str, Callable[[Setup, Workload, Path, bool], Turn]] = {  # the last turn is the last
+    KAFKA: lambda _setup, workload, log_dir, _is_last: kafkas(workload, log_dir),
+    COPY: lambda setup, _workload, log_dir, _is_last: copied(setup, log_dir),
+    COLD: lambda setup, _workload, log_dir, _is_last: cold(setup, log_dir),
+    WARM: lambda setup, _workload, log_dir, is_last: warm(setup, log_dir, is_last),
+}
+
+
+def command(verb: str, log_dir: Path, *options: str) -> list[str]:
+    """Return the words of a command line with the clock and configuration of every side."""
+    settings = ["--include", ".*"]
+    settings += [
+        word for name, value in TOPIC_CONFIG.items() for word in ("--set", f"{name}={value}")
+    ]
+    clock = ["--as-of", str(NOW_MS), "--any-clock"]
+    return module("compactor", verb, str(log_dir), *settings, *clock, *options)
+
+
+def run_command(setup: Setup, log_dir: Path, *options: str) -> list[str]:
+    places = ["--work-dir", str(setup.scratch.work), "--master", setup.master]
+    return command("run", log_dir, *places, "--format", "json", *options)
+
+
+def our_outcome(logs: list[dict[str, Any]]) -> Outcome:
+    """Read the logs of a report, which are one; BenchError unless it was cleaned."""
+    (log,) = logs
+    if log["status"] != "cleaned":
+        raise BenchError(f"ours did not clean the log: {log['status']}, {log['reason']}")
+    return Outcome(log["bytes_after"], log["records"]["read"], log["records"]["kept"])
+
+
+def inspections(setup: Setup) -> InspectionResult:
+    """Take inspections, each in turn with a dry run; the last turn is for its memory alone."""
+    [workload] = choose([GROWTH_LONG], setup.is_quick)
+    setup.tell(f"{INSPECT_NAME}: {workload.name}, in turn with a dry run")
+    log_dir = scratch.built(setup.scratch, workload)
+    counted = slice(1, 1 + setup.repetitions)
+    turns = counted.stop + 1
+    request = Request(str(log_dir), str(setup.scratch.root), setup.master, turns, INSPECT)
+    answers = request.run(watched_after=counted.stop)
+    used = {
+        stage: [turn[stage] for turn in answers.lines[counted]]
+        for stage in (COUNT, MERGE, SCAN, RESOLVE)
+    }
+    return InspectionResult(workload.name, used, answers.memory)
