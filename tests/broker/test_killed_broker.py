@@ -12,7 +12,6 @@ import random
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,6 @@ from tests.broker.workload import Writer
 from tests.support.command_process import compactor
 
 pytestmark = pytest.mark.broker
-PROJECT = Path(__file__).parents[2]
 TOPICS = ("idempotent", "transactions")
 TORN = b"\0\0\0\0\0\0\x7f\xff\0\0\1\0torn"
 OF_THE_LOG_DIR = ("compactor-set-aside.json", "cleaner-offset-checkpoint.tmp")

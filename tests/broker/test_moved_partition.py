@@ -28,7 +28,6 @@ from tests.broker.views import View
 from tests.broker.workload import SEGMENT_BYTES, Writer
 
 pytestmark = pytest.mark.broker
-PROJECT = Path(__file__).parents[2]
 TOPIC, NAME = "moved", "moved-0"
 DELETED = b"deleted"
 LOG_DIRS = ("data", "data-too")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from cleaner_jobs.signals import deferred_signals
-from tests.support.hangups import hangups
+from tests.support.command_process import hangups
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -12,7 +12,7 @@ from storage.file_names import LOG, file_name
 from storage.formats import checkpoint, clean_shutdown
 from tests.compactor.offline_log.made_logs import CLOCK_MS, LOG_END, make
 from tests.compactor.recovery.test_unclean_shutdown import cuts
-from tests.support.in_memory import in_memory
+from tests.support.files.memory import in_memory
 from tests.support.local_command import run_command, use_local_rounds
 from tests.support.made_log import files_of
 

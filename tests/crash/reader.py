@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from tests.support.made_transactions import ABORT_KEY, COMMIT_KEY
+from tests.support.made_log import ABORT_KEY, COMMIT_KEY
 from tests.support.reference_batch import TRANSACTIONAL, ReferenceBatch, decode, split
 
 

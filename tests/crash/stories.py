@@ -34,13 +34,15 @@ from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMeta
 from storage.log.log_dir import list_partition, log_end_offset
 from storage.log.producer_state import ExpiryClock, load_producer_state
 from tests.support.local_round import open_local_round
-from tests.support.made_log import batch, record, write_segment
-from tests.support.made_transactions import (
+from tests.support.made_log import (
     ABORT_KEY,
     COMMIT_KEY,
+    batch,
     index_entry,
     marker,
     of_producer,
+    record,
+    write_segment,
 )
 from tests.support.reference_batch import HORIZON, ReferenceBatch, encode
 

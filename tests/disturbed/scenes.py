@@ -34,7 +34,7 @@ from tests.crash.stories import (
 )
 from tests.support.file_operations import Before, FileOperations
 from tests.support.local_command import Ended, run_command, use_local_rounds
-from tests.support.made_transactions import ABORT_KEY, COMMIT_KEY, marker, of_producer
+from tests.support.made_log import ABORT_KEY, COMMIT_KEY, marker, of_producer
 from tests.support.one_thread import use_one_thread
 
 LOGS, KEPT, WORK, COPY = "logs", "kept", "work", "copy"

@@ -23,9 +23,8 @@ import pytest
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_logs import swapped_logs
 from tests.end_to_end.bad_input_program import COMPACTED, HAND_OVER
+from tests.support.command_process import hangups, shell_code
 from tests.support.file_states import State, state_of
-from tests.support.hangups import hangups
-from tests.support.shell_code import shell_code
 
 pytestmark = pytest.mark.spark
 

@@ -15,10 +15,9 @@ import pytest
 
 from cleaner_jobs.spark.java_cache import spark_home
 from storage.formats import clean_shutdown
-from tests.support.command_process import LAUNCHER, PROJECT, compactor
+from tests.support.command_process import LAUNCHER, PROJECT, compactor, shell_code
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command
-from tests.support.shell_code import shell_code
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534

@@ -44,7 +44,6 @@ BROKER_RUNS = "asks a broker that runs"
 # Without the size behind the arrow: a batch with a tombstone gets its delete horizon as base
 # timestamp, so its records take more bytes the older the directory is.
 CLEANED = ("customers-0 0–800 4 → 4 56.0 kB →", "kB 800 → 100 700")
-ORDERS = ("orders-7 0–800 4 → 4 56.0 kB →", "kB 800 → 100 700")
 COMMITS = ("__consumer_offsets-12 0–576 3 → 3 48.2 kB →", "B 576 → 8 568")
 OTHER_DISK = make("/mnt/other-disk")
 

@@ -18,8 +18,6 @@ from storage.file_names import LOG, file_name
 from storage.formats.partition_metadata import topic_id_of
 from storage.log.log_dir import PartitionListing
 
-Unnoticed = Callable[[LogBefore, PartitionListing, Set[str]], bool]
-
 
 @contextlib.contextmanager
 def moves_unseen() -> Iterator[None]:

@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Sequence
-from pathlib import Path
 
 from storage.formats import checkpoint
 from tests.histories.cuts import NEVER, Cuts, Limits
@@ -201,7 +200,3 @@ def _interrupted(now_ms: int) -> dict[str, object]:
         "started_at_ms": now_ms,
         "as_of_ms": now_ms,
     }
-
-
-def reports_of(path: Path) -> list[Path]:
-    return sorted(path.glob("report*.json"))

@@ -1,5 +1,6 @@
-"""What every file is, to see that nothing was changed."""
+"""What every file is, to see that nothing was changed, and which files this process has open."""
 
+import contextlib
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,7 @@ State = dict[str, FileState]  # by path below a root
 
 
 def state_of(root: Path) -> State:
-    """Every file below root."""
+    """Return every file below root."""
     found = {}
     for folder, _, names in os.walk(root):
         for name in names:
@@ -25,3 +26,12 @@ def state_of(root: Path) -> State:
                 path.read_bytes(), stat.st_mtime_ns, stat.st_ino
             )
     return found
+
+
+def open_below(path: Path) -> list[str]:
+    """Return what each descriptor below a directory leads to, as the kernel names it."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return [target for target in found if target.startswith(f"{path}/")]

@@ -1,4 +1,7 @@
-"""Partitions made of reference batches, and plans to clean them: no planner, no log writer."""
+"""Partitions made of reference batches, also of transactions, and plans to clean them.
+
+No planner takes part, and no log writer.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,7 +14,10 @@ from storage.codecs.compression import Codec, compress
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, Segment, file_name
 from storage.formats import clean_shutdown
 from tests.support.reference_batch import (
+    CONTROL,
     HEADER,
+    HORIZON,
+    TRANSACTIONAL,
     ReferenceBatch,
     ReferenceRecord,
     encode,
@@ -24,6 +30,9 @@ MTIME_NS = 1_600_000_000_123_000_000
 INTERVAL_BYTES = 4096
 NOW_MS = 10_000
 RETENTION_MS = 1000
+ABORT_KEY, COMMIT_KEY, LEADER_CHANGE_KEY = b"\0\0\0\0", b"\0\0\0\1", b"\0\0\0\2"
+TXN = TRANSACTIONAL
+MARKER = TRANSACTIONAL | CONTROL
 
 
 def record(
@@ -155,3 +164,27 @@ def plan_of(
 
 def round_of(*plans: LogPlan, now_ms: int = NOW_MS) -> RoundPlan:
     return RoundPlan(now_ms, plans, (), (), {}, ())
+
+
+def of_producer(made: ReferenceBatch, producer_id: int, attributes: int = TXN) -> ReferenceBatch:
+    sequence = -1 if attributes & CONTROL else 0
+    return replace(
+        made,
+        attributes=attributes,
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=sequence,
+    )
+
+
+def marker(offset: int, producer_id: int, key: bytes, horizon_ms: int | None = None) -> bytes:
+    made = of_producer(batch(record(offset, key, b"\0" * 6)), producer_id, MARKER)
+    if horizon_ms is not None:
+        made = replace(made, attributes=MARKER | HORIZON, base_timestamp=horizon_ms)
+    return encode(made)
+
+
+def index_entry(producer_id: int, first_offset: int, last_offset: int, stable_offset: int) -> bytes:
+    """Return an entry of a `.txnindex` (F-11.1): version 0, then four int64."""
+    fields: Sequence[int] = (producer_id, first_offset, last_offset, stable_offset)
+    return b"\0\0" + b"".join(field.to_bytes(8, "big") for field in fields)

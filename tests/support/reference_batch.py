@@ -6,7 +6,7 @@ batches only. Nothing is checked that a test does not need checked.
 
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from struct import Struct
 
@@ -18,6 +18,7 @@ HEADER = Struct(">qiibIhiqqqhii")
 assert HEADER.size == 61
 LENGTH_STARTS_AT = 12  # batchLength counts the bytes behind itself
 CRC_STARTS_AT = 21  # the checksum covers everything behind itself
+WORD = 2**64
 HORIZON, CONTROL, TRANSACTIONAL, LOG_APPEND_TIME, CODEC_BITS = 0x40, 0x20, 0x10, 0x08, 0x07
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 XERIAL = b"\x82SNAPPY\x00"
@@ -205,3 +206,18 @@ def varint(number: int) -> bytes:
         out.append(rest & 0x7F | 0x80)
         rest >>= 7
     return bytes([*out, rest])
+
+
+def sum_of_heads(batches: Iterable[bytes]) -> int:
+    """Sum up what stands before the bytes that the checksums of whole batches cover."""
+    return sum(_number(raw[:CRC_STARTS_AT]) for raw in batches) % WORD
+
+
+def _number(head: bytes) -> int:
+    first, second, third = (
+        int.from_bytes(head[at : at + 8], "little") for at in (0, 8, CRC_STARTS_AT - 8)
+    )
+    x = first ^ third * 0x9E3779B97F4A7C15 % WORD
+    x = (x ^ x >> 32) * 0xD6E8FEB86659FD93 % WORD ^ second
+    x = (x ^ x >> 32) * 0xD6E8FEB86659FD93 % WORD
+    return x ^ x >> 32

@@ -13,8 +13,7 @@ from storage.codecs.compression import Codec
 from storage.formats.record import Record
 from storage.log.manager.new_log_dir import new_log_dir
 from tests.support.legacy_writer import encode_message_set
-from tests.support.made_log import packed
-from tests.support.made_transactions import ABORT_KEY, COMMIT_KEY, marker, of_producer
+from tests.support.made_log import ABORT_KEY, COMMIT_KEY, marker, of_producer, packed
 from tests.support.reference_batch import (
     HORIZON,
     LOG_APPEND_TIME,

@@ -38,6 +38,7 @@ from tests.support.random_batches import random_batches
 from tests.support.reference_batch import (
     CONTROL,
     CRC_STARTS_AT,
+    CRC_STARTS_AT,
     HEADER,
     HORIZON,
     LOG_APPEND_TIME,
@@ -45,9 +46,9 @@ from tests.support.reference_batch import (
     ReferenceBatch,
     ReferenceRecord,
     encode,
+    sum_of_heads,
 )
 from tests.support.reference_cleaner import emptied, rebuilt
-from tests.support.reference_heads import HEAD_BYTES, sum_of_heads
 
 HORIZON_MS = 77_777
 
@@ -74,7 +75,7 @@ class TestSumOfHeads:
             total, batches, at = sum_heads(padded(data), 0, end)
             assert (int(total), batches, at) == (sum_of_heads(RAWS[:1]), 1, len(RAWS[0]))
 
-    @pytest.mark.parametrize("length", [-1, 0, HEAD_BYTES - 13, 2**31 - 1])
+    @pytest.mark.parametrize("length", [-1, 0, CRC_STARTS_AT - 13, 2**31 - 1])
     def test_a_length_that_is_none_ends_it(self, length: int) -> None:
         raw = RAWS[0]
         other = raw[:8] + length.to_bytes(4, "big", signed=True) + raw[12:]
@@ -82,7 +83,7 @@ class TestSumOfHeads:
 
     def test_every_bit_before_the_checksummed_bytes_counts(self) -> None:
         raw = RAWS[0]
-        for bit in (*range(8 * 8), *range(12 * 8, 8 * HEAD_BYTES)):  # not those of the length
+        for bit in (*range(8 * 8), *range(12 * 8, 8 * CRC_STARTS_AT)):  # not those of the length
             other = bytearray(raw)
             other[bit // 8] ^= 1 << bit % 8
             assert int(sum_heads(padded(bytes(other)), 0, len(raw))[0]) != sum_of_heads([raw]), bit

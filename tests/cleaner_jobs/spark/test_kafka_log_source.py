@@ -24,8 +24,16 @@ from storage.arrow import NotALogError
 from storage.files.files import Entry
 from storage.files.local import LOCAL
 from tests.storage.arrow.slow_reading import rows_of
-from tests.support.made_log import keyed, log_of, make_partition, write_segment
-from tests.support.made_transactions import ABORT_KEY, index_entry, marker, of_producer
+from tests.support.made_log import (
+    ABORT_KEY,
+    index_entry,
+    keyed,
+    log_of,
+    make_partition,
+    marker,
+    of_producer,
+    write_segment,
+)
 from tests.support.random_batches import random_batches
 from tests.support.reference_batch import encode
 

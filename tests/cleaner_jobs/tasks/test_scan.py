@@ -57,14 +57,18 @@ from tests.storage.kafka_batches import COMMIT_MARKER
 from tests.storage.kernels.test_key_hash import slow_hash
 from tests.support.kernel_steps import uncompiled
 from tests.support.local_round import HASH_KEY
-from tests.support.made_log import NOW_MS, batch, keyed, packed, record
-from tests.support.made_transactions import (
+from tests.support.made_log import (
     ABORT_KEY,
     COMMIT_KEY,
     LEADER_CHANGE_KEY,
     MARKER,
+    NOW_MS,
+    batch,
+    keyed,
     marker,
     of_producer,
+    packed,
+    record,
 )
 from tests.support.made_values import stretch
 from tests.support.reference_batch import (
@@ -72,8 +76,8 @@ from tests.support.reference_batch import (
     HORIZON,
     ReferenceBatch,
     encode,
+    sum_of_heads,
 )
-from tests.support.reference_heads import sum_of_heads
 
 
 @dataclass

@@ -11,7 +11,7 @@ from compactor.api.round_context import RoundContext, read_round_context
 from compactor.api.rules import Rules
 from storage.file_names import DELETE_DIR, FUTURE_DIR, STRAY_DIR, special_dir
 from tests.compactor.plan_logs import NOW_MS, build, clean_up_to
-from tests.support.in_memory import in_memory
+from tests.support.files.memory import in_memory
 
 COMPACTED = api.Rules(
     settings={"cleanup.policy": "compact"}, include="t", as_of=NOW_MS, any_clock=True

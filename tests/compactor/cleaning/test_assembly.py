@@ -30,11 +30,11 @@ from tests.support.made_log import (
     INTERVAL_BYTES,
     MTIME_NS,
     files_of,
+    index_entry,
     keyed,
     make_partition,
     plan_of,
 )
-from tests.support.made_transactions import index_entry
 from tests.support.made_values import rewritten
 from tests.support.reference_batch import decode, encode
 from tests.support.reference_files import indexes

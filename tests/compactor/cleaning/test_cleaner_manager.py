@@ -20,6 +20,7 @@ from storage.files.disk_hints import wait_until_freed
 from storage.formats import batch_windows, checkpoint
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in, only
 from tests.support import worked_example
+from tests.support.file_states import open_below
 from tests.support.local_round import LocalRound
 from tests.support.made_log import (
     MTIME_NS,
@@ -34,7 +35,6 @@ from tests.support.made_log import (
     record,
     round_of,
 )
-from tests.support.open_files import open_below
 from tests.support.reference_batch import HORIZON, ReferenceBatch, decode, encode
 from tests.support.worked_example import AFTER_ROUND_1, AFTER_ROUND_2, SOURCE
 

@@ -12,8 +12,6 @@ import pytest
 
 from tests.support.private_mounts import python_with_mounts
 
-PAGE = 4096
-
 # Runs as another process, with the small disk at `disk`: a log of 400 records of a kilobyte and few
 # keys, and a small one. `fill` leaves so many pages free.
 PRELUDE = """

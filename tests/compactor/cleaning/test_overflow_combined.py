@@ -16,8 +16,17 @@ from storage.formats import checkpoint, txn_index
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from tests.compactor.plan_logs import with_settings
 from tests.support.local_round import LocalRound
-from tests.support.made_log import NOW_MS, batches_of, keyed, make_partition
-from tests.support.made_transactions import ABORT_KEY, COMMIT_KEY, index_entry, marker, of_producer
+from tests.support.made_log import (
+    ABORT_KEY,
+    COMMIT_KEY,
+    NOW_MS,
+    batches_of,
+    index_entry,
+    keyed,
+    make_partition,
+    marker,
+    of_producer,
+)
 from tests.support.reference_batch import ReferenceBatch, decode, encode
 
 FAR = 2**31 + 2  # base offset of the segment that the split makes

@@ -15,16 +15,20 @@ from compactor.planning import layout
 from storage.file_names import INDEX, TXN_INDEX, file_name
 from tests.support.local_round import LocalRound
 from tests.support.made_log import (
+    ABORT_KEY,
+    COMMIT_KEY,
     NOW_MS,
     RETENTION_MS,
     batches_of,
     files_of,
+    index_entry,
     keyed,
     make_partition,
+    marker,
+    of_producer,
     plan_of,
     round_of,
 )
-from tests.support.made_transactions import ABORT_KEY, COMMIT_KEY, index_entry, marker, of_producer
 from tests.support.reference_batch import ReferenceBatch, decode
 
 ACTIVE = [keyed(100, "z")]

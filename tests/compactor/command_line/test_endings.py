@@ -17,15 +17,14 @@ from compactor.command_line import cli
 from compactor.host.machine import version
 from compactor.outcome.exit_codes import Terminated
 from storage.formats import clean_shutdown
+from tests.support.command_process import hangups
 from tests.support.file_states import state_of
-from tests.support.hangups import hangups
 from tests.support.local_command import run_command, use_local_rounds
 from tests.support.lock_holding import holding
 from tests.support.strict_schema import strict_validator
 
 COMPACT = ("--include", "orders", "--set", "cleanup.policy=compact")
 RUN = (*COMPACT, "--set", "min.cleanable.dirty.ratio=0", "--assume-fully-replicated")
-LOG = ("--set", "cleanup.policy=compact", "--yes", "--only-replica")
 SCHEMA = strict_validator()
 ENDING = {
     *("schema_version", "command", "status", "exit_code", "reason_code", "changed", "run_id"),

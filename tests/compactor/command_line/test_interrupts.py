@@ -10,7 +10,7 @@ import pytest
 from cleaner_jobs.signals import deferred_signals
 from compactor.command_line.interrupts import SignalNotes
 from compactor.outcome.exit_codes import HungUp, Terminated
-from tests.support.hangups import hangups
+from tests.support.command_process import hangups
 
 
 @pytest.fixture(autouse=True)

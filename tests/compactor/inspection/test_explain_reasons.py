@@ -27,7 +27,6 @@ from tests.storage.log.test_cluster_metadata import A, B, config, topic
 
 COMPACTED = {"t": {"cleanup.policy": "compact"}}
 POLICY = config("cleanup.policy", "compact")
-Settings = dict[str, str]
 
 
 def asked(*log_dirs: str, any_clock: bool = True, **settings: str) -> Explanation:

@@ -21,15 +21,19 @@ from tests.compactor.inspection.reference_inspection import (
 from tests.golden import corpora
 from tests.support.legacy_writer import encode_message_set
 from tests.support.made_log import (
+    ABORT_KEY,
+    COMMIT_KEY,
     NOW_MS,
     batch,
+    index_entry,
     keyed,
     log_of,
     make_partition,
+    marker,
+    of_producer,
     packed,
     record,
 )
-from tests.support.made_transactions import ABORT_KEY, COMMIT_KEY, index_entry, marker, of_producer
 from tests.support.random_batches import random_batches
 from tests.support.reference_batch import TRANSACTIONAL, ReferenceBatch
 

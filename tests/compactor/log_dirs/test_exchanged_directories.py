@@ -28,8 +28,7 @@ from tests.compactor.cleaning.test_overflow import SETTINGS as OVERFLOWING
 from tests.compactor.cleaning.test_overflow import partition as overflowing
 from tests.compactor.plan_logs import build
 from tests.compactor.small_rounds import logs_in
-from tests.support.exchanged import Exchange
-from tests.support.happening import before_call, before_operation
+from tests.support.exchanged import Exchange, before_call, before_operation
 from tests.support.local_round import LocalRound
 from tests.support.made_log import NOW_MS
 

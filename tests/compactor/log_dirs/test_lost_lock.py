@@ -32,8 +32,8 @@ from tests.compactor.log_dirs.test_exchanged_directories import COMPACT, RETAINE
 from tests.compactor.log_dirs.test_log_dir_lock import other_process
 from tests.compactor.plan_logs import build
 from tests.compactor.small_rounds import logs_in
+from tests.support.exchanged import before_call, before_operation
 from tests.support.file_states import state_of
-from tests.support.happening import before_call, before_operation
 from tests.support.local_round import LocalRound
 from tests.support.made_log import NOW_MS
 

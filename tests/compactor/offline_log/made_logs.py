@@ -32,7 +32,6 @@ SMALL: list[Line] = [
     {"op": "append", "leader_epoch": 5, "records": [{"k": "f", "v": "6", "ts": CLOCK_MS - 900}]},
 ]  # fmt: skip
 LOG_END = 10
-TOLD_APART = ("name", "size", "crc32", "lines")
 
 
 def make(log_dir: Path, script: list[Line] | None = None) -> Path:

@@ -12,13 +12,15 @@ from storage.formats import checkpoint, producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry
 from tests.compactor.originals.test_undo import Kept
 from tests.support.local_round import LocalRound
-from tests.support.made_log import batch, make_partition, record
-from tests.support.made_transactions import (
+from tests.support.made_log import (
     ABORT_KEY,
     COMMIT_KEY,
+    batch,
     index_entry,
+    make_partition,
     marker,
     of_producer,
+    record,
 )
 from tests.support.reference_batch import encode
 

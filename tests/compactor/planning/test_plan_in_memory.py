@@ -23,8 +23,8 @@ from tests.compactor.plan_logs import (
     open_transaction,
     with_settings,
 )
+from tests.support.files.memory import in_memory
 from tests.support.files.watched import Operation, WatchedFiles
-from tests.support.in_memory import in_memory
 
 
 def planned(log_dir: str, files: Files, config: Config = COMPACT) -> RoundPlan:

@@ -18,8 +18,8 @@ from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.record import Record
 from tests.compactor.recovery.test_unclean_shutdown import cuts
+from tests.support.files.memory import in_memory
 from tests.support.files.watched import Operation, WatchedFiles
-from tests.support.in_memory import in_memory
 from tests.support.legacy_writer import encode_message_set
 from tests.support.local_command import run_command
 from tests.support.made_log import NOW_MS, files_of, keyed, log_of, make_partition

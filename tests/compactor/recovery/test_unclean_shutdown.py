@@ -25,19 +25,21 @@ from storage.formats import checkpoint, clean_shutdown, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.opening import Rehearsal, rehearsed
 from tests.golden import corpora
-from tests.support.files.memory import MemoryFiles
+from tests.support.files.memory import MemoryFiles, in_memory
 from tests.support.files.watched import CHANGES, SYNCS, Operation, WatchedFiles
-from tests.support.in_memory import in_memory
 from tests.support.made_log import (
+    ABORT_KEY,
     MTIME_NS,
     NOW_MS,
     files_of,
+    index_entry,
     keyed,
     log_of,
     make_partition,
+    marker,
+    of_producer,
     write_segment,
 )
-from tests.support.made_transactions import ABORT_KEY, index_entry, marker, of_producer
 from tests.support.reference_batch import encode
 from tests.support.reference_files import indexes
 

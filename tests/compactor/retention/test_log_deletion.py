@@ -21,7 +21,7 @@ from tests.compactor.plan_logs import BATCH_BYTES, Shape, build
 from tests.support.files.watched import CHANGES, Operation, WatchedFiles
 from tests.support.local_round import LocalRound
 
-ONE, TWO = SegmentCounts(1, BATCH_BYTES), SegmentCounts(2, 2 * BATCH_BYTES)
+ONE = SegmentCounts(1, BATCH_BYTES)
 
 
 def log(root: Path) -> Path:

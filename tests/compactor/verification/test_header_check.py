@@ -19,8 +19,18 @@ from storage.formats import checkpoint
 from storage.formats.record import Record
 from tests.compactor.verification.test_verify_against import Pair, emptied, left
 from tests.support.legacy_writer import encode_message
-from tests.support.made_log import NOW_MS, batch, make_partition, packed, record, write_segment
-from tests.support.made_transactions import COMMIT_KEY, TXN, marker, of_producer
+from tests.support.made_log import (
+    COMMIT_KEY,
+    NOW_MS,
+    TXN,
+    batch,
+    make_partition,
+    marker,
+    of_producer,
+    packed,
+    record,
+    write_segment,
+)
 from tests.support.reference_batch import (
     HORIZON,
     LOG_APPEND_TIME,

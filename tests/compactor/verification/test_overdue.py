@@ -15,8 +15,19 @@ from compactor.verification.evidence import CleaningClock
 from storage.file_names import TXN_INDEX, file_name
 from storage.formats import checkpoint
 from tests.compactor.verification.test_verify_against import AT_NOW, NAME, Pair
-from tests.support.made_log import NOW_MS, batch, keyed, make_partition, record, write_segment
-from tests.support.made_transactions import ABORT_KEY, TXN, index_entry, marker, of_producer
+from tests.support.made_log import (
+    ABORT_KEY,
+    NOW_MS,
+    TXN,
+    batch,
+    index_entry,
+    keyed,
+    make_partition,
+    marker,
+    of_producer,
+    record,
+    write_segment,
+)
 from tests.support.reference_batch import HORIZON, ReferenceBatch, encode
 
 Segments = Mapping[int, Sequence[bytes | ReferenceBatch]]

@@ -12,8 +12,7 @@ from tests.compactor.verification.test_verify_against import (
     after,
     pair,
 )
-from tests.support.made_log import write_segment
-from tests.support.made_transactions import index_entry
+from tests.support.made_log import index_entry, write_segment
 from tests.support.reference_batch import split
 
 __all__ = ["pair"]  # a fixture
@@ -88,7 +87,6 @@ def test_indexes_of_a_segment_that_was_left_are_not_looked_at(pair: Pair) -> Non
     assert pair.hold().findings == []
 
 
-OTHER_TXN = index_entry(8, 5, 6, 8)
 TOLD = "aborted transaction of producer 8 from offset 5 to 7, last stable offset 8: "
 
 

@@ -23,21 +23,19 @@ from tests.support.file_states import state_of
 from tests.support.legacy_writer import encode_message
 from tests.support.local_round import NoProgress
 from tests.support.made_log import (
+    ABORT_KEY,
+    COMMIT_KEY,
     NOW_MS,
+    TXN,
     batch,
+    index_entry,
     keyed,
     log_of,
     make_partition,
-    record,
-    write_segment,
-)
-from tests.support.made_transactions import (
-    ABORT_KEY,
-    COMMIT_KEY,
-    TXN,
-    index_entry,
     marker,
     of_producer,
+    record,
+    write_segment,
 )
 from tests.support.reference_batch import HORIZON, ReferenceBatch, ReferenceRecord, encode
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.engine.crash.record import Held, Stage
-from tests.support.made_transactions import ABORT_KEY
+from tests.support.made_log import ABORT_KEY
 from tests.support.reference_batch import TRANSACTIONAL
 
 Batches = Mapping[int, Held]

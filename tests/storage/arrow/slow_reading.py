@@ -14,7 +14,6 @@ from tests.support.reference_batch import split
 Row = dict[str, Any]
 _ENTRY = Struct(">hqqqq")  # of a .txnindex
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-ABORT = 0
 _DAY_MS = 86_400_000
 FIRST_MS = -62_135_596_800_000 + 2 * _DAY_MS  # two days into the year 1
 END_MS = 253_402_300_800_000 - 2 * _DAY_MS  # two days before the year 10000

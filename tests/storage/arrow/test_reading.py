@@ -19,13 +19,18 @@ from storage.formats import batch_windows
 from storage.log.scheduler import ManualScheduler
 from tests.golden import corpora
 from tests.storage.arrow.slow_reading import Row, rows_of
-from tests.support.made_log import batch, keyed, log_of, make_partition, packed, record
-from tests.support.made_transactions import (
+from tests.support.made_log import (
     ABORT_KEY,
     COMMIT_KEY,
+    batch,
     index_entry,
+    keyed,
+    log_of,
+    make_partition,
     marker,
     of_producer,
+    packed,
+    record,
 )
 from tests.support.random_batches import random_batches
 from tests.support.reference_batch import ReferenceRecord, encode

@@ -9,9 +9,9 @@ import pytest
 from storage.files.file_pool import FilePool, default_open_limit, pooled
 from storage.files.files import ChangingFile
 from storage.files.local import LOCAL
+from tests.support.file_states import open_below
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
-from tests.support.open_files import open_below
 
 
 def made(pool: FilePool, directory: Path, count: int) -> list[ChangingFile]:

@@ -19,8 +19,7 @@ from storage.log.segment_swap import CleanedGroup
 from tests.crash.matrix import sample
 from tests.crash.recorder import Recorder
 from tests.crash.states import CrashState, crash_states
-from tests.support.made_log import keyed, make_partition
-from tests.support.made_transactions import ABORT_KEY, marker, of_producer
+from tests.support.made_log import ABORT_KEY, keyed, make_partition, marker, of_producer
 from tests.support.reference_batch import encode, split
 
 NAME, CLEANED = "orders-0", "cleaned"

@@ -25,9 +25,9 @@ from storage.log.offsets import LargestTimestamp
 from storage.log.scheduler import ManualScheduler
 from storage.log.segment import LogPlace, LogSegment
 from tests.engine.replay.replayed import kernels_used
+from tests.support.file_states import open_below
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
-from tests.support.open_files import open_below
 
 NOW_MS = 1_700_000_000_000
 CONFIG = LogConfig(index_interval_bytes=100)

@@ -8,6 +8,7 @@ relies on an order is found out.
 import errno
 import os
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NoReturn, Self
 
 from storage.errors import CorruptFileError
@@ -378,3 +379,16 @@ def _entry(name: str, node: _Node) -> Entry:
         ctime_ns=node.ctime_ns,
         device=_DEVICE,
     )
+
+
+def in_memory(root: Path) -> MemoryFiles:
+    """Return a copy of a directory of the disk under its own path, all of it synced."""
+    files = MemoryFiles()
+    for parent in [*reversed(root.parents)][1:]:
+        files.make_directory(str(parent))
+    for directory, _, names in os.walk(root):
+        files.make_directory(directory)
+        for name in names:
+            path = Path(directory, name)
+            files.replace_file(str(path), path.read_bytes())
+    return files

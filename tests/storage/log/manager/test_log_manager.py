@@ -20,9 +20,9 @@ from storage.log.manager.manager_options import BY_HAND, INITIAL_TASK_DELAY_MS, 
 from storage.log.producer_state_manager import ProducerStateManagerConfig
 from storage.log.scheduler import ManualScheduler
 from tests.storage.log.batches_for_tests import batch
+from tests.support.file_states import open_below
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
-from tests.support.open_files import open_below
 
 SPEC = Path(__file__).parents[4] / "docs" / "spec"
 INDEXED = ("index", "log", "timeindex")
