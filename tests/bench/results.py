@@ -190,21 +190,21 @@ def from_json(text: str) -> Results:
     document = json.loads(text)
     if not isinstance(document, dict) or document.pop("schema_version", 0) != SCHEMA_VERSION:
         raise ValueError(f"not the results of a benchmark of schema version {SCHEMA_VERSION}")
-    found: Results = _value(Results, document)
+    found: Results = value_of(Results, document)
     return found
 
 
-def _value(kind: Any, data: Any) -> Any:
+def value_of(kind: Any, data: Any) -> Any:
     """Return what JSON data stand for in a field of this type."""
     origin, inner = get_origin(kind), get_args(kind)
     if data is None or kind in (int, float, str, bool):
         return data
     if origin is UnionType:  # with None
-        return _value(inner[0], data)
+        return value_of(inner[0], data)
     if origin in (list, tuple):
-        return origin(_value(inner[0], each) for each in data)
+        return origin(value_of(inner[0], each) for each in data)
     if origin is dict:
-        return {key: _value(inner[1], each) for key, each in data.items()}
+        return {key: value_of(inner[1], each) for key, each in data.items()}
     kinds = get_type_hints(kind)
     fields = data if isinstance(data, dict) else dict(zip(kinds, data, strict=True))
-    return kind(**{name: _value(kinds[name], each) for name, each in fields.items()})
+    return kind(**{name: value_of(kinds[name], each) for name, each in fields.items()})

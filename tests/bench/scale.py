@@ -1,6 +1,6 @@
-"""python -m tests.bench.scale: what a round over one very long log comes to, step by step.
+"""python -m tests.bench.scale: what a round over very long logs comes to, step by step.
 
-Nothing is read or written: the parts of such a log are made up after a measured one, and go through
+Nothing is read or written: the parts of such logs are made up after a measured one, and go through
 the very functions that cut and deal the work of a round. What is counted are tasks, rows, reads and
 bytes of each step; of the driver's memory, what it takes for the values of a round.
 """
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def table(found: Sequence[Sequence[Count]]) -> str:
-    """The counts of a round over each size, and how the last is to the first."""
+    """Return the counts of a round over each size, and how the last is to the first."""
     head = ["step", "what", *(f"{size // GB:,} GB" for size in SIZES), "factor"]
     rows = []
     for counts in zip(*found, strict=True):
@@ -67,61 +67,79 @@ def table(found: Sequence[Sequence[Count]]) -> str:
     return markdown(head, rows)
 
 
-def simulate(log_bytes: int, cores: int = CORES) -> Iterator[Count]:
-    """The counts of a round over one log of that size."""
-    plan = plan_of(log_bytes)
+def simulate(log_bytes: int, cores: int = CORES, logs: int = 1) -> Iterator[Count]:
+    """Yield the counts of a round over so many logs, of that size all together.
+
+    Where there are many, hash partitions and what is read of them are not counted.
+    """
+    plans = [_plan(log_bytes // logs, log_id) for log_id in range(logs)]
     length = layout.stretch_bytes(log_bytes, cores)
-    stretches = layout.stretches_of(plan, lambda _: INDEX, length=length)
+    stretches = [
+        stretch
+        for plan in plans
+        for stretch in layout.stretches_of(plan, lambda _: INDEX, length=length)
+    ]
     scans = layout.scan_tasks(stretches, cores)
-    parts = [part for number, task in enumerate(scans) for part in parts_of(number, task)]
+    parts = [part for number, task in enumerate(scans) for part in _parts(number, task)]
+    by_log: list[list[Part]] = [[] for _ in plans]
+    for own in parts:
+        by_log[own.log_id].append(own)
     yield Count("scan", "tasks", len(scans))
     yield Count("scan", "stretches", len(stretches))
     yield Count("scan", "rows to the driver: parts", len(parts))
-    yield Count("scan", "bytes to the driver", json_bytes(parts))
-    hash_partitions = 1 << parts[0].hash_partition_bits
-    verdicts = [_verdict(number, len(parts)) for number in range(hash_partitions)]
-    yield from _of_resolve(parts, verdicts, cores)
-    pieces = layout.pieces_of(plan, parts, layout.share_bytes(log_bytes, cores))
-    yield from _of_rewrite(pieces, verdicts, cores)
-    groups = len(plan.groups)
+    yield Count("scan", "bytes to the driver", _json_bytes(parts))
+    resolves = len(layout.resolve_tasks(by_log, cores))
+    yield Count("resolve", "tasks", resolves)
+    share = layout.share_bytes(log_bytes, cores)
+    pieces = [
+        piece
+        for plan, own in zip(plans, by_log, strict=True)
+        for piece in layout.pieces_of(plan, own, share)
+    ]
+    verdicts: list[Verdict] = []
+    if logs == 1:
+        hash_partitions = 1 << parts[0].hash_partition_bits
+        verdicts = [_verdict(number, len(parts)) for number in range(hash_partitions)]
+        yield from _of_resolve(parts, verdicts, resolves)
+    rewrites = len(layout.rewrite_tasks(pieces, cores))
+    yield Count("rewrite", "tasks", rewrites)
+    yield Count("rewrite", "rows to the driver: pieces", len(pieces))
+    if logs == 1:
+        yield from _of_rewrite(pieces, verdicts, rewrites)
+    groups = sum(len(plan.groups) for plan in plans)
     yield Count("swap", "groups", groups)
     yield Count("swap", "renames", groups * FILES_A_SEGMENT * RENAMES_A_FILE)
     yield Count("swap", "syncs of the directory", groups * SYNCS_A_GROUP)
 
 
-def _of_resolve(parts: Sequence[Part], verdicts: Sequence[Verdict], cores: int) -> Iterator[Count]:
-    tasks = len(layout.resolve_tasks([parts], cores))
+def _of_resolve(parts: Sequence[Part], verdicts: Sequence[Verdict], tasks: int) -> Iterator[Count]:
     keys = sum(own.entries for own in parts) // len(verdicts)
-    yield Count("resolve", "tasks", tasks)
-    yield Count("resolve", "bytes to tasks", tasks * json_bytes(parts))
+    yield Count("resolve", "bytes to tasks", tasks * _json_bytes(parts))
     reads = len(parts) * len(verdicts)
     yield Count("resolve", "reads: of each part for each hash partition", reads)
     yield Count("resolve", "bytes a read", 24 * parts[0].entries // len(verdicts))
     yield Count("resolve", "keys a hash partition", keys)
     yield Count("resolve", "turns a hash partition", _turns(keys))
     yield Count("resolve", "rows to the driver: verdicts", len(verdicts))
-    yield Count("resolve", "bytes to the driver", json_bytes(verdicts))
+    yield Count("resolve", "bytes to the driver", _json_bytes(verdicts))
 
 
 def _of_rewrite(
-    pieces: Sequence[Piece], verdicts: Sequence[Verdict], cores: int
+    pieces: Sequence[Piece], verdicts: Sequence[Verdict], tasks: int
 ) -> Iterator[Count]:
-    tasks = len(layout.rewrite_tasks(pieces, cores))
     rows = [_rewritten(piece) for piece in pieces]
-    yield Count("rewrite", "tasks", tasks)
-    to_tasks = json_bytes(pieces) + tasks * json_bytes(verdicts)
+    to_tasks = _json_bytes(pieces) + tasks * _json_bytes(verdicts)
     yield Count("rewrite", "bytes to tasks", to_tasks)
     reads = sum(len(piece.parts) for piece in pieces) * len(verdicts)
     yield Count("rewrite", "reads: of each verdict for each part", reads)
-    yield Count("rewrite", "rows to the driver: pieces", len(pieces))
-    yield Count("rewrite", "bytes to the driver, early and at the end", 2 * json_bytes(rows))
+    yield Count("rewrite", "bytes to the driver, early and at the end", 2 * _json_bytes(rows))
     joined = sum(part.batches for piece in pieces if piece.of > 1 for part in piece.parts)
     facts = int(joined * KEPT) * BATCH_FACTS.itemsize
     yield Count("rewrite", "bytes of facts that the driver reads", facts)
 
 
 def memory(log_bytes: int) -> Count:
-    """What the driver's values of such a round take at most."""
+    """Return what the driver's values of such a round take at most."""
     tracemalloc.start()
     try:
         counts = list(simulate(log_bytes))
@@ -135,7 +153,7 @@ def memory(log_bytes: int) -> Count:
 INDEX = range(INDEX_STEP_BYTES, SEGMENT_BYTES, INDEX_STEP_BYTES)
 
 
-def plan_of(log_bytes: int, log_id: int = 0) -> LogPlan:
+def _plan(log_bytes: int, log_id: int) -> LogPlan:
     count = -(-log_bytes // SEGMENT_BYTES)
     sizes = [SEGMENT_BYTES] * (count - 1) + [log_bytes - (count - 1) * SEGMENT_BYTES]
     offsets = SEGMENT_BYTES // RECORD_BYTES
@@ -146,8 +164,11 @@ def plan_of(log_bytes: int, log_id: int = 0) -> LogPlan:
     return LogPlan(log_id, "/logs", "t", 0, "/logs/t-0", 0, LARGE, groups, 1, 4096, 10 << 20, ())
 
 
-def parts_of(task: int, stretches: Sequence[Stretch]) -> Iterator[Part]:
-    """Of one scan task: a part ends with its group, after so many records, or where it is told."""
+def _parts(task: int, stretches: Sequence[Stretch]) -> Iterator[Part]:
+    """Yield those of one scan task.
+
+    A part ends with its group, after so many records, or where a stretch ends it.
+    """
     log_bytes = 0
     for number, stretch in enumerate(stretches):
         log_bytes += stretch.end - stretch.start
@@ -155,7 +176,7 @@ def parts_of(task: int, stretches: Sequence[Stretch]) -> Iterator[Part]:
             yield _part(task, stretch, PART_RECORDS * RECORD_BYTES)
             log_bytes -= PART_RECORDS * RECORD_BYTES
         following = stretches[number + 1 : number + 2]
-        is_last = not following or following[0].group != stretch.group
+        is_last = not following or following[0][:2] != stretch[:2]  # log, group
         if log_bytes and (is_last or stretch.ends_part):
             yield _part(task, stretch, log_bytes)
             log_bytes = 0
@@ -164,6 +185,7 @@ def parts_of(task: int, stretches: Sequence[Stretch]) -> Iterator[Part]:
 def _part(task: int, stretch: Stretch, log_bytes: int) -> Part:
     records = log_bytes // RECORD_BYTES
     return part(
+        log_id=stretch.log_id,
         group=stretch.group,
         file=f"/disk/compactor-0a1b2c3d/parts/scan-{task}-{task}.parts",
         block_at=LARGE,
@@ -215,7 +237,7 @@ def _turns(keys: int) -> int:
     return 1 << max(0, (keys - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
 
 
-def json_bytes(values: Sequence[object]) -> int:
+def _json_bytes(values: Sequence[object]) -> int:
     return sum(len(json.dumps(value)) for value in values)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from cleaner_jobs.spark.class_archive import cache_dir
+from cleaner_jobs.spark.java_cache import cache_dir
 from cleaner_jobs.spark.spark_session import end_spark, start_spark
 from compactor import api
 from compactor.host.java import use_java

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import xxhash
 
-from cleaner_jobs.plan import LogPlan
-from cleaner_jobs.task_values import Rewritten
+from cleaner_jobs.messages import LogPlan, Rewritten
 from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper, Swapped
 from compactor.planning.round_plan import plan_round

@@ -9,9 +9,7 @@ import platform
 import sys
 
 from compactor.host.output import print_line
-from tests.scaling import page, points
-from tests.scaling.measure import parallel_points
-from tests.scaling.measure import points as measured_points
+from tests.scaling import measure, page
 from tests.scaling.shapes import SHAPES
 
 
@@ -21,14 +19,14 @@ def main() -> int:
     if parser.parse_args().measure:
         load = os.getloadavg()[0]  # of others: nothing of this has begun
         found = []
-        for point in measured_points(SHAPES):
+        for point in measure.points(SHAPES):
             print_line(f"{point.name}: {point.task_seconds:.2f} s, {point.driver_seconds:.2f} s")
             found.append(point)
         [long] = [shape for shape in SHAPES if shape.name == "long"]
         cores = len(os.sched_getaffinity(0))
         machine = f"{platform.machine()}, {cores} cores, load {load:.2f} before"
-        points.save(points.Measured(machine, found, list(parallel_points(long))))
-    page.write(points.read())
+        measure.save(measure.Measured(machine, found, list(measure.parallel_points(long))))
+    page.write(measure.read())
     return 0
 
 

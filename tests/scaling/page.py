@@ -1,23 +1,30 @@
 """The tables of docs/scaling.md, between two marks; what stands around them stays."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from tests.bench.table import markdown
-from tests.scaling.growth import CASES, counts_of
-from tests.scaling.model import OF_DRIVER, OF_TASKS, Model, Point, fit
-from tests.scaling.points import Measured, ParallelPoint
+from tests.bench import scale
+from tests.bench.scale import GB, RECORD_BYTES, SEGMENT_BYTES
+from tests.bench.table import PAGES, markdown, write_between_marks
+from tests.scaling.measure import Measured, ParallelPoint
+from tests.scaling.model import OF_DRIVER, OF_TASKS, Model, Point, Size, fit
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "scaling.md"
-BEGIN = "<!-- begin: written by make scaling -->"
-END = "<!-- end: written by make scaling -->"
+PAGE = PAGES / "scaling.md"
 CORES = (2, 16, 64)
+CASES = {  # rounds that nobody has measured
+    "1 TB in one partition": Size(
+        1000 * GB, 1000 * GB // RECORD_BYTES, 10**9, -(-1000 * GB // SEGMENT_BYTES)
+    ),
+    "10,000 partitions of 100 MB": Size(
+        1000 * GB, 10_000 * (10**8 // RECORD_BYTES), 10**9, 10_000, 10_000
+    ),
+    "5 G keys, each once": Size(
+        5 * GB * RECORD_BYTES, 5 * GB, 5 * GB, -(-5 * GB * RECORD_BYTES // SEGMENT_BYTES)
+    ),
+}
 
 
 def write(measured: Measured) -> None:
-    text = PAGE.read_text("utf-8")
-    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{tables(measured)}\n\n{after}", "utf-8")
+    write_between_marks(PAGE, "scaling", tables(measured))
 
 
 def tables(measured: Measured) -> str:
@@ -89,19 +96,22 @@ def _parallel(points: Sequence[ParallelPoint], model: Model) -> Iterator[str]:
 
 def _large(model: Model) -> str:
     rows = []
-    for case in CASES:
-        tasks, driver = model.task_seconds(case.size), model.driver_seconds(case.size)
-        waits = (f"{model.seconds(case.size, cores) / 60:,.1f}" for cores in CORES)
-        rows.append([case.name, f"{tasks / 60:,.1f}", f"{driver:,.1f}", *waits])
+    for name, size in CASES.items():
+        tasks, driver = model.task_seconds(size), model.driver_seconds(size)
+        waits = (f"{model.seconds(size, cores) / 60:,.1f}" for cores in CORES)
+        rows.append([name, f"{tasks / 60:,.1f}", f"{driver:,.1f}", *waits])
     head = ["round", "tasks, processor min", "driver, s", *(f"{n} cores, min" for n in CORES)]
     return markdown(head, rows)
 
 
 def _simulated() -> str:
-    found = [counts_of(case) for case in CASES]
+    found = [
+        {f"{c.step}: {c.what}": c.number for c in scale.simulate(size.log_bytes, logs=size.logs)}
+        for size in CASES.values()
+    ]
     rows = [
         [what, *(f"{counts[what]:,}" for counts in found)]
         for what in found[0]
         if all(what in counts for counts in found)
     ]
-    return markdown(["on 16 cores", *(case.name for case in CASES)], rows)
+    return markdown(["on 16 cores", *CASES], rows)

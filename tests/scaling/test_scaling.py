@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.scaling import page, points
+from tests.scaling import measure, page
 from tests.scaling.model import Point, Size, fit
 
 
@@ -48,11 +48,11 @@ def test_no_weight_is_below_zero() -> None:
 
 
 def test_the_page_has_the_numbers_of_the_model() -> None:
-    assert page.tables(points.read()) in page.PAGE.read_text("utf-8")
+    assert page.tables(measure.read()) in page.PAGE.read_text("utf-8")
 
 
 def test_the_model_is_off_by_less_than_the_page_says() -> None:
-    measured = points.read().points
+    measured = measure.read().points
     model = fit(measured)
     off = [abs(model.task_seconds(p.size) / p.task_seconds - 1) for p in measured]
     assert max(off) < 0.5

@@ -38,7 +38,6 @@ from tests.support.random_batches import random_batches
 from tests.support.reference_batch import (
     CONTROL,
     CRC_STARTS_AT,
-    CRC_STARTS_AT,
     HEADER,
     HORIZON,
     LOG_APPEND_TIME,

@@ -23,8 +23,15 @@ from storage.formats.record import Record
 from tests.cleaner_jobs.kernels.framed import padded
 from tests.support.legacy_writer import encode_message_set
 from tests.support.made_log import batch, keyed, packed, record
-from tests.support.reference_batch import HEADER, HORIZON, LOG_APPEND_TIME, encode, split
-from tests.support.reference_batch import CRC_STARTS_AT, sum_of_heads
+from tests.support.reference_batch import (
+    CRC_STARTS_AT,
+    HEADER,
+    HORIZON,
+    LOG_APPEND_TIME,
+    encode,
+    split,
+    sum_of_heads,
+)
 
 GONE = SUPERSEDED
 STAMPED = encode(batch(record(20, b"a"), record(21, b"b"), attributes=LOG_APPEND_TIME))
@@ -91,7 +98,9 @@ def window(
 
 
 def is_sealed(raw: bytes) -> bool:
-    return crc32c(raw[CRC_STARTS_AT:]) == int.from_bytes(raw[CRC_STARTS_AT - 4 : CRC_STARTS_AT], "big")
+    return crc32c(raw[CRC_STARTS_AT:]) == int.from_bytes(
+        raw[CRC_STARTS_AT - 4 : CRC_STARTS_AT], "big"
+    )
 
 
 def test_every_bit_before_a_batch_is_sealed(window: RewrittenWindow) -> None:

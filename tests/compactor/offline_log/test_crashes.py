@@ -23,9 +23,8 @@ from storage.formats import checkpoint, clean_shutdown
 from storage.log.batches import in_memory as batches_in
 from storage.log.log_config import LogConfig
 from tests.compactor.offline_log.made_logs import CLOCK_MS, make
-from tests.support.files.memory import MemoryFiles
+from tests.support.files.memory import MemoryFiles, in_memory
 from tests.support.files.watched import Operation, WatchedFiles
-from tests.support.files.memory import in_memory
 
 SETTINGS = LogSettings(
     LogConfig(index_interval_bytes=0, segment_index_bytes=4096), CLOCK_MS, 86_400_000
