@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compactor.inspection.dumped_log import RecordBlock
-from storage.formats.batch_columns import SLACK_BYTES
+from storage.formats.batch_columns import SLACK_BYTES, next_record
 from storage.kernels.kernel import inlined, kernel
-from storage.kernels.varint_kernel import read_varint, read_varlong
 
 ByteArray = NDArray[np.uint8]
 
@@ -171,28 +170,15 @@ def write_record_lines(
     out_at: Any = np.int64(0)
     previous: Any = np.int64(base_offset - 1)
     for _ in range(count):
-        length, at = read_varint(payload, at)
-        if at > end or length < 0 or length > end - at:
-            return NOT_PLAIN
-        record_end = at + length
-        delta, at = read_varlong(payload, at + 1)
-        if at > record_end:
-            return NOT_PLAIN
-        offset_delta, at = read_varint(payload, at)
-        offset = base_offset + offset_delta
-        if at > record_end or offset <= previous or offset > last_offset:
+        record = next_record(payload, at, end)
+        if not record.is_sound or record.headers_at + 1 != record.end:
+            return NOT_PLAIN  # it has headers, or is not sound
+        at = record.end
+        offset = base_offset + record.offset_delta
+        if offset <= previous or offset > last_offset:
             return NOT_PLAIN
         previous = offset
-        key_length, key_at = read_varint(payload, at)
-        if key_at > record_end or key_length > record_end - key_at:
-            return NOT_PLAIN
-        value_length, value_at = read_varint(payload, key_at + max(np.int64(0), key_length))
-        if value_at > record_end or value_length > record_end - value_at:
-            return NOT_PLAIN
-        at = value_at + max(np.int64(0), value_length)
-        if at != record_end - 1 or payload[at] != 0:
-            return NOT_PLAIN  # it has headers, or nothing where their count should be
-        at = record_end
+        delta = record.time_delta
         timestamp = base_timestamp if has_append_time else base_timestamp + delta
         if not has_append_time and (delta < 0) != (timestamp < base_timestamp):
             return NOT_PLAIN  # beyond 64 bits
@@ -201,12 +187,14 @@ def write_record_lines(
         out_at = _put_number(out, _put(out, out_at, words, 0), offset)
         out_at = _put_number(out, _put(out, out_at, words, 1), timestamp)
         out_at = _put(out, out_at, words, 2)
-        span = key_at, key_at + key_length if key_length >= 0 else np.int64(-1)
+        at_key, length = record.key_at, record.key_length
+        span = at_key, at_key + length if length >= 0 else np.int64(-1)
         out_at = _put_data(payload, span, out, out_at, forms)
         if out_at < 0:
             return NOT_PLAIN
         out_at = _put(out, out_at, words, 3)
-        span = value_at, value_at + value_length if value_length >= 0 else np.int64(-1)
+        at_value, length = record.value_at, record.value_length
+        span = at_value, at_value + length if length >= 0 else np.int64(-1)
         out_at = _put_data(payload, span, out, out_at, forms)
         if out_at < 0:
             return NOT_PLAIN

@@ -26,12 +26,12 @@ from storage.formats.batch_columns import (
     RECORDS_LEFT_OVER,
     ByteArray,
     Int64Array,
-    skip_headers,
+    next_record,
 )
 from storage.formats.batch_header import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 from storage.kernels.kernel import inlined, kernel
-from storage.kernels.memory_access import copy_bytes, load_byte
-from storage.kernels.varint_kernel import read_varint, read_varlong
+from storage.kernels.memory_access import copy_bytes
+from storage.kernels.varint_kernel import read_varint
 
 Int32Array = NDArray[np.int32]
 
@@ -70,7 +70,7 @@ class Range(NamedTuple):
 def _put_headers(columns: Columns, count: int, payloads: ByteArray, at: int) -> int:
     """Append a record's headers, of which there are `count` before; how many there are then.
 
-    The caller has seen by skip_headers that they are well formed. A header has two bytes at least,
+    The caller has seen by next_record that they are well formed. A header has two bytes at least,
     so that there is room for all.
     """
     key_end: Any = np.int64(columns.header_keys.ends[count])
@@ -134,38 +134,17 @@ def fill_columns(
         )
         previous_offset = base_offset - 1
         for j in range(rows[i, RECORDS_COUNT]):
-            length, at = read_varint(payloads, at)
-            if at > end or length < 0 or length > end - at:
+            record = next_record(payloads, at, end)
+            if not record.is_sound:
                 return filled, headers, i, BAD_RECORD, j
-            record_end = at + length
-            time_delta, at = read_varlong(payloads, at + 1)
-            if at > record_end:
-                return filled, headers, i, BAD_RECORD, j
-            offset_delta, at = read_varint(payloads, at)
-            if at > record_end:
-                return filled, headers, i, BAD_RECORD, j
-            key_length, key_at = read_varint(payloads, at)
-            if key_at > record_end or key_length > record_end - key_at:
-                return filled, headers, i, BAD_RECORD, j
-            at = key_at + max(np.int64(0), key_length)
-            value_length, value_at = read_varint(payloads, at)
-            if value_at > record_end or value_length > record_end - value_at:
-                return filled, headers, i, BAD_RECORD, j
-            headers_at = value_at + max(np.int64(0), value_length)
-            if headers_at < record_end and load_byte(payloads, headers_at) == np.uint64(0):
-                at = headers_at + 1
-            else:
-                at = skip_headers(payloads, headers_at, record_end)
-            if at != record_end:
-                return filled, headers, i, BAD_RECORD, j
-            at = record_end  # known without waiting for all that was read of the record
-            offset = base_offset + offset_delta
+            at = record.end
+            offset = base_offset + record.offset_delta
             if offset <= previous_offset or offset > last_offset:
                 return filled, headers, i, BAD_RECORD_OFFSET, j
             previous_offset = offset
             timestamp = rows[i, MAX_TIMESTAMP] if is_stamped else rows[i, BASE_TIMESTAMP]
             if not is_stamped:
-                timestamp += time_delta
+                timestamp += record.time_delta
             if offset < first_offset or offset >= end_offset:
                 continue
             if timestamp < first_ms or timestamp > last_ms:
@@ -174,20 +153,20 @@ def fill_columns(
             timestamps[filled] = timestamp
             batches[filled] = i
             if with_keys:
-                if key_length >= 0:
+                if record.key_length >= 0:
                     key_validity[filled >> 3] |= np.uint8(1 << (filled & 7))
-                    copy_bytes(keys, key_end, payloads, key_at, key_length)
-                    key_end += key_length
+                    copy_bytes(keys, key_end, payloads, record.key_at, record.key_length)
+                    key_end += record.key_length
                 key_ends[filled + 1] = key_end
             if with_values:
-                if value_length >= 0:
+                if record.value_length >= 0:
                     value_validity[filled >> 3] |= np.uint8(1 << (filled & 7))
-                    copy_bytes(values, value_end, payloads, value_at, value_length)
-                    value_end += value_length
+                    copy_bytes(values, value_end, payloads, record.value_at, record.value_length)
+                    value_end += record.value_length
                 value_ends[filled + 1] = value_end
             if with_headers:
-                if headers_at + 1 < record_end:
-                    headers = _put_headers(columns, headers, payloads, headers_at)
+                if record.headers_at + 1 < record.end:
+                    headers = _put_headers(columns, headers, payloads, record.headers_at)
                 header_ends[filled + 1] = headers
             filled += 1
         if at != end and rows[i, RECORDS_COUNT] > 0:  # of an empty batch nothing is read

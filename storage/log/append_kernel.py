@@ -10,7 +10,7 @@ import numpy as np
 
 from storage.codecs.compression import Codec
 from storage.file_names import MAX_RELATIVE_OFFSET
-from storage.formats.batch_columns import ByteArray, Int64Array
+from storage.formats.batch_columns import ByteArray, Int64Array, next_record
 from storage.formats.batch_header import (
     ATTRIBUTES_AT,
     BASE_OFFSET_AT,
@@ -46,7 +46,7 @@ from storage.kernels.memory_access import (
     store_be_int64,
 )
 from storage.kernels.native_calls import write_at
-from storage.log.find_kernels import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, read_record
+from storage.log.find_kernels import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 
 MAX_BYTES = 2**31 - 1  # in a segment
 _MAX_SEQUENCE = 2**31 - 1
@@ -356,10 +356,11 @@ def _largest_time(buffer: ByteArray, at: Any, end: Any, count: Any, given: Int64
     largest: Any = np.int64(NO_TIMESTAMP)
     at += BATCH_HEADER_BYTES
     for _ in range(count):
-        after, time_delta, _, has_key = read_record(buffer, at, end)
-        time = base_time + time_delta
-        if after > end or time < earliest_ms or time > latest_ms or (needs_keys and not has_key):
+        record = next_record(buffer, at, end)
+        time = base_time + record.time_delta
+        lacks_key = needs_keys and record.key_length < 0
+        if not record.is_sound or time < earliest_ms or time > latest_ms or lacks_key:
             return none
         largest = max(largest, time)
-        at = after
+        at = record.end
     return largest if at == end else none

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from storage.file_names import MAX_RELATIVE_OFFSET
-from storage.formats.batch_columns import ByteArray, Int64Array, skip_headers
+from storage.formats.batch_columns import ByteArray, Int64Array, next_record
 from storage.formats.batch_header import (
     ATTRIBUTES_AT,
     BASE_OFFSET_AT,
@@ -39,14 +39,10 @@ from storage.kernels.memory_access import (
     load_be_int16,
     load_be_int32,
     load_be_int64,
-    load_byte,
     store_be_int32,
     store_be_int64,
 )
 from storage.kernels.native_calls import read_at
-from storage.kernels.varint_kernel import read_varint, read_varlong
-
-NO_RECORD = 1 << 60
 
 
 @inlined
@@ -231,13 +227,14 @@ def find_record(
     count = load_be_int32(batch, RECORDS_COUNT_AT)
     at: Any = np.int64(BATCH_HEADER_BYTES)
     for number in range(count):
-        end, time_delta, offset_delta, _ = read_record(batch, at, size)
-        if end > size:
+        record = next_record(batch, at, size)
+        if not record.is_sound:
             return UNKNOWN, 0, 0
-        time, offset = base_time + time_delta, base_offset + offset_delta
-        if time >= target_ms and offset >= from_offset and (number < count - 1 or end == size):
+        time, offset = base_time + record.time_delta, base_offset + record.offset_delta
+        fits = number < count - 1 or record.end == size
+        if time >= target_ms and offset >= from_offset and fits:
             return FOUND, time, offset
-        at = end
+        at = record.end
     return (ENDED if at == size and count > 0 else UNKNOWN), 0, 0
 
 
@@ -261,40 +258,6 @@ def last_batch(data: ByteArray, size: int) -> tuple[int, int]:
         last_offset = load_be_int64(data, at) + load_be_int32(data, at + LAST_OFFSET_DELTA_AT)
         at += length + LOG_OVERHEAD_BYTES
     return ENDED, last_offset
-
-
-@inlined
-def read_record(buffer: ByteArray, at: Any, size: int) -> tuple[Any, Any, Any, Any]:
-    """The record of a batch of v2 that begins there: where it ends, its time and its offset less
-    those of the batch, whether it has a key. It ends at NO_RECORD if it is none, or goes beyond
-    size.
-    """
-    none = np.int64(NO_RECORD)
-    length, at = read_varint(buffer, at)
-    if at > size or length < 0 or length > size - at:
-        return none, np.int64(0), np.int64(0), False
-    end = at + length
-    time_delta, at = read_varlong(buffer, at + 1)
-    if at > end:
-        return none, np.int64(0), np.int64(0), False
-    offset_delta, at = read_varint(buffer, at)
-    if at > end:
-        return none, np.int64(0), np.int64(0), False
-    key_length, at = read_varint(buffer, at)
-    if at > end or key_length > end - at:
-        return none, np.int64(0), np.int64(0), False
-    at += max(np.int64(0), key_length)
-    value_length, at = read_varint(buffer, at)
-    if at > end or value_length > end - at:
-        return none, np.int64(0), np.int64(0), False
-    at += max(np.int64(0), value_length)
-    if at < end and load_byte(buffer, at) == np.uint64(0):
-        at += 1
-    else:
-        at = skip_headers(buffer, at, end)
-    if at != end:
-        return none, np.int64(0), np.int64(0), False
-    return end, time_delta, offset_delta, key_length >= 0
 
 
 # what a recovery knows between two calls: the position of what comes next, that of the batch with
