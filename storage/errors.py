@@ -7,10 +7,9 @@ _SHOWN_CHARACTERS = 60
 
 
 class LogCompactionError(Exception):
-    """Whatever this project raises on purpose.
+    """Every error that this project raises on purpose.
 
-    reason_code: why, for programs; those of this package have words of their own for it, which
-    whoever tells the endings of a command lists.
+    reason_code: why, for programs; `compactor.reason_codes` lists the codes.
     """
 
     reason_code: str = "failed"

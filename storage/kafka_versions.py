@@ -1,7 +1,7 @@
 """The versions of Kafka whose answer can be given, and all that differs between them: one table.
 
-Nothing else compares versions: whoever needs a difference reads it from its `KafkaVersion`, by the
-name of the difference. Rules: versions V-1 to V-8.
+Nothing else compares versions: code that needs a difference reads it from its `KafkaVersion`, by
+the name of the difference. Rules: versions V-1 to V-8.
 Source: Kafka, Cleaner, MetadataVersion, TopicConfig of each release, and its libraries.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class EmptyLastBatch(Enum):
-    """Where a batch ends that stays as a header, though none of its records does (V-2)."""
+    """The end at which a batch stays as a header, though none of its records does (V-2)."""
 
     AT_END_OF_ROUND = auto()
     AT_HIGH_WATERMARK = auto()

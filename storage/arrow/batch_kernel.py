@@ -49,7 +49,7 @@ class Records(NamedTuple):
 
 @inlined
 def _length(ends: Int32Array, valid: BoolArray, number: Any) -> Any:
-    """Of a piece, -1 of a null."""
+    """The length of a piece, -1 of a null."""
     if not valid[number]:
         return np.int64(-1)
     return np.int64(ends[number + 1]) - np.int64(ends[number])

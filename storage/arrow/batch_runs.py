@@ -104,7 +104,7 @@ class RunReader:
             raise problem
 
     def _within_budget(self, rows: Int64Array) -> Int64Array:
-        """The batches up to the end of what is wanted, and to that of the bytes that may be read"""
+        """Return the batches up to the end of what is wanted, and of the bytes that may be read."""
         behind = rows[:, BASE_OFFSET] >= self._wanted.range.end_offset
         if behind.any():
             self.is_done, rows = True, rows[: int(behind.argmax())]

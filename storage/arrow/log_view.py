@@ -127,8 +127,9 @@ def view_of_directory(path: str, selection: Selection, files: Files = LOCAL) -> 
 
 
 def list_closed(path: str, files: Files = LOCAL) -> PartitionListing:
-    """List the directory of a partition. Raise NotALogError; also where it has no segment,
-    or where one is a link.
+    """List the directory of a partition.
+
+    Raise NotALogError, also where it has no segment, or where one is a link.
     """
     topic, partition = topic_partition(path)
     if not files.is_directory(path):
@@ -203,7 +204,7 @@ def is_log_dir(path: PathArg, files: Files = LOCAL) -> bool:
 
 
 def topic_partition(path: str) -> tuple[str, int]:
-    """As the directory's name says; also of one put aside by a broker (`t-0.<id>-stray`)."""
+    """Return what a directory's name says; also where a broker put it aside (`t-0.<id>-stray`)."""
     found = _named(path)
     if found is None:
         raise NotALogError(f"{path}: the directory of a partition has a name such as orders-0")
@@ -216,7 +217,7 @@ def _named(path: str) -> tuple[str, int] | None:
 
 
 def _log_start(listing: PartitionListing) -> int:
-    """As the checkpoint beside the log has it, or where the first segment begins."""
+    """Return what the checkpoint beside the log has, or where the first segment begins."""
     path = os.path.join(os.path.dirname(os.path.abspath(listing.path)), checkpoint.LOG_START)
     noted = checkpoint.read(path, listing.access).get((listing.topic, listing.partition), 0)
     first = listing.segments[0].base_offset if listing.segments else 0
@@ -224,7 +225,7 @@ def _log_start(listing: PartitionListing) -> int:
 
 
 def _producers(listing: PartitionListing, log_start: int) -> ProducerState:
-    """The producers at the log end; what was not synced for certain is read anew."""
+    """Load the producers at the log end; what was not synced for certain is read again."""
     log_dir = os.path.dirname(os.path.abspath(listing.path))
     is_clean = listing.access.exists(os.path.join(log_dir, CLEAN_SHUTDOWN))
     if not is_clean:
@@ -238,7 +239,10 @@ def _producers(listing: PartitionListing, log_start: int) -> ProducerState:
 
 
 def _without_indexes(segments: tuple[Segment, ...], point: int) -> tuple[Segment, ...]:
-    """As if those that a broker would recover had no indexes: from the one with the point on."""
+    """List the segments that a broker would recover as if they had no indexes.
+
+    These are the segments from the one with the recovery point on.
+    """
     bases = [segment.base_offset for segment in segments]
     first = max((base for base in bases if base <= point), default=0)
     return tuple(s._replace(index_bytes=None) if s.base_offset >= first else s for s in segments)
@@ -274,8 +278,9 @@ def _stretch(
 
 
 def indexed_position(stretch: Stretch, base_offset: int, offset: int, files: Files) -> int:
-    """A position at or before the batch that holds an offset; the start of the stretch where the
-    index is of no use.
+    """Return a position at or before the batch that holds an offset.
+
+    That is the start of the stretch where the index is of no use.
     """
     try:
         position = offset_index.search(entries_of(stretch, files), base_offset, offset).position
@@ -305,7 +310,10 @@ def entries_of(stretch: Stretch, files: Files) -> offset_index.Entries:
 
 
 def _within(stretches: Iterable[tuple[int, Stretch]], selection: Selection) -> tuple[Stretch, ...]:
-    """Those that may hold wanted offsets: base offset and stretch of each, in rising order."""
+    """Return the stretches that may hold wanted offsets.
+
+    stretches: base offset and stretch of each, in rising order.
+    """
     every = list(stretches)
     wanted = selection.range
     bases = [base for base, _ in every]
@@ -319,10 +327,10 @@ _NO_END = 2**63 - 1
 def splits_of(
     path: PathArg, selection: Selection, split_bytes: int, files: Files = LOCAL
 ) -> list[LogView]:
-    """Give the parts of the directory of a partition, by rising offset; what is to be read of them
-    is looked at once. Raise what a read raises before its first record.
+    """Return the parts of the directory of a partition, by rising offset.
 
-    max_bytes and until_damage of a selection are of a log, not of parts of it: without effect here.
+    What is to be read of them is looked at once. Raise what a read raises before its first record.
+    max_bytes and until_damage of a selection concern a log, not its parts: they have no effect.
     """
     require_a(Selection, "selection", selection, "an arrow.Selection")
     split_bytes = count_of("split_bytes", split_bytes, 1, _NO_END)

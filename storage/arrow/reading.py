@@ -74,8 +74,9 @@ class RecordStream:
         self.stopped_at: CorruptFileError | None = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches, each with a record at least. Raise CorruptFileError or OSError behind
-        the last that is sound.
+        """Yield the batches, each with a record at least.
+
+        Raise CorruptFileError or OSError after the last sound one.
         """
         try:
             yield from _joined(_batches(self._view, self._selection))
@@ -85,7 +86,7 @@ class RecordStream:
             self.stopped_at = error
 
     def reader(self) -> pa.RecordBatchReader:
-        """For whoever takes Arrow streams: DuckDB, Polars, a Parquet writer."""
+        """Return a reader for what takes Arrow streams: DuckDB, Polars, a Parquet writer."""
         return pa.RecordBatchReader.from_batches(self.schema, iter(self))
 
 
@@ -194,7 +195,7 @@ class _Records(NamedTuple):
         return self.columns.batches[: self.size]
 
     def of_batch(self, column: int) -> NDArray[np.int64]:
-        """For each record what the row of its batch says."""
+        """Return for each record what the row of its batch says."""
         found: NDArray[np.int64] = self.run.rows[:, column].take(self.batches)
         return found
 
@@ -317,7 +318,7 @@ def _headers(records: _Records) -> pa.Array:
 
 
 def _text(keys: pa.Array) -> pa.Array:
-    """As UTF-8; what is none is read as a Java client does, by U+FFFD."""
+    """Return keys as UTF-8; bytes that are not become U+FFFD, as in a Java client."""
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:
@@ -346,7 +347,7 @@ def _producer_epochs(records: _Records) -> pa.Array:
 
 
 def _sequences(records: _Records) -> pa.Array:
-    """Those of a batch rise from its own on; after 2^31 - 1 comes 0 (log-format F-4.6)."""
+    """Return sequences: they rise from that of the batch; 0 follows 2^31 - 1 (log-format F-4.6)."""
     base = records.of_batch(BASE_SEQUENCE)
     deltas = records.columns.offsets[: records.size] - records.of_batch(BASE_OFFSET)
     sequences = np.where(base < 0, -1, (base + deltas) % 2**31).astype(np.int32)

@@ -200,8 +200,10 @@ def choose_batches(
 
 @inlined
 def _is_aborted(row: Int64Array, aborted: Int64Array) -> bool:
-    """Whether a batch is data of an aborted transaction: the first one of its producer that does
-    not end before it has begun by its last record.
+    """Whether a batch is data of an aborted transaction.
+
+    Only the first transaction of its producer that does not end before the batch can be that one:
+    it has to begin by the last record of the batch.
     """
     if row[ATTRIBUTES] & TRANSACTIONAL == 0 or row[ATTRIBUTES] & CONTROL != 0:
         return False

@@ -125,7 +125,7 @@ class Selection:
 
     @property
     def range(self) -> Range:
-        """Without any end where none is given."""
+        """The range of records, without an end where the selection names none."""
         return Range(
             _MIN if self.start_offset is None else self.start_offset,
             _MAX if self.end_offset is None else self.end_offset,

@@ -169,8 +169,9 @@ def _compression(config: LogConfig, asked: Codec) -> _Compression:
 
 
 def _check_records(records: Records, log: Log, before: int) -> None:
-    """Raise RecordValidationError where a leader would refuse records. before: how many there are
-    in earlier chunks.
+    """Raise RecordValidationError where a leader would refuse records.
+
+    before: how many there are in earlier chunks.
     """
     config = log.config
     if config.is_compacted and not records.keys.valid.all():
@@ -240,7 +241,7 @@ def _made(records: Records, how: _Compression, batch_bytes: int) -> Iterator[byt
 
 
 def _bytes_of(out: ByteArray, made: Int64Array, how: _Compression) -> bytes | memoryview:
-    """Of batches that stand one behind the other."""
+    """Return the bytes of consecutive batches."""
     if how.is_done_by_kernels and made[:, COMPRESSED].all():
         return out.data[: made[-1, END]]
     return b"".join(_compressed(out, row, how) for row in made)
@@ -346,13 +347,13 @@ def _pieces(column: pa.Array, name: str) -> Pieces:
 
 
 def _read_only(array: Any) -> Any:
-    """As Arrow's own buffers are: the kernels are compiled for these alone."""
+    """Make an array read-only, as Arrow's buffers are: the kernels are compiled for these alone."""
     array.setflags(write=False)
     return array
 
 
 def _headers(column: pa.Array) -> tuple[Any, pa.Array, pa.Array]:
-    """Where the headers of each record end, and the keys and values of all."""
+    """Return where the headers of each record end, and the keys and values of all."""
     if pa.types.is_null(column.type):
         return _NO_ENDS, pa.nulls(0), pa.nulls(0)
     kind = getattr(column.type, "value_type", pa.null())

@@ -69,7 +69,7 @@ DEFAULT_LEVELS = {Codec.GZIP: -1, Codec.LZ4: FAST_LEVEL, Codec.ZSTD: 3}
 
 
 class DecompressionError(LogCompactionError):
-    """A payload cannot be decompressed. Whoever knows the file adds path and position."""
+    """A payload cannot be decompressed; the reader of the file adds path and position."""
 
 
 class CutPayloadError(DecompressionError):
@@ -172,8 +172,9 @@ def _gunzip_into(data: Bytes, out: "ByteArray", at: int) -> int | None:
 
 
 def inflated(data: Bytes) -> bytes | None:
-    """What a gzip member with a plain header holds, whatever its trailer says; None where that
-    cannot be told.
+    """Return what a gzip member with a plain header holds, whatever its trailer says.
+
+    None where the member does not parse.
     """
     if bytes(data[: len(_GZIP_MAGIC) + 1]) != _GZIP_MAGIC + b"\0":
         return None
@@ -222,7 +223,10 @@ class _Zstd(threading.local):
         self.decompressor = zstandard.ZstdDecompressor()
 
     def compressor_of(self, level: int) -> zstandard.ZstdCompressor:
-        """One of another level is kept until a third is asked for: some need 800 MB."""
+        """Return the compressor of a level; one of another level than the default is kept.
+
+        Only one, until a third level is asked for: some need 800 MB.
+        """
         if level == DEFAULT_LEVELS[Codec.ZSTD]:
             return self.compressor
         if level != self.other[0]:

@@ -243,7 +243,7 @@ def _read_lengths(
 
 @kernel
 def _make_tables(tables: Any, literals: int, distances: int) -> bool:
-    """Of a block, by the lengths of its codes; whether those are such as zlib takes."""
+    """Make the tables of a block from the lengths of its codes; return whether zlib takes these."""
     if tables[_CODE_LENGTHS_AT + _END_OF_BLOCK] == 0:
         return False
     made = _make_table(tables, (0, literals), _LITERAL_ENTRIES, (0, _LITERAL_BITS), False)

@@ -65,7 +65,7 @@ def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
 
 
 def _compress_block(raw: memoryview, level: int) -> bytes:
-    """As lz4-java does: its fast compressor at Kafka's default level, else the thorough one."""
+    """Compress as lz4-java does: fast at Kafka's default level, else by the thorough compressor."""
     if level == FAST_LEVEL:
         return bytes(cramjam.lz4.compress_block(raw, store_size=False))
     import pyarrow as pa  # cramjam takes no level; few topics have one
@@ -134,8 +134,10 @@ def decompress_frame_into(data: Bytes, room: memoryview) -> int | None:
 
 
 def _read_header(view: memoryview) -> tuple[int, int, bool, int]:
-    """Return where the first block starts, how large one can be, if each has a checksum, and how
-    many bytes there are behind the end mark at least.
+    """Return what the header says.
+
+    That is where the first block starts, how large one can be, if each has a checksum, and how many
+    bytes follow the end mark at least.
     """
     if view[:4] != _MAGIC or len(view) < 7:
         raise Lz4FrameError("not a frame: the magic number is missing or the header is cut short")

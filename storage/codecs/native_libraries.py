@@ -163,7 +163,7 @@ def _zlib_library() -> ctypes.CDLL | None:
 
 
 def zlib_functions() -> Int64Array:
-    """Where the functions stand; zeros where they are not to be had."""
+    """Return the addresses of the functions; zeros where there are none."""
     library = _zlib_library()
     if library is None or not all(hasattr(library, name) for name in _NAMES):
         return np.zeros(len(_NAMES), np.int64)

@@ -1,9 +1,10 @@
-"""Payloads of batches compressed and decompressed by kernels: those of lz4 and gzip, and those of
+"""Kernels that compress and decompress payloads of batches: lz4 and gzip by themselves.
+
 zstd, and gzip when it is written, where their libraries can be called by address.
 
-What a kernel does not take, `compression` does, one payload at a time: it is of another codec or
-another form than the usual one, too large, or damaged. So nothing is refused here, nor is anything
-taken that is refused there. What both take comes to the same bytes.
+A payload that a kernel does not take goes through `compression`: it is of another codec or another
+form than the usual one, too large, or damaged. So nothing is refused here, and nothing is taken
+that is refused there. What both take comes to the same bytes.
 """
 
 import threading
@@ -61,7 +62,7 @@ _of_thread = _ToolsOfThread()
 
 
 def tools_of_thread() -> Tools:
-    """Those of this thread: no two may work with them at once."""
+    """Return the tools of this thread: no two threads may work with them at once."""
     return _of_thread.tools
 
 
@@ -128,7 +129,7 @@ def _starts_with(source: ByteArray, start: Any, end: Any, header: ByteArray) -> 
 
 @inlined
 def _is_single_block(source: ByteArray, start: Any, end: Any) -> bool:
-    """As zstd_frame.is_single_block."""
+    """Say what zstd_frame.is_single_block says."""
     first = start + _ZSTD_HEADER.shape[0]
     last = end - _ZSTD_BLOCK_HEADER_BYTES
     if first + _ZSTD_BLOCK_HEADER_BYTES > last:
@@ -159,7 +160,7 @@ def _put_uint32(out: ByteArray, at: Any, value: Any) -> None:
 
 @inlined
 def _decompress_lz4(source: ByteArray, start: Any, end: Any, out: ByteArray, room: Any) -> Any:
-    """Of a frame with the header that Kafka writes."""
+    """Decompress a frame that has the header that Kafka writes."""
     op: Any = np.int64(room[0])
     limit = room[1]
     if not _starts_with(source, start, end, _LZ4_HEADER):
@@ -214,7 +215,7 @@ def _compress_lz4(
 def _decompress_gzip(
     source: ByteArray, start: Any, end: Any, out: ByteArray, room: Any, tables: Any
 ) -> Any:
-    """Of one member, without names or other extras before its stream, and nothing behind it."""
+    """Decompress one member, without names or extras before its stream, and nothing after it."""
     body_at = start + _GZIP_HEADER.shape[0]
     if end - body_at < _GZIP_TRAILER_BYTES or source[start + _GZIP_FLAGS_AT] != 0:
         return np.int64(NOT_TAKEN)

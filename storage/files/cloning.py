@@ -55,8 +55,9 @@ def clone_file(source: str, target: str, advance: Callable[[int], object]) -> Cl
 
 
 def clone_directory(source: str, target: str) -> bool:
-    """Make a directory with the owner and mode of another; whether it got the owner. Likewise on
-    disk.
+    """Make a directory with the owner and mode of another, on disk, too.
+
+    Returns whether it got the owner.
     """
     with RelativePath(target, True) as (name, directory):
         os.mkdir(name, 0o700, dir_fd=directory)
@@ -75,7 +76,7 @@ def sync_file_system(descriptor: int, path: str) -> None:
     """Return once everything on the file system of a directory is on disk: bytes and names.
 
     descriptor: of the directory, and opened before anything was written: an error of writing that
-    came before is told to nobody. For ten thousand files that is one call in the place of as many.
+    came before is reported to nobody. For ten thousand files that is one call instead of as many.
     """
     if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
         code = ctypes.get_errno()
@@ -115,17 +116,17 @@ def _copy(
     old: int, new: int, size_bytes: int, source: str, advance: Callable[[int], object]
 ) -> None:
     os.ftruncate(new, size_bytes)
-    told = 0
+    reported = 0
     for begin, end in _extents(old, size_bytes):
         position = begin
         while position < end:
             copied = _copy_some(old, new, position, min(CHUNK_BYTES, end - position), source)
-            if not copied:  # cut off meanwhile; whoever compares sees it
+            if not copied:  # cut off meanwhile; a comparison sees it
                 return
             position += copied
-            advance(position - told)
-            told = position
-    advance(size_bytes - told)
+            advance(position - reported)
+            reported = position
+    advance(size_bytes - reported)
 
 
 def _copy_some(old: int, new: int, position: int, count: int, source: str) -> int:
@@ -144,7 +145,7 @@ def _copy_some(old: int, new: int, position: int, count: int, source: str) -> in
 
 
 def _extents(descriptor: int, size_bytes: int) -> Iterator[tuple[int, int]]:
-    """Where a file is no hole: begin and end of each stretch."""
+    """Yield the begin and end of each stretch of a file that is no hole."""
     end = 0
     while end < size_bytes:
         try:

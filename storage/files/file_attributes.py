@@ -24,7 +24,7 @@ class FileAttributes(NamedTuple):
 
 
 def attributes_of(file: str | int) -> FileAttributes:
-    """Of a path, or of an open file. A link is followed."""
+    """Return the attributes of a path, or of an open file. A link is followed."""
     found = os.stat(file)
     names = sorted(filter(_goes_along, _list(file)))
     extended = tuple((name, os.getxattr(file, name)) for name in names)

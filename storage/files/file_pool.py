@@ -27,7 +27,7 @@ def default_open_limit() -> int:
 class KnownNames:
     """What stands in a directory by a listing and by the changes since; for any number of them.
 
-    Whoever asks for a directory to be known is the only one to change it until it is forgotten, and
+    The owner that has a directory known is the only one to change it until it is forgotten, and
     notes every change. Threads may each have directories of their own. A path that is written in
     another way than the directory's is of none.
     """
@@ -83,8 +83,8 @@ class FilePool:
     Any number of threads may use them. A file that a call is working on is closed when that call
     has ended: so many calls as are under way may keep one more each. One without a name (removed,
     or replaced) stays open until it is closed, and counts. What was written to a file is synced
-    before the pool closes it, since an error of the disk is told to those who have it open; what
-    goes wrong there is raised by the next sync of that very file.
+    before the pool closes it, since the system reports an error of the disk to those who have the
+    file open; the next sync of that very file raises it.
 
     Names are followed through `rename`, of files and of directories, by this pool only.
     """
@@ -108,8 +108,10 @@ class FilePool:
     # ---- files that are open to be changed ----------------------------------------------------
 
     def open_to_change(self, path: str, create: bool = False) -> "_PooledFile":
-        """See Files. A file is opened at once, so that what is wrong with it is told; but one that
-        is known to be there (`knowing`) only when it is first used, once the pool is full.
+        """Open a file as Files promises, at once, so that an error is raised here.
+
+        But a file that is known to be there (`knowing`) is opened when it is first used, once the
+        pool is full.
         """
         with self._lock:
             file = _PooledFile(self, path)
@@ -155,8 +157,10 @@ class FilePool:
             return file.opened
 
     def _make_room(self) -> None:
-        """Close files that were not used since they were last passed over, until one more may be
-        open; one that was written to only where there is no other.
+        """Close files until one more may be open.
+
+        Those that were not used since they were last passed over; one that was written to only if
+        there is no other.
         """
         while self._open and self.open_count >= self.most:
             self._close(self._oldest())
@@ -197,8 +201,9 @@ class FilePool:
                 self._unregister(file)
 
     def forget_below(self, path: str) -> None:
-        """Likewise all in a directory, and below it; also those that are not open just now, and
-        those that had their names there when they lost them.
+        """Forget all files in a directory and below it.
+
+        Also those that are not open now, and those that had their names there when they lost them.
         """
         with self._lock:
             of_names = [files for names in self._named.values() for files in names.values()]

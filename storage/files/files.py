@@ -3,7 +3,7 @@
 Who works on files takes a `Files` as an argument: `LocalFiles` in a command, `MemoryFiles` or
 `WatchedFiles` in a test. Four promises carry everything that is done in place:
 
-1. A rename takes its target's place in one step: whoever looks finds the old file or the new one.
+1. A rename takes its target's place in one step: a reader finds the old file or the new one.
 2. Bytes that were synced outlive a power cut. Bytes that were not may be lost, all or in part.
 3. Names that were synced, with their directory, do so too. A name that was given, moved or removed
    since may be found as it was before, each by itself and in any order.
@@ -100,8 +100,9 @@ class ChangingFile(Protocol):
         ...
 
     def wrote(self, held: HeldFile) -> None:
-        """A kernel has written to what `held` gave. OSError where it was let go of meanwhile, and
-        what was written cannot be synced.
+        """Note that a kernel has written to what `held` gave.
+
+        OSError where the file was let go of meanwhile, and what was written cannot be synced.
         """
         ...
 
@@ -117,8 +118,10 @@ class ChangingFile(Protocol):
         ...
 
     def renamed(self, path: str) -> None:
-        """Take note that its name is path now. Who renames a file that is open, or the directory
-        that it is in, says so; a pool notes it by itself.
+        """Note that the file's name is `path` now.
+
+        The caller that renames an open file, or the directory that it is in, says so; a pool notes
+        it by itself.
         """
         ...
 
@@ -149,12 +152,12 @@ class Files(Protocol):
     def exists(self, path: str) -> bool:
         """Say whether there is such a name; OSError where that cannot be found out.
 
-        A no is certain: what is taken for gone is left where it has to go, or made anew.
+        A no is certain: what is taken for gone is left where it has to go, or made again.
         """
         ...
 
     def is_directory(self, path: str) -> bool:
-        """Say whether a path leads to a directory, be it by a link; OSError likewise."""
+        """Say whether a path leads to a directory, be it by a link; OSError if that is unclear."""
         ...
 
     def read_bytes(self, path: str) -> bytes:
@@ -186,8 +189,9 @@ class Files(Protocol):
         ...
 
     def truncate_file(self, path: str, size_bytes: int) -> None:
-        """Cut a file off; that is on disk when it returns. A power cut leaves the old length or
-        the new one.
+        """Cut a file off; that is on disk when it returns.
+
+        A power cut leaves the old length or the new one.
         """
         ...
 
@@ -209,8 +213,9 @@ class Files(Protocol):
         ...
 
     def remove(self, path: str) -> None:
-        """Remove the name of a file. On disk only after sync_directory; FileNotFoundError if it is
-        not there.
+        """Remove the name of a file; FileNotFoundError if it is not there.
+
+        On disk only after sync_directory.
         """
         ...
 
@@ -219,8 +224,9 @@ class Files(Protocol):
         ...
 
     def remove_directory(self, path: str) -> None:
-        """Remove an empty directory; OSError for one that is not. On disk only after
-        sync_directory of the one it was in.
+        """Remove an empty directory; OSError for one that is not.
+
+        On disk only after sync_directory of the one it was in.
         """
         ...
 
@@ -233,8 +239,9 @@ class Files(Protocol):
         ...
 
     def sync_directory(self, path: str) -> None:
-        """Return once the names in the directory are on disk, with every rename and removal so
-        far. Says nothing of the files' bytes, or of the directory's own name.
+        """Return once the names in the directory are on disk, with every rename and removal so far.
+
+        Says nothing of the files' bytes, or of the directory's own name.
         """
         ...
 

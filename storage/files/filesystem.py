@@ -116,7 +116,10 @@ def look_up(path: str) -> Entry | None:
 
 
 def look_at(descriptor: int, path: str) -> Entry:
-    """Likewise of an open file. path: for errors; the name that is given back is empty."""
+    """Return what a listing would say of an open file, without its name.
+
+    path: for errors.
+    """
     try:
         return _entry("", os.fstat(descriptor))
     except OSError as error:
@@ -127,13 +130,13 @@ def look_at(descriptor: int, path: str) -> Entry:
 def exists(path: str) -> bool:
     """Say whether there is such a name; OSError where that cannot be found out.
 
-    `os.path` would say no: what is taken for gone then is left where it has to go, or made anew.
+    `os.path` would say no: what is taken for gone then is left where it has to go, or made again.
     """
     return look_up(path) is not None
 
 
 def is_directory(path: str) -> bool:
-    """Say whether a path leads to a directory, be it by a link; OSError likewise.
+    """Say whether a path leads to a directory, be it by a link; OSError where that is unknown.
 
     A link that leads to itself leads to none.
     """
@@ -186,7 +189,7 @@ def open_file(path: str) -> int:
 
 
 def open_known(path: str) -> tuple[int, Entry]:
-    """Likewise; and what a look at it tells, but for its name.
+    """Open a file of a log directory for reading; its descriptor, and its entry without the name.
 
     CorruptFileError where it is anything else: nothing that a link leads to is read, and nobody
     waits for the other end of a pipe.
@@ -261,7 +264,7 @@ def read_range(path: str, position: int, length: int) -> bytes:
 
 
 def read_from(descriptor: int, position: int, length: int) -> bytes:
-    """Likewise, of an open file."""
+    """Return length bytes from a position of an open file; fewer only where the file ends."""
     pieces: list[bytes] = []
     while length > 0 and (piece := os.pread(descriptor, length, position)):  # may give less
         if len(piece) == length and not pieces:
@@ -285,7 +288,7 @@ def replace_file(path: str, data: bytes) -> None:
 
     The new file has the owner, mode and extended attributes of the old one, or else PermissionError
     is raised; where there was none, the owner of its directory, if it can be given away. A crash
-    may leave `<path>.tmp`, which Kafka overwrites too; here it is made anew, whatever it was.
+    may leave `<path>.tmp`, which Kafka overwrites too; here it is replaced, whatever it was.
     """
     temporary = f"{path}.tmp"  # beside its target, so that the rename stays on one file system
     try:

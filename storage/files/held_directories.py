@@ -54,8 +54,7 @@ _kept = _Kept()
 
 @contextmanager
 def hold_log_dir(path: str, require_owner: Callable[[], object]) -> Iterator[None]:
-    """Hold a log directory and every directory that stands in it now; of those that come later,
-    the ones that we make.
+    """Hold a log directory and every directory in it now; of later ones, those that we make.
 
     require_owner: is called before each change, and raises where nothing may be changed any more.
     """
@@ -116,8 +115,8 @@ def hold_directory(path: str, inode: int | None) -> Iterator[None]:
 def kept_open(path: str) -> Iterator[None]:
     """Open a directory that is held once for all that this thread does in it meanwhile.
 
-    Before each operation its name is asked for what stands there, as ever, and owners before each
-    change: that takes one call of the system, and not three.
+    Before each operation its name is looked up, and owners are asked before each change: that takes
+    one call of the system, and not three.
     """
     descriptor = open_directory(path)
     if descriptor is None:  # nobody holds it

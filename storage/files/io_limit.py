@@ -129,8 +129,9 @@ def is_limited() -> bool:
 
 @contextlib.contextmanager
 def lifted_by_errors() -> Iterator[None]:
-    """Whoever waits when an error or a signal comes here does not any longer: what has been begun
-    is finished in no more time than without a limit.
+    """Lift the limit when an error or a signal comes.
+
+    Then the work that has begun is finished in no more time than without a limit.
     """
     try:
         yield

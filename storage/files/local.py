@@ -22,7 +22,7 @@ def make_own(descriptor: int, path: str) -> None:
        synced.
     2. The copy takes the name, which is synced. The other names keep the old file.
 
-    A crash leaves the file as it was, and perhaps the `.tmp`, which is made anew the next time.
+    A crash leaves the file as it was, and perhaps the `.tmp`, which the next change replaces.
     Raise OSError where that cannot be, as for want of room; then nothing has changed.
     """
     with naming(path):

@@ -1,8 +1,8 @@
 """Files as they would be: what is changed is kept in memory, and no file is touched.
 
 An operation that is done on an overlay first shows what would come of it, and whether it is
-refused; a log that is opened on one is read as a starting broker would read it, beside whoever
-works there. Directories are neither made, removed nor renamed.
+refused; a log that is opened on one is read as a starting broker would read it, while others work
+there. Directories are neither made, removed nor renamed.
 """
 
 import errno
@@ -126,9 +126,11 @@ class OverlayFiles:
     """`Files` over others. One thread at a time. Close it to let go of what was read."""
 
     def __init__(self, below: Files, is_alone: bool = False) -> None:
-        """is_alone: nobody else changes what is below. A file there is closed with the one that was
-        opened here, and may be opened again; else it stays the same whatever becomes of its
-        name, or is refused (FilesBelow).
+        """Lay changes over files that stay as they are.
+
+        is_alone: nobody else changes what is below. A file there is closed with the one that was
+        opened here, and may be opened again; else it stays the same whatever becomes of its name,
+        or is refused (FilesBelow).
         """
         self._below, self._is_alone = below, is_alone
         self._read = FilesBelow(below)
@@ -150,8 +152,9 @@ class OverlayFiles:
         return sorted(found)
 
     def changes(self, path: str) -> Iterator[FileChange]:
-        """What has become of files of a directory, by name; bytes may have been written anew as
-        they were.
+        """Yield what has become of files of a directory, by name.
+
+        Bytes may have been replaced by the same ones.
         """
         for name, file in sorted(self._in_directory(path).items()):
             own = os.path.abspath(os.path.join(path, name))

@@ -219,7 +219,7 @@ def skip_headers(buffer: ByteArray, position: int, end: int) -> Any:
 
 
 class RecordFields(NamedTuple):
-    """Where the fields of one record stand in a buffer.
+    """The fields of one record, by where they stand in a buffer.
 
     The flag keeps this from being an array of numbers, which LLVM leaves in memory.
     """
@@ -346,7 +346,7 @@ def _parse_records(
     filled: int,
     queues: UInt64Array,
 ) -> tuple[int, int, int, int]:
-    """As parse_records, with queues that are empty."""
+    """Do what parse_records does, with queues that are empty."""
     payloads, bounds, rows = batches
     first_hash, second_hash, offsets, states = columns
     key_low, key_high = secret

@@ -79,7 +79,7 @@ class Buffers:
     def keep(
         self, name: str, length: int, used: int, dtype: Any = np.uint8, width: int = 0
     ) -> NDArray[Any]:
-        """As array, but the first `used` elements are carried over when it has to grow."""
+        """Return an array as `array` does, with its first `used` elements where it has to grow."""
         held = self._arrays.get(name)
         if held is None or held.shape[0] >= length or not used:
             return self.array(name, length, dtype, width)
@@ -95,14 +95,14 @@ class Buffers:
 
 
 class Place(NamedTuple):
-    """Where the next batch of a segment begins."""
+    """The position at which the next batch of a segment begins."""
 
     position: int
     previous_offset: int  # the last one before it
 
 
 def place_behind(row: Int64Array) -> Place:
-    """Where the batch behind that of a row begins."""
+    """Return where the batch after that of a row begins."""
     return Place(int(row[POSITION] + row[SIZE]), int(row[LAST_OFFSET]))
 
 
@@ -130,12 +130,12 @@ class Window(NamedTuple):
         return not self.rows[-1, ATTRIBUTES] & (CODEC_MASK | LEGACY)
 
     def ends_packed(self) -> bool:
-        """Likewise, compressed by a codec of which kernels take most batches."""
+        """Whether its last batch is compressed by a codec of which kernels take most batches."""
         attributes = int(self.rows[-1, ATTRIBUTES])
         return not attributes & LEGACY and attributes & CODEC_MASK in CODECS_OF_KERNELS
 
     def behind(self) -> Place:
-        """Where the next batch begins."""
+        """Return where the next batch begins."""
         return place_behind(self.rows[-1])
 
 
@@ -217,10 +217,10 @@ class Payloads(NamedTuple):
 def payloads_of(
     window: Window, is_read: BoolArray, buffers: Buffers, digested: bool = False
 ) -> Iterator[Payloads]:
-    """Yield the records of the batches of a window, in runs that share a buffer, up to one that is
-    damaged, which is the problem of its run.
+    """Yield the records of the batches of a window, in runs that share a buffer.
 
-    is_read: of which batches records are decompressed and their counts are checked.
+    The last run ends at a damaged batch, which is its problem. is_read: of which batches records
+    are decompressed and their counts are checked.
     """
     for first, end, place in runs_by_place(window.rows):
         while first < end:
@@ -234,7 +234,7 @@ def payloads_of(
 def _payloads(
     window: Window, span: tuple[int, int, int], is_read: BoolArray, buffers: Buffers, digested: bool
 ) -> Payloads:
-    """Those of some batches from the first of a span on, at least one unless that is damaged."""
+    """Return the records of batches from the first of a span on: one at least, unless damaged."""
     first, end, place = span
     rows, digests, problem = window.rows[first:end], NO_DIGESTS, None
     bounds = buffers.array("bounds", WINDOW_BATCHES, np.int64, 2)[: end - first]
@@ -273,7 +273,7 @@ def framing_error(path: str, position: int, code: int, detail: int) -> CorruptFi
 
 
 def checksum_error(path: str, row: Int64Array, computed: int) -> CorruptFileError:
-    """Of a batch that carries another checksum than the computed one."""
+    """The error of a batch that carries another checksum than the computed one."""
     problem = f"checksum {row[CHECKSUM]:08x} is stored, {computed:08x} computed"
     return CorruptFileError(path, int(row[POSITION]), problem)
 
@@ -287,14 +287,15 @@ def impossible_counts(rows: Int64Array, bounds: Int64Array) -> NDArray[np.bool_]
 
 
 def count_error(path: str, row: Int64Array) -> CorruptFileError:
-    """Of one of them."""
+    """The error of a batch that claims more records than its bytes can hold."""
     problem = f"records count {row[RECORDS_COUNT]} is more than the batch has room for"
     return CorruptFileError(path, int(row[POSITION]), problem)
 
 
 def runs_by_place(rows: Int64Array) -> Iterator[tuple[int, int, int]]:
-    """Runs of batches whose records are found in one and the same buffer: first, end, and whether
-    it is PLAIN, COMPRESSED or UPGRADED.
+    """Yield runs of batches whose records are in the same buffer: first, end, place.
+
+    The place is PLAIN, COMPRESSED or UPGRADED.
     """
     attributes = rows[:, ATTRIBUTES]
     places = np.where(attributes & CODEC_MASK != 0, COMPRESSED, PLAIN)
@@ -306,7 +307,7 @@ def runs_by_place(rows: Int64Array) -> Iterator[tuple[int, int, int]]:
 
 
 def fill_plain_bounds(rows: Int64Array, file_position: int, bounds: Int64Array) -> None:
-    """Where the records of plain batches stand in a buffer. bounds: (batches, 2)."""
+    """Fill in where the records of plain batches stand in a buffer. bounds: (batches, 2)."""
     bounds[:, 1] = rows[:, POSITION] - file_position
     bounds[:, 0] = bounds[:, 1] + BATCH_HEADER_BYTES
     bounds[:, 1] += rows[:, SIZE]
@@ -326,8 +327,9 @@ def decompress(
     found: tuple[Int64Array, UInt64Array],
     take: TakeArray,
 ) -> Decompressed:
-    """Decompress one batch behind the other, as long as there is room: one at least, unless it is
-    damaged. Of a batch that is not read nothing is decompressed.
+    """Decompress consecutive batches as long as there is room: one at least, unless it is damaged.
+
+    Of a batch that is not read nothing is decompressed.
 
     found: filled in, where the records of each stand, and, unless it is empty, a digest of each,
     taken while nothing else has happened to it. take: gives the buffer `payload`, which grows where

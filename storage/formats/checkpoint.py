@@ -4,8 +4,8 @@
     2                       number of entries
     topic partition offset  one line each
 
-Source: Kafka, CheckpointFile, OffsetCheckpointFile; spec F-13.1 to F-13.4. Whoever leaves a
-malformed one takes the whole log directory offline, so the reader is as strict as Kafka's.
+Source: Kafka, CheckpointFile, OffsetCheckpointFile; spec F-13.1 to F-13.4. A malformed
+one takes the whole log directory offline, so the reader is as strict as Kafka's.
 """
 
 import re
@@ -74,7 +74,7 @@ def encode(entries: Mapping[TopicPartition, int]) -> bytes:
 def decode_lines(data: bytes, path: str, field_count: int) -> Iterator[CheckpointLine]:
     """Split what all checkpoint files have in common: version, count, lines of fields.
 
-    Whoever reads the numbers of each line before the next one meets errors in Kafka's order.
+    A caller that reads the numbers of each line before the next one meets errors in Kafka's order.
     """
     lines = _split_lines(data, path)
     if not lines:

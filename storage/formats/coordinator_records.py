@@ -5,7 +5,7 @@
 
 A record of the metadata log has no key: `metadata_records` says how its value begins.
 
-A type or version that is not known is no error: it is told, and the bytes stay bytes. Fields have
+An unknown type or version is no error: the result says so, and the bytes stay bytes. Fields have
 the names that Kafka's own JSON has for them. Source: Kafka, CoordinatorRecordSerde,
 GroupCoordinatorRecordSerde, TransactionLog.
 """
@@ -190,7 +190,7 @@ def _uuid(message: MessageFields, *_: object) -> Any:
 
 
 def _length(message: MessageFields, layout: Any, version: _Version) -> int:
-    """Of a string, bytes or an array; below zero: null."""
+    """Read the length of a string, of bytes or of an array; below zero: null."""
     return message.uvarint() - 1 if version.is_flexible else message.number(layout)
 
 
@@ -214,7 +214,7 @@ _READERS: dict[str, Callable[[MessageFields, _Field, _Version, bool], Any]] = {
 
 @cache
 def _schemas(topic: str) -> dict[str, dict[int, _Schema]]:
-    """Of keys and values, by type of record."""
+    """Return the schemas of keys and values, by type of record."""
     lines = _TEXTS[topic].strip().splitlines()
     found: dict[str, dict[int, _Schema]] = {"key": {}, "value": {}}
     while lines:

@@ -158,10 +158,10 @@ def upgrade_entries(
     out: ByteArray,
     tools: Any,
 ) -> tuple[int, int, int, int]:
-    """As upgrade_messages, and wrappers as well, as far as kernels decompress what they hold.
+    """Do what upgrade_messages does, also for wrappers that kernels decompress.
 
     entries: a buffer, where it begins in its file, and rows. progress: the row and the position to
-    begin with. inner: room for what one wrapper holds. tools: as of payload_kernels.
+    begin with. inner: a buffer for what one wrapper holds. tools: as of payload_kernels.
     """
     buffer, file_position, rows = entries
     done, at = progress
@@ -189,7 +189,7 @@ def upgrade_entries(
 
 @kernel
 def wrapper_value(buffer: ByteArray, start: int, size: int, magic: int) -> tuple[int, int]:
-    """Where the value of the message at `start` begins and ends; -1 and -1 where it does not."""
+    """Return where the value of the message at `start` begins and ends; -1 and -1: nowhere."""
     end: Any = np.int64(start) + size
     key_at = start + (MIN_MESSAGE_BYTES - 8) + 8 * magic
     length_at = key_at + 4 + max(np.int64(0), load_be_int32(buffer, key_at))

@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class MessageFields:
-    """Those of one message, taken from the front."""
+    """The fields of one message, taken from the front."""
 
     def __init__(self, data: bytes, name: str) -> None:
         """name: of the message, for errors."""

@@ -25,13 +25,13 @@ NO_MIGRATION, POST_MIGRATION = 0, 3
 
 
 class UnknownVersionError(MalformedRecordError):
-    """It may say what it says nowhere else: a later Kafka wrote it."""
+    """A record of a version that a later Kafka wrote, which may say what it says nowhere else."""
 
 
 class RegisterBrokerRecord(NamedTuple):
     broker_id: int
     broker_epoch: int
-    log_dirs: tuple[UUID, ...]  # empty: not told (before Kafka 3.7)
+    log_dirs: tuple[UUID, ...]  # empty: unknown (before Kafka 3.7)
     features: tuple[tuple[str, int], ...] = ()  # name, and the highest level that is supported
 
 
@@ -48,7 +48,7 @@ class PartitionRecord(NamedTuple):
     partition: int
     topic_id: UUID
     replicas: tuple[int, ...]  # broker ids
-    directories: tuple[UUID, ...]  # one for each replica; empty: not told (before Kafka 3.7)
+    directories: tuple[UUID, ...]  # one for each replica; empty: unknown (before Kafka 3.7)
 
 
 class ConfigRecord(NamedTuple):

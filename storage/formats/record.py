@@ -23,7 +23,7 @@ _NULL = encode_varint(-1)
 
 
 class MalformedRecordError(LogCompactionError):
-    """A record breaks its format. Whoever knows the file adds path and position."""
+    """A record breaks its format; the reader of the file adds path and position."""
 
 
 class CutFieldError(MalformedRecordError):
@@ -81,8 +81,10 @@ def decode(data: Bytes, at: int, base_offset: int, base_timestamp: int) -> tuple
 def decode_fields(
     data: Bytes, at: int, base_offset: int, base_timestamp: int
 ) -> tuple[Record, int]:
-    """Return the record whose fields begin at that index, behind its length, and the index after
-    them. They may take all that is left of data. Raise as decode does.
+    """Return the record whose fields begin at that index, and the index after them.
+
+    The index is that after the record's length. The fields may take all that is left of data. Raise
+    what decode raises.
     """
     timestamp_delta, at = decode_varlong(data, at + len(_ATTRIBUTES))
     offset_delta, at = decode_varint(data, at)

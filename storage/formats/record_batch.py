@@ -239,7 +239,7 @@ def encode_batch(
 
 
 def _max_timestamp(records: Sequence[Record], append_time: int | None) -> int:
-    """Of times below NO_TIMESTAMP, which some clients send, Kafka's builder takes no notice."""
+    """Return the largest time; Kafka's builder ignores those below NO_TIMESTAMP of some clients."""
     if append_time is not None:
         return append_time
     return max(NO_TIMESTAMP, max(record.timestamp for record in records))

@@ -79,7 +79,7 @@ class IndexBuilder:
 
     @property
     def bytes_since_entry(self) -> int:
-        """From the batch that got the last entry of the offset index to the end."""
+        """The bytes from the batch that got the last entry of the offset index to the end."""
         return int(self._state[_SINCE_ENTRY])
 
     def finish(self) -> SegmentIndexes:

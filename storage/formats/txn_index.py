@@ -54,9 +54,7 @@ def read(path: str, files: Files = LOCAL) -> list[AbortedTxn]:
 
 
 def check(entries: Iterable[AbortedTxn], base_offset: int, path: str) -> None:
-    """Raise CorruptFileError at the first entry that cannot be one of the segment (F-11.2,
-    F-11.6).
-    """
+    """Raise CorruptFileError at the first entry that cannot be the segment's (F-11.2, F-11.6)."""
     lowest = base_offset
     for index, txn in enumerate(entries):
         if txn.last_offset < lowest:
@@ -79,9 +77,7 @@ class Aborted(NamedTuple):
 
 
 def search(entries: Iterable[AbortedTxn], from_offset: int, end_offset: int) -> Aborted:
-    """Give the aborted transactions that touch [from_offset, end_offset), as a fetch asks
-    (F-11.5).
-    """
+    """Return the aborted transactions that touch [from_offset, end_offset) for a fetch (F-11.5)."""
     found = []
     for txn in entries:
         if txn.last_offset >= from_offset and txn.first_offset < end_offset:

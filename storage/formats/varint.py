@@ -13,7 +13,7 @@ _FIRST_SHORT, _END_SHORT = -64, 4096  # lengths and deltas that nearly every rec
 
 
 class MalformedVarintError(LogCompactionError):
-    """A varint is cut short or too long. Whoever knows the file adds path and position."""
+    """A varint is cut short or too long; the reader of the file adds path and position."""
 
 
 class CutVarintError(MalformedVarintError):
@@ -41,7 +41,7 @@ def decode_varint(data: Bytes, at: int) -> tuple[int, int]:
 
 
 def decode_varlong(data: Bytes, at: int) -> tuple[int, int]:
-    """As decode_varint for an int64, of at most ten bytes."""
+    """Decode an int64 as decode_varint does, of at most ten bytes."""
     if at < len(data) and data[at] < 0x80:
         return data[at] >> 1 ^ -(data[at] & 1), at + 1
     return _decode(data, at, _VARLONG_BITS)

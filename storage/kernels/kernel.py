@@ -82,7 +82,7 @@ def kernel(function: Function) -> Function:
 
 
 def allocating_kernel(function: Function) -> Function:
-    """As kernel, but it may make arrays."""
+    """Compile as kernel does, for a function that may make arrays."""
     return _compiled(function, counts_references=True)
 
 
@@ -96,12 +96,12 @@ def _compiled(function: Function, counts_references: bool) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """As part of the kernels that call it: LLVM's way, numba's own takes twice as long."""
+    """Compile as part of the kernels that call it: LLVM's way, numba's own takes twice as long."""
     return cast(Function, njit(forceinline=True)(function))
 
 
 class _InTheHome(UserWideCacheLocator):
-    """Where a kernel is kept that cannot be kept beside its source, for a user without HOME, too.
+    """The place of a kernel that cannot be kept beside its source, for a user without HOME, too.
 
     numba would make a directory of the name ~ in the current one.
     """
@@ -113,14 +113,14 @@ class _InTheHome(UserWideCacheLocator):
 
 
 class _BesideTheSource(InTreeCacheLocator):
-    """Where a kernel is looked for last: there, whether or not anything can be written there."""
+    """The last place to look for a kernel: whether or not anything can be written there."""
 
     def ensure_cache_path(self) -> None:
         """Nothing is asked of it."""
 
 
 class _KernelFormat(CompileResultCacheImpl):
-    """As numba's, without what its kernels say of the source: the path that they were made at."""
+    """numba's format, without the path of the source that kernels were made at."""
 
     _locator_classes = [  # noqa: RUF012
         *(
@@ -224,7 +224,7 @@ def _stamp(module: str, path: str) -> str:
 
 @cache
 def _source(root: Path, name: str) -> str | None:
-    """Of a file below a directory; None if there is none."""
+    """Return the source of a file below a directory; None if there is none."""
     file = root / name
     return file.read_text(encoding="utf-8") if file.is_file() else None
 

@@ -187,10 +187,7 @@ _hash_lanes = _make_hash_lanes()
 
 @inlined
 def empty_queues() -> Any:
-    """For each number of words: the words of eight keys; how many wait; and whose they are.
-
-    At the end is room for eight hashes.
-    """
+    """Make queues, for each number of words: words of eight keys, how many wait, whose they are."""
     queues = np.empty(_QUEUES_WORDS, np.uint64)
     queues[_WAITING_AT:_WHOSE_AT] = 0
     return queues

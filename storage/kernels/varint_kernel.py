@@ -36,7 +36,7 @@ def read_varint(buffer: ByteArray, position: int) -> tuple[Any, Any]:
 
 @inlined
 def read_varlong(buffer: ByteArray, position: int) -> tuple[Any, Any]:
-    """As read_varint, for 64 bits."""
+    """Return a varint of 64 bits, as read_varint does."""
     byte = load_byte(buffer, position)
     position += 1
     value = byte & np.uint64(0x7F)
