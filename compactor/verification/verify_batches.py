@@ -14,7 +14,6 @@ import numpy as np
 from crc32c import crc32c
 
 from compactor.reason_codes import ReasonCode, reason_code_of
-from storage.codecs.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress_into
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.files.filesystem import look_at, open_file
@@ -48,6 +47,7 @@ from storage.formats.batch_header import (
     MAGIC_AT,
     entry_bytes,
 )
+from storage.formats.batch_windows import NO_DIGESTS, Buffers, decompress
 from storage.formats.legacy_upgrade import Entries, has_legacy, take_fresh, upgrade
 
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -133,7 +133,7 @@ class SegmentCheck:
         self._offset_before = base_offset - 1  # the last before the rows that are at hand
         self._records = 0
         self._last_missing = -1
-        self._payloads = np.empty(0, np.uint8)
+        self._buffers = Buffers()
 
     def run(self) -> SegmentColumns:
         """Check the file from its start to its end. OSError if it cannot be read."""
@@ -221,7 +221,7 @@ class SegmentCheck:
         if plain.any():
             self._parse(rows[plain], chunk, bounds[plain])
         if not plain.all():
-            self._check_compressed(rows[~plain], chunk, bounds[~plain])
+            self._check_compressed(rows[~plain], chunk, chunk_position)
 
     def _check_messages(self, rows: Int64Array, chunk: ByteArray, chunk_position: int) -> None:
         """Upgrade and parse the legacy entries among the rows, which are completed."""
@@ -241,45 +241,22 @@ class SegmentCheck:
                 start += 1
             previous_offset = int(rows[start - 1, LAST_OFFSET])
 
-    def _check_compressed(self, rows: Int64Array, chunk: ByteArray, bounds: Int64Array) -> None:
+    def _check_compressed(self, rows: Int64Array, chunk: ByteArray, chunk_position: int) -> None:
         """Decompress and parse, several batches at a time as far as the buffer goes."""
-        view = chunk.data
-        pending: list[int] = []
-        unpacked: list[tuple[int, int]] = []
-        end = 0
-        for i, (start, stop) in enumerate(bounds.tolist()):
-            data = view[start:stop]
-            codec = int(rows[i, ATTRIBUTES]) & CODEC_MASK
-            try:
-                done = decompress_into(codec, data, self._payloads[:-SLACK_BYTES], end)
-                if done is None and pending:
-                    self._parse(rows[pending], self._payloads, np.array(unpacked, np.int64))
-                    pending, unpacked, end = [], [], 0
-                if done is None:
-                    done = self._decompress_into_larger(codec, data)
-            except DecompressionError as error:
-                self._find(int(rows[i, POSITION]), str(error))
-                continue
-            pending.append(i)
-            unpacked.append((end, done))
-            end = done
-        if pending:
-            self._parse(rows[pending], self._payloads, np.array(unpacked, np.int64))
-
-    def _decompress_into_larger(self, codec: int, data: memoryview) -> int:
-        """Decompress to the start of the buffer, which grows until the bytes fit."""
-        room = max(len(self._payloads) - SLACK_BYTES, CHUNK_BYTES, 4 * len(data))
-        room = min(room, MAX_DECOMPRESSED_BYTES)
-        while True:
-            if len(self._payloads) < room + SLACK_BYTES:
-                self._payloads = np.empty(room + SLACK_BYTES, np.uint8)
-            done = decompress_into(codec, data, self._payloads[:room], 0)
-            if done is not None:
-                return done
-            if room >= MAX_DECOMPRESSED_BYTES:
-                problem = f"the batch decompresses to more than {MAX_DECOMPRESSED_BYTES} bytes"
-                raise DecompressionError(problem)
-            room = min(4 * room, MAX_DECOMPRESSED_BYTES)
+        while len(rows):
+            bounds = np.empty((len(rows), 2), np.int64)
+            done, payloads, problem = decompress(
+                Entries(self.path, chunk, chunk_position, rows),
+                np.ones(len(rows), np.bool_),
+                (bounds, NO_DIGESTS),
+                self._buffers.array,
+            )
+            if done:
+                self._parse(rows[:done], payloads, bounds[:done])
+            if problem is not None:
+                self._find(problem.position, problem.problem)
+                done += 1
+            rows = rows[done:]
 
     def _parse(self, rows: Int64Array, payloads: ByteArray, bounds: Int64Array) -> None:
         rows, bounds = self._without_impossible_counts(rows, bounds)

@@ -13,6 +13,7 @@ from compactor.verification.verify_batches import (
     SegmentColumns,
 )
 from storage.codecs.compression import Codec
+from storage.formats import batch_windows
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from tests.compactor.small_log import patch
@@ -129,7 +130,8 @@ def test_a_batch_that_decompresses_to_more_than_the_limit_is_found(
     """By the limit that is in force; the batches around it are still read."""
     limit = 1 << 20
     monkeypatch.setattr(verify_batches, "CHUNK_BYTES", 4096)
-    monkeypatch.setattr(verify_batches, "MAX_DECOMPRESSED_BYTES", limit)
+    monkeypatch.setattr(batch_windows, "MAX_DECOMPRESSED_BYTES", limit)
+    monkeypatch.setattr(batch_windows, "PAYLOAD_BYTES", limit)
     first, _, third = batches(codec)
     bomb = encode_batch([Record(4, 4, b"k", bytes(2 * limit))], codec)
     findings, columns = checked(write(tmp_path / "0.log", [first, bomb, third]))
