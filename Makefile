@@ -156,7 +156,7 @@ pictures: $(STAMP) ## draw docs/pictures anew, as the program and the page look 
 	$(PYTHON_OF_VENV) -m tests.pictures
 
 test-sampling: $(STAMP) ## write 200 random logs, or LOGS=N, and hold what plan --sample says of each against a dry run
-	$(PYTHON_OF_VENV) -m tests.sampling $(if $(LOGS),--logs $(LOGS))
+	$(PYTHON_OF_VENV) -m tests.sampling --first-seed 1 $(if $(LOGS),--count $(LOGS))
 
 test-obstacles: $(STAMP) ## put 500 random obstacles, or COUNT=N, in the way of a run, and compare what doctor, plan and run say of it (as root: gives files to another user)
 	$(PYTHON_OF_VENV) -m tests.obstacles $(if $(COUNT),--count $(COUNT))
