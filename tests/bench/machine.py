@@ -50,8 +50,8 @@ def _memory_gib() -> float:
 
 def _java() -> str:
     java, *_ = kafka.command("help")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    number = re.search(r'version "([^"]+)"', told)
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    number = re.search(r'version "([^"]+)"', said)
     return f"Java {number[1]}" if number else "Java"
 
 

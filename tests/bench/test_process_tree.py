@@ -8,11 +8,8 @@ import pytest
 
 from tests.bench.process_tree import (
     DAEMON_MODULES,
-    TICKS_A_SECOND,
     MemoryWatch,
     cpu_seconds,
-    parse_kib,
-    parse_stat,
     processes,
 )
 from tests.bench.results import ALL, DRIVER, WORKERS
@@ -39,22 +36,6 @@ def family() -> "subprocess.Popen[bytes]":
     return process
 
 
-def test_a_name_may_hold_anything() -> None:
-    # proc_pid_stat(5): pid (comm) state ppid pgrp session tty tpgid flags minflt cminflt majflt
-    # cmajflt utime stime cutime cstime …
-    line = "7 (a) b (c) S 3 0 0 0 0 0 0 0 0 0 100 50 1000 500 20 0"
-    stat = parse_stat(line)
-    assert (stat.name, stat.parent) == ("a) b (c", 3)
-    assert stat.own_seconds == 150 / TICKS_A_SECOND
-    assert stat.reaped_seconds == 1500 / TICKS_A_SECOND
-
-
-def test_sizes_are_in_kib_and_named_whole() -> None:
-    text = "Pss:                  12 kB\nPss_Dirty:             7 kB\nSwapPss:   1 kB\n"
-    assert parse_kib(text, "Pss") == 12 * 1024
-    assert parse_kib(text, "Rss") == 0
-
-
 def test_a_child_that_has_ended_is_counted(family: "subprocess.Popen[bytes]") -> None:
     with family:
         used = cpu_seconds(family.pid)
@@ -65,13 +46,13 @@ def test_a_child_that_has_ended_is_counted(family: "subprocess.Popen[bytes]") ->
 
 def test_descendants_are_found(family: "subprocess.Popen[bytes]") -> None:
     with family:
-        pids = {process.pid for process in processes(os.getpid())}
+        pids = {found.process.pid for found in processes(os.getpid())}
     assert {os.getpid(), family.pid} <= pids
     assert os.getppid() not in pids
 
 
 @pytest.mark.parametrize("module", DAEMON_MODULES)
-def test_workers_are_told_by_their_daemon(module: bytes) -> None:
+def test_workers_are_known_by_their_daemon(module: str) -> None:
     """One that loads beside Java is a child of the driver, and no part of it."""
     waits = "import sys; print(flush=True); sys.stdin.read()"
     starts = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {waits!r}])"
@@ -82,7 +63,10 @@ def test_workers_are_told_by_their_daemon(module: bytes) -> None:
         assert daemon.stdout is not None
         daemon.stdout.readline()
         found = [p for p in processes(os.getpid()) if p.kind == WORKERS]
-    assert [(p.pid == daemon.pid, p.is_daemon) for p in found] == [(True, True), (False, False)]
+    assert [(p.process.pid == daemon.pid, p.is_daemon) for p in found] == [
+        (True, True),
+        (False, False),
+    ]
 
 
 def test_memory_is_seen(family: "subprocess.Popen[bytes]") -> None:

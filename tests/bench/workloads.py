@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-TOPIC_PARTITION = "t-0"  # what the oracle calls a log unless told otherwise
+TOPIC_PARTITION = "t-0"  # what the oracle calls a log by default
 NOW_MS = 1_700_086_400_000  # a day after the clock of a script begins; for both cleaners
 # For both cleaners; everything else as by default. Kafka's goes round after round until nothing is
 # dirty, which takes a ratio of 0: at its default it leaves what is less than half of the log.
@@ -99,7 +99,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A log directory of many logs that hold nothing, their sizes told by sparse files."""
+    """A log directory of many logs that hold nothing, their sizes made by sparse files."""
 
     partitions: int = 10_000
     segments_a_partition: int = 6

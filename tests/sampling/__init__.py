@@ -1,1 +1,1 @@
-"""Random logs, and how well a sample of each tells what a run would free."""
+"""Random logs, and how well a sample of each says what a run would free."""

@@ -83,10 +83,10 @@ def _window(chance: Chance, count: int) -> Int64Array:
 
 def _soon_again(chance: Chance, count: int) -> Int64Array:
     """A key may come again among the next few records, and hardly later."""
-    share, behind = chance.uniform(0.1, 0.9), int(10 ** chance.uniform(0, 2.5))
+    share, distance = chance.uniform(0.1, 0.9), int(10 ** chance.uniform(0, 2.5))
     keys = chance.integers(0, 4 * count, count)
     repeated = np.flatnonzero(chance.random(count) < share)
-    steps = chance.integers(1, behind + 1, len(repeated))
+    steps = chance.integers(1, distance + 1, len(repeated))
     for at, step in zip(repeated.tolist(), steps.tolist(), strict=True):
         keys[at] = keys[max(0, at - step)]
     return keys
@@ -203,8 +203,8 @@ def random_log(root: Path, seed: int, log_bytes: int) -> RandomLog:
         clean_shutdown.write(str(root))
         if number + 1 < len(parts):
             api.run([str(root)], rules, RunOptions(in_process=True, drop_null_keys=True))
-    told = kind + ", transactions" * in_transactions + ", cleaned before" * cleaned
-    return RandomLog(root, told, rules)
+    name = kind + ", transactions" * in_transactions + ", cleaned before" * cleaned
+    return RandomLog(root, name, rules)
 
 
 def _append_columns(log: Log, chance: Chance, keys: Int64Array, sizes: _Sizes) -> None:

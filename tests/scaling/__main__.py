@@ -1,6 +1,6 @@
 """`python -m tests.scaling`: fits the model to the measured points, and writes it into its page.
 
-With --measure the points are measured anew first; only a quiet machine makes good ones.
+With --measure the points are measured again first; only a quiet machine makes good ones.
 """
 
 import argparse

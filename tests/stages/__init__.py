@@ -1,1 +1,1 @@
-"""Faults at each stage of a run: each is named, and nothing waits for ever."""
+"""Faults at each stage of a run: each is named, and nothing waits forever."""

@@ -104,16 +104,16 @@ def _hit(
     began = time.monotonic()
     held_run.go_of(status).touch()
     said = root / "said"
-    told: float | None = None
+    said_seconds: float | None = None
     while running.poll() is None and time.monotonic() - began < LONGEST_SECONDS:
-        if told is None and "waiting: " in said.read_text():
-            told = time.monotonic() - began
+        if said_seconds is None and "waiting: " in said.read_text():
+            said_seconds = time.monotonic() - began
         time.sleep(0.02)
     seconds = time.monotonic() - began
     code = -1 if running.poll() is None else running.returncode
     error = _error((root / "out").read_text(), said.read_text())
-    problems = list(_problems(fault, hit, code, told, seconds, error))
-    return Outcome(stage, fault.name, hit, code, told, seconds, error, tuple(problems))
+    problems = list(_problems(fault, hit, code, said_seconds, seconds, error))
+    return Outcome(stage, fault.name, hit, code, said_seconds, seconds, error, tuple(problems))
 
 
 def _wait_for(stage: str, status: Path, scene: Scene, running: "subprocess.Popen[bytes]") -> None:
@@ -135,10 +135,10 @@ def _error(out: str, said: str) -> str:
 
 
 def _problems(
-    fault: Fault, hit: bool, code: int, told: float | None, seconds: float, error: str
+    fault: Fault, hit: bool, code: int, said_seconds: float | None, seconds: float, error: str
 ) -> Iterator[str]:
     if code == 0:
-        if seconds > MOST_SECONDS and told is None:
+        if seconds > MOST_SECONDS and said_seconds is None:
             yield f"nothing was said in {seconds:.0f} s"
         return
     if not hit:
@@ -149,7 +149,7 @@ def _problems(
         yield "did not end"
     elif seconds > limit:
         yield f"ended after more than {limit:.0f} s"
-    if fault.waits and (told is None or told > MOST_SECONDS):
+    if fault.waits and (said_seconds is None or said_seconds > MOST_SECONDS):
         yield "did not say what it waits for"
     if not re.search(fault.named, error):
         yield f"does not name the cause: {error}"

@@ -62,7 +62,7 @@ class Hold:
             time.sleep(0.01)
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """An audit hook: what is opened and renamed tells of a stage."""
+        """Take audit events: what is opened and renamed shows a stage."""
         if event in ("os.listdir", "os.scandir"):
             if str(arguments[0]).endswith(f"/{LOG_DIR_NAME}"):
                 self.come_to(PLAN)
@@ -76,7 +76,7 @@ class Hold:
             self.come_to(REPORT)
 
     def before(self, stage: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Call it when the run has been held."""
+        """Return a function that calls it when the run has been held."""
 
         def held(*values: Any, **named: Any) -> Any:
             self.come_to(stage)
@@ -84,8 +84,8 @@ class Hold:
 
         return held
 
-    def behind(self, stage: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Call it, and hold the run then."""
+    def after(self, stage: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that calls it, then holds the run."""
 
         def held(*values: Any, **named: Any) -> Any:
             result = call(*values, **named)
@@ -126,7 +126,7 @@ def main() -> int:
 
     of_jobs["_rows"] = rows
     of_ending["_write_metrics"] = hold.before(METRICS, of_ending["_write_metrics"])
-    of_session["start_spark"] = hold.behind(SESSION, of_session["start_spark"])
+    of_session["start_spark"] = hold.after(SESSION, of_session["start_spark"])
     of_manager["_prove_group"] = hold.before(PROOF, of_manager["_prove_group"])
     sys.addaudithook(hold.hear)
     return cli.main(sys.argv[3:])

@@ -1,9 +1,9 @@
-"""Every file operation of a piece of code, one by one, and a word with whoever wants to interfere.
+"""Every file operation of a piece of code, one by one, for a caller that wants to interfere.
 
 The functions of `os`, `fcntl` and `open` that name, make, read, write, sync, lock, look up and
 remove files, and close those that were written, are wrapped meanwhile; nothing in the product has
-to know. What they are called for is told by path, also where it was named relative to a directory
-or by a descriptor. Only the thread that began is listened to: whoever wants all of a run has it do
+to know. They are reported by path, also where a file was named relative to a directory or by a
+descriptor. Only the thread that began is watched: a caller that wants all of a run has it do
 without others (`tests/support/one_thread.py`).
 """
 
@@ -66,7 +66,7 @@ Before = Callable[[Operation], int | None]
 
 
 class FileOperations:
-    """The operations below a directory, told to `before` from `listening` on."""
+    """Passes the operations below a directory to `before`, while `listening`."""
 
     def __init__(self, root: Path, before: Before) -> None:
         self._root, self._before = os.path.realpath(root), before
@@ -223,7 +223,7 @@ class FileOperations:
                 if is_written:
                     self.tell("close", path)
             finally:
-                original(descriptor)  # also where closing tells of an error
+                original(descriptor)  # also where `before` raises
 
         return closing
 
@@ -243,7 +243,7 @@ class FileOperations:
 
 
 class _Raw(io.FileIO):
-    """A file that tells of its reads and writes."""
+    """A file that passes on its reads and writes."""
 
     operations: FileOperations
     of: str

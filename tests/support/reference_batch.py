@@ -16,8 +16,8 @@ import zstandard
 
 HEADER = Struct(">qiibIhiqqqhii")
 assert HEADER.size == 61
-LENGTH_STARTS_AT = 12  # batchLength counts the bytes behind itself
-CRC_STARTS_AT = 21  # the checksum covers everything behind itself
+LENGTH_STARTS_AT = 12  # batchLength counts the bytes after itself
+CRC_STARTS_AT = 21  # the checksum covers everything after itself
 WORD = 2**64
 HORIZON, CONTROL, TRANSACTIONAL, LOG_APPEND_TIME, CODEC_BITS = 0x40, 0x20, 0x10, 0x08, 0x07
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)

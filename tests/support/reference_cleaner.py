@@ -1,4 +1,4 @@
-"""Kafka's cleaning of one log over plain lists, slow and obvious: a twin for the kernels' tests.
+"""Kafka's cleaning of one log over plain lists, slow and obvious, for the kernels' tests.
 
 Follows C-6 to C-13 for v2 logs without transactions, and shares no code with what it is
 held against. Everything is in memory; nothing is compressed, so a rebuilt batch is given as values.

@@ -1,4 +1,4 @@
-"""Names, groups and indexes of cleaned segments, slow and obvious: a twin for the tests of grouping
+"""Names, groups and indexes of cleaned segments, slow and obvious, for the tests of grouping
 and of the index kernel. Follows compaction.md C-9, C-13.2 and C-14.2."""
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""A slow twin of the kernel that parses records: after log-format F-5, strict as F-4.8 asks."""
+"""A slow counterpart of the kernel that parses records, after F-5 and strict as F-4.8 asks."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ class _Cursor:
 
     def byte(self) -> int:
         self.at += 1
-        return self.data[self.at - 1]  # IndexError behind the end
+        return self.data[self.at - 1]  # IndexError beyond the end
 
     def varint(self, bits: int) -> int:
         number = 0
@@ -79,5 +79,5 @@ def _record(cursor: _Cursor, base_offset: int) -> SlowRecord:
         cursor.take(cursor.varint(32))
         cursor.nullable()
     if cursor.at != len(cursor.data):
-        raise ValueError("bytes behind the headers")
+        raise ValueError("bytes after the headers")
     return SlowRecord(offset, timestamp_delta, key, value)

@@ -45,11 +45,11 @@ def as_user(call: Callable[[], Found]) -> Found:
                 os.setgroups([])
                 os.setresgid(GROUP, GROUP, GROUP)
                 os.setresuid(USER, USER, USER)
-            told: tuple[bool, object] = True, call()
+            outcome: tuple[bool, object] = True, call()
         except BaseException as error:  # whatever it is, the test says so
-            told = False, f"{type(error).__name__}: {error}"
+            outcome = False, f"{type(error).__name__}: {error}"
         with os.fdopen(writing, "wb") as out:
-            pickle.dump(told, out)
+            pickle.dump(outcome, out)
         sys.stdout.flush()
         os._exit(0)
     os.close(writing)

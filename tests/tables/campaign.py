@@ -68,12 +68,12 @@ def _of_log(path: Path, files: Path, isolation: arrow.Isolation, expected: Found
     found = []
     for name, (of_table, of_parquet) in readers().items():
         label = f"{path.name}, {isolation}, {name}"
-        found += [f"{label}: {told}" for told in _told(of_table, table, expected)]
-        found += [f"{label}, Parquet: {told}" for told in _told(of_parquet, file, expected)]
+        found += [f"{label}: {wrong}" for wrong in _wrong(of_table, table, expected)]
+        found += [f"{label}, Parquet: {wrong}" for wrong in _wrong(of_parquet, file, expected)]
     return found
 
 
-def _told(read: Callable[[Any], Found] | None, source: Any, expected: Found) -> list[str]:
+def _wrong(read: Callable[[Any], Found] | None, source: Any, expected: Found) -> list[str]:
     try:
         return [] if read is None else differences(read(source), expected)
     except BaseException as error:  # a panic of Polars is no Exception
@@ -91,7 +91,7 @@ def _of_all(
     except Exception as error:
         return [f"{label}: raised {error}"[:600]]
     return [
-        f"{label}, {path.name}: {told}"
+        f"{label}, {path.name}: {wrong}"
         for path, rows in expected.items()
-        for told in differences(by_topic.get(path.name.rpartition("-")[0], []), rows)
+        for wrong in differences(by_topic.get(path.name.rpartition("-")[0], []), rows)
     ]

@@ -124,14 +124,14 @@ def differences(found: Found, expected: Found) -> list[str]:
     """The first few, in words."""
     if len(found) != len(expected):
         return [f"{len(found)} records, expected {len(expected)}"]
-    told = []
+    wrong = []
     for mine, right in zip(found, expected, strict=True):
         if mine.keys() != right.keys():
             return [f"columns {', '.join(mine)}"]
         for name, value in right.items():
             if not _same(mine[name], value):
-                told.append(f"offset {right['offset']}, {name}: {mine[name]!r}, not {value!r}")
-    return told[:3]
+                wrong.append(f"offset {right['offset']}, {name}: {mine[name]!r}, not {value!r}")
+    return wrong[:3]
 
 
 def _same(found: Any, right: Any) -> bool:

@@ -38,8 +38,8 @@ def test_a_value_that_differs_is_noticed(name: str, value: Any) -> None:
     moment = datetime(1970, 1, 1, tzinfo=UTC)
     right = {"offset": 5, "key": b"", "timestamp": moment, "headers": [("a", None)]}
     assert differences(plain([{**right, "headers": [{"key": "a", "value": None}]}]), [right]) == []
-    [told] = differences([{**right, name: value}], [right])
-    assert told.startswith(f"offset 5, {name}: ")
+    [wrong] = differences([{**right, name: value}], [right])
+    assert wrong.startswith(f"offset 5, {name}: ")
 
 
 def test_a_record_or_a_column_that_is_missing_is_noticed() -> None:
