@@ -28,9 +28,7 @@ def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
 def _tried(root: Path, logs: Path, stage: str, fault: Fault) -> Tried:
     own = root / f"{stage}, {fault.name}"
     own.mkdir()
-    outcome = run_into(own, logs, stage, fault)
-    error = f"\n    {outcome.error[:300]}" if outcome.code else ""
-    return Tried(outcome.problems, line=outcome.line() + error)
+    return run_into(own, logs, stage, fault)
 
 
 CAMPAIGN = Campaign(

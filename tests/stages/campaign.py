@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import psutil
 
 from cleaner_jobs.spark.patience import VARIABLE
+from tests.campaign import Tried
 from tests.stages import held_run
 from tests.stages.faults import Fault, Scene
 from tests.support.command_process import PROJECT
@@ -26,30 +26,9 @@ DISK_BYTES, DISK_INODES = 96 << 20, 4000
 WORDS = ("--include", "orders", "--set", "cleanup.policy=compact", "--master", "local[1]")
 
 
-class Outcome(NamedTuple):
-    """What became of one run."""
-
-    stage: str
-    fault: str
-    hit: bool
-    code: int
-    said_seconds: float | None  # from the fault to the word on what is waited for
-    seconds: float  # from the fault to the end
-    error: str
-    problems: tuple[str, ...]
-
-    def line(self) -> str:
-        said = "" if self.said_seconds is None else f", said after {self.said_seconds:.0f} s"
-        ended = f"{self.code} after {self.seconds:.1f} s{said}"
-        hit = ended if self.hit else f"nothing to hit, {ended}"
-        return f"{self.fault} at {self.stage}: {hit}" + "".join(
-            f"\n    {problem}" for problem in self.problems
-        )
-
-
 @contextmanager
 def small_disks(root: Path) -> Iterator[tuple[Path, Path]]:
-    """For logs and for work: file systems in memory, small ones. Needs root."""
+    """Mount small file systems in memory, for logs and for work. Needs root."""
     disks = root / "logs-disk", root / "work-disk"
     mounted = []
     try:
@@ -64,7 +43,7 @@ def small_disks(root: Path) -> Iterator[tuple[Path, Path]]:
             subprocess.run(["umount", "--lazy", disk], check=True)
 
 
-def run_into(root: Path, logs: Path, stage: str, fault: Fault) -> Outcome:
+def run_into(root: Path, logs: Path, stage: str, fault: Fault) -> Tried:
     """Let a run over a copy of logs come to a stage, and make the fault.
 
     root: an empty directory.
@@ -97,7 +76,7 @@ def run_into(root: Path, logs: Path, stage: str, fault: Fault) -> Outcome:
 
 def _hit(
     scene: Scene, running: "subprocess.Popen[bytes]", root: Path, stage: str, fault: Fault
-) -> Outcome:
+) -> Tried:
     status = root / "status"
     _wait_for(stage, status, scene, running)
     hit = running.poll() is None and fault.make(scene)
@@ -113,7 +92,10 @@ def _hit(
     code = -1 if running.poll() is None else running.returncode
     error = _error((root / "out").read_text(), said.read_text())
     problems = list(_problems(fault, hit, code, said_seconds, seconds, error))
-    return Outcome(stage, fault.name, hit, code, said_seconds, seconds, error, tuple(problems))
+    said_after = "" if said_seconds is None else f", said after {said_seconds:.0f} s"
+    line = f"{fault.name} at {stage}: {'' if hit else 'nothing to hit, '}"
+    line += f"{code} after {seconds:.1f} s{said_after}" + (f"\n    {error[:300]}" if code else "")
+    return Tried(problems, line=line)
 
 
 def _wait_for(stage: str, status: Path, scene: Scene, running: "subprocess.Popen[bytes]") -> None:
@@ -126,7 +108,7 @@ def _wait_for(stage: str, status: Path, scene: Scene, running: "subprocess.Popen
 
 
 def _error(out: str, said: str) -> str:
-    """Of the run; where that is of its logs alone, all that was said of them."""
+    """Return the error of the run; where it is of its logs alone, all that was said of them."""
     try:
         error = json.loads(out.splitlines()[-1]).get("error")
     except (IndexError, ValueError):
@@ -156,7 +138,7 @@ def _problems(
 
 
 def _end(running: "subprocess.Popen[bytes]") -> None:
-    """And whatever is left of its processes."""
+    """End it with all that is left of its processes."""
     for process in psutil.process_iter(["pid"]):
         try:
             if os.getsid(process.pid) == running.pid:
