@@ -33,7 +33,7 @@ from storage.formats.batch_columns import (
     parse_records,
 )
 from storage.formats.batch_header import CODEC_MASK
-from storage.formats.batch_payloads import decompress_batches, first_wrong_checksum
+from storage.formats.batch_kernels import decompress_batches, first_wrong_checksum
 from storage.kernels.kernel import allocating_kernel, inlined, kernel
 from storage.kernels.xxh3_kernel import digest_between
 

@@ -35,7 +35,7 @@ from storage.formats.batch_columns import (
     walk_batches,
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK, CONTROL
-from storage.formats.batch_payloads import first_wrong_checksum, seal_batches
+from storage.formats.batch_kernels import first_wrong_checksum, seal_batches
 from storage.kernels.kernel import allocating_kernel, inlined, kernel
 from storage.kernels.native_calls import read_at
 from storage.kernels.varint_kernel import read_varint, read_varlong

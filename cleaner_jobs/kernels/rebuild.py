@@ -56,7 +56,7 @@ from storage.formats.batch_header import (
     RECORDS_COUNT_AT,
     TRANSACTIONAL,
 )
-from storage.formats.header_kernel import write_new_header
+from storage.formats.batch_kernels import write_new_header
 from storage.kernels.crc_kernels import crc32c_between
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import copy_bytes, store_be_int16, store_be_int32, store_be_int64

@@ -78,7 +78,7 @@ from storage.formats.batch_header import (
     LOG_APPEND_TIME,
     TRANSACTIONAL,
 )
-from storage.formats.batch_payloads import decompress_batches, first_wrong_checksum
+from storage.formats.batch_kernels import decompress_batches, first_wrong_checksum
 from storage.kernels.kernel import allocating_kernel, inlined, kernel
 from storage.kernels.memory_access import bit_length
 from storage.kernels.varint_kernel import read_varint, read_varlong

@@ -41,7 +41,7 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.batch_header import CODEC_MASK, CONTROL
-from storage.formats.batch_payloads import seal_batches
+from storage.formats.batch_kernels import seal_batches
 from storage.formats.batch_windows import NO_RECORDS, Buffers, Place, Window, place_behind
 
 OUTPUT_BYTES = 24 << 20

@@ -26,7 +26,7 @@ from cleaner_jobs.tasks import index_check, map_capacity
 from cleaner_jobs.txn_batches import TXN_WORDS
 from storage.codecs.payload_kernels import max_payload_bytes, tools_of_thread
 from storage.codecs.snappy_block import compress_small_block
-from storage.formats import batch_columns, batch_payloads, legacy_upgrade, segment_indexes
+from storage.formats import batch_columns, batch_kernels, legacy_upgrade, segment_indexes
 from storage.formats.batch_header import BATCH_HEADER_BYTES
 from storage.kernels.kernel import require_keeping
 from storage.kernels.xxh3_kernel import digest_between, digests_between
@@ -58,7 +58,7 @@ def warm() -> None:
     digests_between(window, bounds[:0], digests)
     digest_between(window, 0, 0)
     nothing = window, 0, rows[:0], np.zeros(0, np.bool_)
-    batch_payloads.decompress_batches(nothing, (0, 0), (window, 0), (bounds, digests), tools)
+    batch_kernels.decompress_batches(nothing, (0, 0), (window, 0), (bounds, digests), tools)
     transactions.flag_aborted(rows[:0], np.zeros((0, 4), np.int64))
     transactions.flag_discardable(rows[:0], np.zeros(0, np.int64))
     _warm_transactions()
@@ -106,8 +106,8 @@ def warm() -> None:
     )
     choices = kept_records[:0], horizons[:0]
     rebuild.pack_batches(nobody, (window, bounds), choices, window, bounds, (0, 0, -1), tools)
-    batch_payloads.seal_batches(window, bounds[:0])
-    batch_payloads.first_wrong_checksum(window, 0, rows[:0], np.zeros(0, np.bool_))
+    batch_kernels.seal_batches(window, bounds[:0])
+    batch_kernels.first_wrong_checksum(window, 0, rows[:0], np.zeros(0, np.bool_))
     expected = np.zeros((1, EXPECTED_COLUMNS), np.int64)
     batch_comparison.sum_heads(window, 0, 0)
     batch_comparison.compare_payloads(

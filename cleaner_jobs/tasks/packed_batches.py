@@ -43,7 +43,7 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
-from storage.formats.batch_payloads import UInt64Array
+from storage.formats.batch_kernels import UInt64Array
 from storage.formats.batch_windows import NO_DIGESTS, NO_RECORDS, Buffers, Payloads, Window
 from storage.formats.legacy_upgrade import has_legacy
 

@@ -37,7 +37,7 @@ from storage.formats.batch_columns import (
     Int64Array,
     walk_batches,
 )
-from storage.formats.batch_payloads import UInt64Array
+from storage.formats.batch_kernels import UInt64Array
 from storage.formats.batch_windows import Buffers, Payloads, Window
 from storage.formats.legacy_upgrade import Entries, upgrade
 

@@ -34,7 +34,7 @@ from storage.formats.batch_columns import (
     parse_records,
     problem_text,
 )
-from storage.formats.batch_payloads import UInt64Array, first_wrong_checksum
+from storage.formats.batch_kernels import UInt64Array, first_wrong_checksum
 from storage.formats.batch_windows import (
     Buffers,
     Payloads,

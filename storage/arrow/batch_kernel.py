@@ -14,7 +14,7 @@ from storage.arrow.record_kernel import Int32Array
 from storage.codecs.payload_kernels import NOT_TAKEN, compress_payload, max_payload_bytes
 from storage.formats.batch_columns import ByteArray, Int64Array
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CHECKED_AT, CRC_AT, NO_TIMESTAMP
-from storage.formats.header_kernel import write_new_header
+from storage.formats.batch_kernels import write_new_header
 from storage.kernels.crc_kernels import crc32c_between
 from storage.kernels.kernel import inlined, kernel
 from storage.kernels.memory_access import copy_bytes, store_be_int32

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from storage.arrow.record_kernel import Range, choose_batches
 from storage.formats.batch_columns import BASE_OFFSET, LAST_OFFSET, SIZE, ByteArray, Int64Array
-from storage.formats.batch_payloads import first_wrong_checksum
+from storage.formats.batch_kernels import first_wrong_checksum
 from storage.formats.batch_windows import (
     Buffers,
     Place,

@@ -40,7 +40,7 @@ from storage.formats.batch_columns import (
     walk_batches,
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK, FRAME_BYTES, entry_bytes
-from storage.formats.batch_payloads import decompress_batches
+from storage.formats.batch_kernels import decompress_batches
 from storage.formats.legacy_upgrade import Entries, TakeArray, has_legacy, upgrade
 from storage.kernels.xxh3_kernel import digest_between
 

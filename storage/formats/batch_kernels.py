@@ -1,6 +1,7 @@
-"""Kernels for the bytes of framed batches: verify and set checksums, and decompress payloads.
+"""Kernels for the bytes of batches: write headers, verify and set checksums, decompress payloads.
 
-Checksums of record batches F-4.2, of legacy messages F-7.1.
+Checksums of record batches F-4.2, of legacy messages F-7.1. Headers F-4.1. Source: Kafka,
+DefaultRecordBatch.writeHeader.
 """
 
 from typing import Any
@@ -20,16 +21,57 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.batch_header import (
+    ATTRIBUTES_AT,
+    BASE_OFFSET_AT,
+    BASE_SEQUENCE_AT,
+    BASE_TIMESTAMP_AT,
     BATCH_HEADER_BYTES,
     CHECKED_AT,
     CODEC_MASK,
     CRC_AT,
+    LAST_OFFSET_DELTA_AT,
+    LEADER_EPOCH_AT,
+    LENGTH_AT,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
     MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
+    RECORDS_COUNT_AT,
 )
 from storage.kernels.crc_kernels import crc32_between, crc32c_between
-from storage.kernels.kernel import kernel
-from storage.kernels.memory_access import store_be_int32
+from storage.kernels.kernel import inlined, kernel
+from storage.kernels.memory_access import store_be_int16, store_be_int32, store_be_int64
 from storage.kernels.xxh3_kernel import digest_between
+
+
+@inlined
+def write_new_header(
+    out: ByteArray, place: Any, attributes: Any, offsets: Any, times: Any, count: Any
+) -> None:
+    """Write the header of a batch that has no producer and no leader epoch, all but its checksum.
+
+    place: where the batch begins and ends in out. offsets: of its first and last record. times:
+    base and max timestamp.
+    """
+    at, end = place
+    store_be_int64(out, at + BASE_OFFSET_AT, offsets[0])
+    store_be_int32(out, at + LENGTH_AT, end - at - LOG_OVERHEAD_BYTES)
+    store_be_int32(out, at + LEADER_EPOCH_AT, NO_LEADER_EPOCH)
+    out[at + MAGIC_AT] = np.uint8(MAGIC)
+    store_be_int16(out, at + ATTRIBUTES_AT, attributes)
+    store_be_int32(out, at + LAST_OFFSET_DELTA_AT, offsets[1] - offsets[0])
+    store_be_int64(out, at + BASE_TIMESTAMP_AT, times[0])
+    store_be_int64(out, at + MAX_TIMESTAMP_AT, times[1])
+    store_be_int64(out, at + PRODUCER_ID_AT, NO_PRODUCER_ID)
+    store_be_int16(out, at + PRODUCER_EPOCH_AT, NO_PRODUCER_EPOCH)
+    store_be_int32(out, at + BASE_SEQUENCE_AT, NO_SEQUENCE)
+    store_be_int32(out, at + RECORDS_COUNT_AT, count)
 
 
 @kernel

@@ -18,7 +18,7 @@ from storage.formats.batch_columns import (
     ByteArray,
     Int64Array,
 )
-from storage.formats.batch_payloads import first_wrong_checksum, seal_batches
+from storage.formats.batch_kernels import first_wrong_checksum, seal_batches
 
 ORIGIN = 1000  # where the buffer begins in its file
 SIZES = 61, 70, 2000, 5000
