@@ -42,7 +42,7 @@ from storage.formats.batch_columns import (
 )
 from storage.formats.batch_header import CODEC_MASK, CONTROL
 from storage.formats.batch_kernels import seal_batches
-from storage.formats.batch_windows import NO_RECORDS, Buffers, Place, Window, place_behind
+from storage.formats.batch_windows import NO_RECORDS, Buffers, Place, Window, next_place
 
 OUTPUT_BYTES = 24 << 20
 CHECKED_AT_ONCE_BYTES = 4 << 20  # of the source: while most of it is in the processor's cache
@@ -196,7 +196,7 @@ class BatchRewriter:
             self._output.checked()
             self.counts.add(rows[:count], actions[:count], kept[:count])
             self.counts.refused += refused
-            at = place_behind(rows[count - 1])
+            at = next_place(rows[count - 1])
         window = source.left(rows[count : count + left], at) if why_ended == LEFT else None
         return PlainRun(rows[:count], int(heads), why_ended, window)
 

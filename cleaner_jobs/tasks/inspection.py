@@ -67,7 +67,7 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.batch_header import CODEC_MASK
-from storage.formats.batch_windows import Buffers, Payloads, Place, Window, place_behind
+from storage.formats.batch_windows import Buffers, Payloads, Place, Window, next_place
 
 RUN_RECORDS = 1 << 20
 MAX_RUN_OFFSETS = 1 << 32
@@ -239,14 +239,14 @@ def _count_stretch(
         while at.position < stretch.end:
             rows, why_ended = counting.add_run(stretch, source, at, aborted)
             if len(rows):
-                at = source.read_up_to(place_behind(rows[-1]), at)
+                at = source.read_up_to(next_place(rows[-1]), at)
             if why_ended == PART_FULL:
                 yield from counting.finish()
             elif why_ended != NO_MORE and at.position < stretch.end:
                 window = reader.window(at, stretch.end)
                 flag_aborted(window.rows, aborted)
                 yield from _count_window(stretch, window, counting, buffers)
-                at = window.behind()
+                at = window.next_place()
         if not is_growing:
             reader.check_unchanged(stretch.source)
 

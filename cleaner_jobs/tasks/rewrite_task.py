@@ -50,7 +50,7 @@ from cleaner_jobs.tasks.window_reader import (
 )
 from cleaner_jobs.txn_batches import load_array
 from cleaner_jobs.work_file import read_checked
-from storage.codecs.compression import builds_here
+from storage.codecs.compression import installed_builds
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
@@ -67,7 +67,7 @@ from storage.formats.batch_columns import (
     problem_text,
     walk_batches,
 )
-from storage.formats.batch_windows import Buffers, Window, place_behind
+from storage.formats.batch_windows import Buffers, Window, next_place
 
 NO_OFFSETS: Int64Array = np.zeros(0, np.int64)  # of control batches
 
@@ -130,7 +130,7 @@ def _rewrite_section(
             if may_be_plain and 0 <= ordinal <= len(states):
                 run = rewriter.rewrite_plain(plain, at, states[ordinal:], discardable)
                 if len(run.rows):
-                    at = plain.read_up_to(place_behind(run.rows[-1]), at)
+                    at = plain.read_up_to(next_place(run.rows[-1]), at)
                     heads += run.heads
                     ordinal += int(run.rows[:, RECORDS_COUNT].sum())
                 if run.why_ended == NO_MORE:
@@ -150,7 +150,7 @@ def _rewrite_section(
             heads += heads_of(window.buffer, 0, len(window.batches()))[0]
             ordinal += count
             may_be_plain = window.ends_plain()
-            at = window.behind()
+            at = window.next_place()
         reader.check_unchanged(source)
     if heads % FINGERPRINT_RANGE != section.heads:
         problem = f"the batches from here to byte {section.end} are not those that were "
@@ -438,7 +438,7 @@ def _result(piece: Piece, files: OutputFiles, log_bytes: int, counts: OutputCoun
         batches_kept=counts.kept,
         batches_rebuilt=counts.rebuilt,
         batches_emptied=counts.emptied,
-        builds=builds_here(),
+        builds=installed_builds(),
         legacy_emptied=counts.legacy_emptied,
         refused=counts.refused,
     )

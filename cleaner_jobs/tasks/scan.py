@@ -40,7 +40,7 @@ from cleaner_jobs.tasks.window_reader import (
 )
 from cleaner_jobs.txn_batches import TXN_BATCH, AbortedRanges, TxnBatches, words_of
 from cleaner_jobs.work_file import write_whole
-from storage.codecs.compression import builds_here
+from storage.codecs.compression import installed_builds
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
 from storage.files.filesystem import naming
@@ -70,7 +70,7 @@ from storage.formats.batch_windows import (
     Payloads,
     Place,
     Window,
-    place_behind,
+    next_place,
 )
 
 PART_RECORDS = 1 << 20
@@ -161,7 +161,7 @@ class PartBuilder:
         if count:
             self._columns.filled = filled
             self._take(stretch, rows[:count], before, int(heads))
-            at = place_behind(rows[count - 1])
+            at = next_place(rows[count - 1])
         window = source.left(rows[count : count + left], at) if why_ended == LEFT else None
         return ScannedRun(rows[:count], why_ended, window)
 
@@ -250,7 +250,7 @@ class PartBuilder:
             sections=tuple(self._sections),
             legacy_batches=self._legacy,
             codecs=self._codecs,
-            builds=builds_here(),
+            builds=installed_builds(),
         )
         self._start()
 
@@ -324,7 +324,7 @@ def _scan_stretch(
                 run = builder.add_run(stretch, source, at, aborted, kind)
                 if len(run.rows):
                     index.check(run.rows)
-                    at = source.read_up_to(place_behind(run.rows[-1]), at)
+                    at = source.read_up_to(next_place(run.rows[-1]), at)
                 if run.why_ended == PART_FULL:
                     yield from builder.finish()
                 left, goes_on = run.left, run.why_ended in (NO_MORE, PART_FULL)
@@ -341,7 +341,7 @@ def _scan_stretch(
                 raise contradictory_read_error(left, at)
             if every:
                 kinds = (PLAIN,) * window.ends_plain() + (COMPRESSED,) * window.ends_packed()
-            at = window.behind()
+            at = window.next_place()
         reader.check_unchanged(stretch.source)
         index.finish()
 

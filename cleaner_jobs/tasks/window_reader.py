@@ -85,7 +85,7 @@ class WindowReader:
         while at.position < end:
             window = self.window(at, end)
             yield window
-            at = window.behind()
+            at = window.next_place()
 
     def window(self, at: Place, end: int) -> Window:
         """The batches from a place on, which is below end. Raise CorruptFileError as `windows`."""
@@ -208,7 +208,7 @@ def rows_of_run(buffers: Buffers) -> Int64Array:
 
 def contradictory_read_error(window: Window, at: Place) -> MiswrittenError:
     """The error where nothing is wrong with what a kernel has left: memory that says two things."""
-    problem = f"the batches from here to byte {window.behind().position} were found wrong, and "
+    problem = f"the batches from here to byte {window.next_place().position} were found wrong, and "
     problem += f"sound when they were looked at again; {FAULT}"
     return MiswrittenError(window.path, at.position, problem)
 

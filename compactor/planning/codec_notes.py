@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from itertools import islice
 
-from storage.codecs.compression import build_notes, builds_here, differing_builds
+from storage.codecs.compression import build_notes, differing_builds, installed_builds
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import LOG, Segment, file_name
 from storage.kafka_versions import KafkaVersion
@@ -22,7 +22,7 @@ def codec_notes(
 
     Nothing is read where all codecs do. What cannot be read says nothing here; the scan finds it.
     """
-    if not differing_builds(kafka, builds_here()):
+    if not differing_builds(kafka, installed_builds()):
         return ()
     codecs = 0
     for segment in segments:
@@ -33,5 +33,5 @@ def codec_notes(
                 codecs |= 1 << header.codec
         except (CorruptFileError, UnsupportedFormatError, OSError):
             continue
-    notes = build_notes(kafka, codecs, builds_here())
+    notes = build_notes(kafka, codecs, installed_builds())
     return tuple([OTHER_BYTES_NOTE.format(note) for note in notes])

@@ -83,7 +83,7 @@ class RunReader:
             window = windows.window(at, stretch.end)
             yield from self._of_window(window)
             if not self.is_done:
-                at = window.behind()
+                at = window.next_place()
                 self._previous_offset = at.previous_offset
 
     def _of_window(self, window: Window) -> Iterator[Run]:

@@ -302,7 +302,7 @@ _DECOMPRESS_INTO: tuple[Callable[[Bytes, "ByteArray", int], int | None], ...] = 
 )
 
 
-def builds_here() -> CodecBuilds:
+def installed_builds() -> CodecBuilds:
     """Return the builds of the codecs in this process."""
     return CodecBuilds(".".join(map(str, zstandard.ZSTD_VERSION)), cramjam.__version__)
 
@@ -327,7 +327,7 @@ def build_notes(kafka: KafkaVersion, codecs: int, builds: CodecBuilds) -> Iterat
 
     codecs: a bit for each, 1 << its id.
     """
-    where = "" if builds == builds_here() else ", on an executor"
+    where = "" if builds == installed_builds() else ", on an executor"
     for codec, why in differing_builds(kafka, builds).items():
         if codecs & 1 << codec:
             yield f"{codec.name.lower()} of another build: {why}{where}"

@@ -219,7 +219,7 @@ def _same_four(source: ByteArray, first: Any, second: Any) -> bool:
 def _find_match(
     source: ByteArray, start: Any, slots: UInt16Array, position: Any, limit: Any
 ) -> tuple[Any, Any]:
-    """The next position from there on with an earlier twin, and that; -1 for it: there is none."""
+    """Return the next position whose bytes stand earlier, too, and where; -1 if nowhere."""
     step = np.int64(1)
     failures = np.int64(1) << _SKIP_TRIGGER
     following = position

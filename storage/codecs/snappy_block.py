@@ -100,7 +100,7 @@ def _look_up(source, slots, mask, position):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _find_match(source, slots, mask, position, limit):  # type: ignore[no-untyped-def]
-    """Return the next position with an earlier twin, and that; -1 for it where there is none."""
+    """Return the next position whose bytes stand earlier, too, and where; -1 if nowhere."""
     skip = 32
     while True:
         step = skip >> 5

@@ -101,7 +101,7 @@ class Place(NamedTuple):
     previous_offset: int  # the last one before it
 
 
-def place_behind(row: Int64Array) -> Place:
+def next_place(row: Int64Array) -> Place:
     """Return where the batch after that of a row begins."""
     return Place(int(row[POSITION] + row[SIZE]), int(row[LAST_OFFSET]))
 
@@ -134,9 +134,9 @@ class Window(NamedTuple):
         attributes = int(self.rows[-1, ATTRIBUTES])
         return not attributes & LEGACY and attributes & CODEC_MASK in CODECS_OF_KERNELS
 
-    def behind(self) -> Place:
+    def next_place(self) -> Place:
         """Return where the next batch begins."""
-        return place_behind(self.rows[-1])
+        return next_place(self.rows[-1])
 
 
 class WindowSource(NamedTuple):

@@ -11,7 +11,7 @@ from compactor import api
 from compactor.command_line.cli import main
 from compactor.errors import ConfigError, RefusedError
 from compactor.settings.config import load_config
-from storage.codecs.compression import Codec, builds_here
+from storage.codecs.compression import Codec, installed_builds
 from storage.formats import checkpoint
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
@@ -362,8 +362,8 @@ def test_exact_bytes_are_refused_where_an_executor_has_another_build(
         any_clock=True,
         kafka=kafka,
     )
-    old = CodecBuilds("1.4.0", builds_here().cramjam)
-    monkeypatch.setattr(module, "builds_here", lambda: old)
+    old = CodecBuilds("1.4.0", installed_builds().cramjam)
+    monkeypatch.setattr(module, "installed_builds", lambda: old)
     with pytest.raises(RefusedError, match=r"libzstd 1\.4\.0 is installed.*, on an executor"):
         api.run([str(tmp_path)], rules, api.RunOptions(in_process=True, exact_bytes=True))
     assert state_of(tmp_path / "t-0") == before
