@@ -365,26 +365,19 @@ class _PooledFile:
         opened = self.opened or self._pool.opened(self)
         self.was_used = self.is_dirty = True
         opened.file.write(position, data)
-        self.wrote(opened)
+        self.is_dirty = True  # again: a sync meanwhile may not have had it all
+        if self.opened is not opened:  # the pool let go of it, and may have synced it before
+            opened.file.sync()
 
     def truncate(self, size_bytes: int) -> None:
         opened = self.opened or self._pool.opened(self)
         self.was_used = True
         opened.file.truncate(size_bytes)
 
-    def held(self, to_write: bool = False) -> HeldFile:
+    def held(self) -> HeldFile:
         opened = self.opened or self._pool.opened(self)
         self.was_used = True
-        if to_write:  # else as it is: the writer may be about to say so
-            self.is_dirty = True
-            opened.file.held(True)
         return opened
-
-    def wrote(self, held: HeldFile) -> None:
-        self.is_dirty = True  # again: a sync meanwhile may not have had it all
-        if self.opened is not held:  # the pool let go of it, and may have synced it before
-            assert isinstance(held, _Opened), "what held gave"
-            held.file.sync()
 
     @property
     def is_open(self) -> bool:

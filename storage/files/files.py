@@ -19,6 +19,7 @@ errno of POSIX and the path in it, or a CorruptFileError where what is to be rea
 an error the names are as they were, and no file that had a name has other bytes.
 """
 
+import contextlib
 import errno
 import os
 from typing import NamedTuple, Protocol, Self
@@ -61,7 +62,7 @@ class HeldFile(Protocol):
 
     @property
     def descriptor(self) -> int:
-        """By which kernels read and write it themselves; -1: they may not."""
+        """By which kernels read it themselves; -1: they may not."""
         ...
 
 
@@ -95,15 +96,8 @@ class ChangingFile(Protocol):
         """Cut the file off, or make it longer by zeros."""
         ...
 
-    def held(self, to_write: bool = False) -> HeldFile:
-        """Keep it open for a kernel. Who has written so says it (`wrote`)."""
-        ...
-
-    def wrote(self, held: HeldFile) -> None:
-        """Note that a kernel has written to what `held` gave.
-
-        OSError where the file was let go of meanwhile, and what was written cannot be synced.
-        """
+    def held(self) -> HeldFile:
+        """Keep it open for a kernel that reads it."""
         ...
 
     @property
@@ -257,3 +251,18 @@ def entry_of(files: Files, path: str) -> Entry:
 def size_of(files: Files, path: str) -> int:
     """The size of a file; FileNotFoundError if it is not there."""
     return entry_of(files, path).size_bytes
+
+
+def rename_if_exists(files: Files, source: str, target: str) -> None:
+    """Rename a file; one that does not exist is no error."""
+    try:
+        files.rename(source, target)
+    except FileNotFoundError:
+        if files.exists(source):
+            raise
+
+
+def remove_if_exists(files: Files, path: str) -> None:
+    """Remove a file; one that does not exist is no error."""
+    with contextlib.suppress(FileNotFoundError):
+        files.remove(path)

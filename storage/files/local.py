@@ -169,13 +169,8 @@ class _LocalChangingFile:
         self._path = path
         self.descriptor = filesystem.open_to_change(path, create)
 
-    def held(self, to_write: bool = False) -> HeldFile:
-        if to_write:
-            make_own(self.descriptor, self._path)
+    def held(self) -> HeldFile:
         return self  # it is open until it is closed
-
-    def wrote(self, _held: HeldFile) -> None:
-        """It is open still."""
 
     def read(self, position: int, length: int) -> bytes:
         try:

@@ -351,11 +351,8 @@ class _Changing:
     def truncate(self, size_bytes: int) -> None:
         self._file.truncate(size_bytes)
 
-    def held(self, _to_write: bool = False) -> HeldFile:
+    def held(self) -> HeldFile:
         return NOT_HELD
-
-    def wrote(self, _held: HeldFile) -> None:
-        """No kernel does."""
 
     @property
     def is_open(self) -> bool:

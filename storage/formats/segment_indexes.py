@@ -15,18 +15,21 @@ from storage.file_names import MAX_LOG_BYTES as MAX_LOG_BYTES
 from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.formats import offset_index, time_index
 from storage.kernels.kernel import kernel
+from storage.kernels.memory_access import store_be_int32, store_be_int64
 
+ByteArray = NDArray[np.uint8]
 Int64Array = NDArray[np.int64]
 
 _NO_TIMESTAMP = -1
 
-# what a builder knows between two calls
+_NO_LIMIT = 2**32
+
+# what is known between two calls
 _POSITION, _SINCE_ENTRY, _MAX_TIMESTAMP, _OFFSET_OF_MAX, _LAST_INDEXED = range(5)
 _TIME_ENTRIES, _BEFORE_LAST = 5, 6  # all time entries, those before the last offset entry
 _STATE_FIELDS = 7
 
-_OFFSET_FIELDS = ("relative_offset", "position")
-_TIME_FIELDS = ("timestamp", "relative_offset")
+_OFFSET_BYTES, _TIME_BYTES = offset_index.ENTRY.itemsize, time_index.ENTRY.itemsize
 
 
 class SegmentIndexes(NamedTuple):
@@ -39,6 +42,51 @@ class SegmentIndexes(NamedTuple):
     problem_position: int = 0  # in the log: the first batch that no segment of this base can hold
 
 
+class IndexState(NamedTuple):
+    """What is known of the batches before, as the first numbers of a state (`index_state`)."""
+
+    position: int  # in the `.log`, of the next batch
+    since_entry_bytes: int  # from the batch that got the last entry of the offset index
+    max_timestamp: int
+    offset_of_max: int  # relative
+    last_indexed: int  # the time of the last entry of the time index
+
+
+def index_state(known: IndexState) -> Int64Array:
+    """Return a state for `make_entries`, whose first numbers are those of an IndexState."""
+    state = np.zeros(_STATE_FIELDS, np.int64)
+    state[: len(known)] = known
+    return state
+
+
+class IndexLimits(NamedTuple):
+    """What decides which batches of a segment get entries, and how many there may be."""
+
+    base_offset: int
+    interval_bytes: int
+    offset_entries: int  # how many more the offset index takes
+    time_entries: int  # how many more the time index takes; one that is full refuses all batches
+
+
+class IndexEntries(NamedTuple):
+    """The entries of some batches, as both files have them."""
+
+    batches: int  # taken in; the next one is due for an entry that an index does not take
+    offsets: bytes
+    times: bytes
+
+
+def make_entries(limits: IndexLimits, batches: Int64Array, state: Int64Array) -> IndexEntries:
+    """Make the index entries of batches, and bring the state up to date (`index_state`).
+
+    batches: rows that begin with size, last offset and largest time, in the order of the file.
+    """
+    offsets = np.empty(len(batches) * _OFFSET_BYTES, np.uint8)
+    times = np.empty(len(batches) * _TIME_BYTES, np.uint8)
+    done, offset_bytes, time_bytes = _put_entries(limits, batches, state, offsets, times)
+    return IndexEntries(done, offsets[:offset_bytes].tobytes(), times[:time_bytes].tobytes())
+
+
 class IndexBuilder:
     """Makes both indexes of a segment from columns of its batches, some of them at a time.
 
@@ -46,10 +94,9 @@ class IndexBuilder:
     """
 
     def __init__(self, base_offset: int, index_interval_bytes: int) -> None:
-        self._base_offset, self._interval_bytes = base_offset, index_interval_bytes
+        self._limits = IndexLimits(base_offset, index_interval_bytes, _NO_LIMIT, _NO_LIMIT)
         self._offsets, self._times = bytearray(), bytearray()
-        self._state = np.zeros(_STATE_FIELDS, np.int64)
-        self._state[[_MAX_TIMESTAMP, _LAST_INDEXED]] = _NO_TIMESTAMP
+        self._state = index_state(IndexState(0, 0, _NO_TIMESTAMP, 0, _NO_TIMESTAMP))
         self._problem: str | None = None
         self._problem_position = 0
 
@@ -58,9 +105,8 @@ class IndexBuilder:
 
         last_offsets and max_timestamps are those of the batch headers.
         """
-        batches = len(sizes)
-        assert len(last_offsets) == len(max_timestamps) == batches, "columns of different lengths"
-        base = self._base_offset
+        assert len(last_offsets) == len(max_timestamps) == len(sizes), "columns differ in length"
+        base = self._limits.base_offset
         outside = (last_offsets < base) | (last_offsets - base > MAX_RELATIVE_OFFSET)
         if outside.any() and self._problem is None:
             first = int(outside.argmax())
@@ -70,12 +116,10 @@ class IndexBuilder:
         if self._problem:
             self._state[_POSITION] += sizes.sum()
             return
-        columns = np.empty((4, batches), np.int64)
-        entries, times = _choose_entries(
-            base, sizes, last_offsets, max_timestamps, self._interval_bytes, self._state, columns
-        )
-        self._offsets += _packed(columns[:2, :entries], offset_index.ENTRY, _OFFSET_FIELDS)
-        self._times += _packed(columns[2:, :times], time_index.ENTRY, _TIME_FIELDS)
+        batches = np.stack((sizes, last_offsets, max_timestamps), axis=1)
+        entries = make_entries(self._limits, batches, self._state)
+        self._offsets += entries.offsets
+        self._times += entries.times
 
     @property
     def bytes_since_entry(self) -> int:
@@ -92,8 +136,8 @@ class IndexBuilder:
             return SegmentIndexes(b"", b"", 0, self._problem, self._problem_position)
         times = bytes(self._times)
         if self._state[_MAX_TIMESTAMP] > self._state[_LAST_INDEXED]:  # C-14.2
-            last = self._state[[_MAX_TIMESTAMP, _OFFSET_OF_MAX]].reshape(2, 1)
-            times += _packed(last, time_index.ENTRY, _TIME_FIELDS)
+            last = tuple(self._state[[_MAX_TIMESTAMP, _OFFSET_OF_MAX]])
+            times += np.array([last], time_index.ENTRY).tobytes()
         before_last = int(self._state[_BEFORE_LAST])
         return SegmentIndexes(bytes(self._offsets), times, before_last, None)
 
@@ -154,45 +198,39 @@ def _some(entries: NDArray[np.void], room: int) -> NDArray[np.void]:
     return entries[every - 1 :: every]
 
 
-def _packed(columns: Int64Array, entry: np.dtype[np.void], fields: tuple[str, str]) -> bytes:
-    entries = np.empty(columns.shape[1], entry)
-    for field, column in zip(fields, columns, strict=True):
-        entries[field] = column
-    return entries.tobytes()
-
-
 @kernel
-def _choose_entries(
-    base_offset: int,
-    sizes: Int64Array,
-    last_offsets: Int64Array,
-    max_timestamps: Int64Array,
-    index_interval_bytes: int,
+def _put_entries(
+    limits: IndexLimits,
+    batches: Int64Array,
     state: Int64Array,
-    columns: Int64Array,
-) -> tuple[int, int]:
-    """Fill columns: relative offsets and positions, then timestamps and their relative offsets.
-
-    state: what is known from the batches before; brought up to date. Return the number of offset
-    entries and of time entries.
-    """
-    entries = time_entries = 0
-    for batch in range(len(sizes)):
-        if max_timestamps[batch] > state[_MAX_TIMESTAMP]:
-            state[_MAX_TIMESTAMP] = max_timestamps[batch]
-            state[_OFFSET_OF_MAX] = last_offsets[batch] - base_offset
-        if state[_SINCE_ENTRY] > index_interval_bytes:
-            columns[0, entries] = last_offsets[batch] - base_offset
-            columns[1, entries] = state[_POSITION]
-            entries += 1
+    offsets: ByteArray,
+    times: ByteArray,
+) -> tuple[int, int, int]:
+    """Put entries into both buffers; return how many batches were taken in, and the bytes put."""
+    offset_at = time_at = 0
+    for batch in range(batches.shape[0]):
+        size, last_offset, timestamp = batches[batch, 0], batches[batch, 1], batches[batch, 2]
+        is_due = state[_SINCE_ENTRY] > limits.interval_bytes
+        if is_due and (
+            offset_at >= limits.offset_entries * _OFFSET_BYTES
+            or time_at >= limits.time_entries * _TIME_BYTES
+        ):
+            return batch, offset_at, time_at
+        if timestamp > state[_MAX_TIMESTAMP]:
+            state[_MAX_TIMESTAMP] = timestamp
+            state[_OFFSET_OF_MAX] = last_offset - limits.base_offset
+        if is_due:
+            store_be_int32(offsets, offset_at, last_offset - limits.base_offset)
+            store_be_int32(offsets, offset_at + 4, state[_POSITION])
+            offset_at += _OFFSET_BYTES
             state[_BEFORE_LAST] = state[_TIME_ENTRIES]
             if state[_MAX_TIMESTAMP] > state[_LAST_INDEXED]:
-                columns[2, time_entries] = state[_MAX_TIMESTAMP]
-                columns[3, time_entries] = state[_OFFSET_OF_MAX]
+                store_be_int64(times, time_at, state[_MAX_TIMESTAMP])
+                store_be_int32(times, time_at + 8, state[_OFFSET_OF_MAX])
+                time_at += _TIME_BYTES
                 state[_LAST_INDEXED] = state[_MAX_TIMESTAMP]
-                time_entries += 1
                 state[_TIME_ENTRIES] += 1
             state[_SINCE_ENTRY] = 0
-        state[_SINCE_ENTRY] += sizes[batch]
-        state[_POSITION] += sizes[batch]
-    return entries, time_entries
+        state[_SINCE_ENTRY] += size
+        state[_POSITION] += size
+    return batches.shape[0], offset_at, time_at

@@ -1,12 +1,12 @@
-"""Calls of C functions from kernels, by address: any function, and `pread` and `pwrite`.
+"""Calls of C functions from kernels, by address: any function, and `pread`.
 
 The address is an argument of the kernel, so that a compiled kernel serves other processes too.
 Every argument and result takes 64 bits, as pointers and sizes do on the machines that numba knows.
 The caller makes sure that the function at the address takes these arguments.
 
 With `pread` a kernel reads and works on as much as the processor's cache holds, and Python runs
-once for many of those. A kernel that reads or writes less than it asked for leaves the file to
-Python, which repeats the call and raises the error.
+once for many of those. A kernel that reads less than it asked for leaves the file to Python, which
+repeats the call and raises the error.
 """
 
 import ctypes
@@ -67,21 +67,10 @@ _WORD_BYTES = 8  # that a position in a file has in the calls here
 @cache
 def pread_address() -> int:
     """Return the address of `pread` with positions of 64 bits; 0 (kernels read nothing): none."""
-    return _address_in_c("pread")
-
-
-@cache
-def pwrite_address() -> int:
-    """Return the address of `pwrite` with positions of 64 bits; 0 (kernels write nothing): none."""
-    return _address_in_c("pwrite")
-
-
-def _address_in_c(name: str) -> int:
-    """Return the address of a C function that takes 64-bit positions; 0 if there is none."""
     if ctypes.sizeof(ctypes.c_long) != _WORD_BYTES:
         return 0
     try:
-        function = getattr(ctypes.CDLL(None), name)
+        function = ctypes.CDLL(None).pread
     except (OSError, AttributeError, TypeError):  # the last on Windows, which has no such library
         return 0
     return ctypes.cast(function, ctypes.c_void_p).value or 0
@@ -97,17 +86,3 @@ def read_at(address: Any, descriptor: Any, position: Any, buffer: ByteArray, len
         return np.int64(0)
     arguments = (descriptor, address_of(buffer, np.int64(0)), length, position)
     return call_address(address, arguments)
-
-
-@inlined
-def write_at(
-    address: Any, descriptor: Any, position: Any, buffer: ByteArray, start: Any, length: Any
-) -> Any:
-    """Write buffer[start : start + length] at a position of a file; return whether all of it was.
-
-    address: of pwrite, or 0.
-    """
-    if address == 0:
-        return False
-    arguments = (descriptor, address_of(buffer, np.int64(start)), length, position)
-    return call_address(address, arguments) == length

@@ -69,7 +69,7 @@ BY_CLIENT = AppendRequest()
 
 
 class LogAppendInfo(NamedTuple):
-    """What came of an append. Of a duplicate: the offsets of the first time."""
+    """The outcome of an append; of a duplicate, with the offsets of the first time."""
 
     first_offset: int  # -1: not known, or nothing was appended
     last_offset: int
@@ -126,7 +126,7 @@ def append(
 def _follow(
     state: LogState, info: LogAppendInfo, segment: LogSegment, producers: "_ProducersOfAppend"
 ) -> None:
-    """What follows the bytes: high watermark, producers, transactions, a flush."""
+    """Move high watermark, producers and transactions past the bytes, and flush if that is due."""
     local, manager = state.local, state.producers
     state.watermarks.follow_end()
     update_all(manager, producers.updated)
@@ -189,7 +189,7 @@ def _too_large(batch: Batch, state: LogState) -> RecordTooLargeError:
 
 @dataclass(slots=True)
 class _Seen:
-    """What batches say together."""
+    """A summary of batches."""
 
     first_offset: int = UNKNOWN
     last_offset: int = UNKNOWN
@@ -284,7 +284,7 @@ def _segment_for(state: LogState, info: LogAppendInfo, size_bytes: int) -> LogSe
 
 @dataclass(slots=True)
 class _ProducersOfAppend:
-    """What an append will make of producers, or what it repeats."""
+    """The producers that an append changes, or what it repeats."""
 
     updated: dict[int, ProducerAppendInfo] = field(default_factory=dict)
     completed: list[CompletedTxn] = field(default_factory=list)

@@ -66,10 +66,10 @@ _BUFFERED_BYTES = 64 * 1024
 
 
 class Source(Protocol):
-    """Where the bytes of an entry are."""
+    """A file or buffer that entries are read from."""
 
     def read_fully(self, position: int, length: int) -> Bytes:
-        """Give length bytes; KafkaError where there are fewer."""
+        """Return length bytes. Raise KafkaError where there are fewer."""
         ...
 
 
@@ -84,7 +84,7 @@ class Batch:
 
     @cached_property
     def header(self) -> BatchHeader:
-        """Of a v2 batch, whatever it says."""
+        """The header of a v2 batch, as it is."""
         data = self._source.read_fully(self.position, BATCH_HEADER_BYTES)
         return BatchHeader(*HEADER.unpack_from(data))
 
@@ -98,7 +98,7 @@ class Batch:
 
     @property
     def base_offset(self) -> int:
-        """Of a wrapper the offset of its first message, for which it is decompressed."""
+        """The first offset; a wrapper is decompressed to read that of its first message."""
         if self.is_legacy and self.codec is not Codec.NONE:
             try:
                 return next(self.records()).offset
@@ -120,7 +120,7 @@ class Batch:
 
     @property
     def codec(self) -> Codec:
-        """IllegalArgumentError where there is no such codec."""
+        """The codec. Raise IllegalArgumentError where there is no such codec."""
         number = self.attributes & CODEC_MASK
         if number > Codec.ZSTD:
             raise IllegalArgumentError(f"no codec has the number {number}")
@@ -163,7 +163,7 @@ class Batch:
 
     @property
     def last_sequence(self) -> int:
-        """By Kafka's arithmetic of 32 bits, also of a header that cannot be one."""
+        """The last sequence by Kafka's arithmetic of 32 bits, also of a wrong header."""
         first, more = self.header.base_sequence, self.header.last_offset_delta
         if first == NO_SEQUENCE:
             return NO_SEQUENCE
@@ -200,9 +200,11 @@ class Batch:
             )
 
     def records(self) -> Iterator[Record | LazyMessage]:
-        """Give the records, with their offsets and times. Raise InvalidRecordError at the first
-        that cannot be one, and where there are fewer or more bytes than records. Keys and values of
-        old formats are looked at when they are asked for.
+        """Yield the records, with their offsets and times.
+
+        Keys and values of old formats are looked at when they are asked for. Raise
+        InvalidRecordError at the first that cannot be one, and where there are fewer or more bytes
+        than records.
         """
         if self.is_legacy:
             return self._legacy_records()
@@ -230,7 +232,7 @@ class Batch:
         return messages_within(data, self._offset, self.magic, stamp_ms)
 
     def record_heads(self) -> Iterator[Record | LazyMessage]:
-        """As `records`, of v2 with b"" for any key, and with neither values nor headers."""
+        """Yield the records of a v2 batch, with b"" for any key, no values and no headers."""
         return self._legacy_records() if self.is_legacy else self._v2_records(read_head)
 
     def _v2_records(self, read: _Read = read_record) -> Iterator[Record]:
@@ -293,8 +295,9 @@ class _Memory:
 
 
 def in_memory(data: Bytes) -> Iterator[Batch]:
-    """Yield the entries of a buffer up to one that is cut short. CorruptRecordError at the first
-    that cannot be framed (F-3.4).
+    """Yield the entries of a buffer up to one that is cut short.
+
+    Raise CorruptRecordError at the first that cannot be framed (F-3.4).
     """
     source = _Memory(data)
     position, end = 0, len(data)

@@ -55,14 +55,14 @@ _READINGS = 5  # of a directory whose files a broker replaces meanwhile
 
 
 class TopicImage(NamedTuple):
-    """A topic that there is."""
+    """A topic of the cluster."""
 
     topic_id: UUID
     replicas: Mapping[int, tuple[int, ...]]  # broker ids, by partition
     directories: Mapping[int, tuple[UUID, ...]]  # of these replicas; empty: not told
 
     def directory_on(self, node_id: int, partition: int) -> UUID | None:
-        """Give the id of the log directory of a node's replica; None: not told, or none there."""
+        """Return the id of the log directory of a node's replica; None where it is not known."""
         replicas = self.replicas.get(partition, ())
         directories = self.directories.get(partition, ())
         return dict(zip(replicas, directories, strict=False)).get(node_id)
@@ -112,7 +112,7 @@ def read_cluster_metadata(
 
 
 def newest_snapshot(path: str, files: Files = LOCAL) -> str | None:
-    """Give the path of the snapshot that a broker goes by; None where there is none."""
+    """Return the path of the snapshot that a broker starts from; None where there is none."""
     names = [entry.name for entry in files.list_directory(path) if not entry.is_dir]
     found = _snapshots(names)
     return os.path.join(path, found[-1][0]) if found else None

@@ -41,7 +41,7 @@ _TEXTS = {
 
 
 class DirectoryState(enum.Enum):
-    """What a directory is; which run made a copy is in its manifest."""
+    """The state of a log directory; which run made a copy is in its manifest."""
 
     LOG_DIR = enum.auto()
     UNFINISHED_COPY = enum.auto()
@@ -62,7 +62,7 @@ class CopyMarkedError(LogCompactionError):
 
 
 class UnfinishedCopyError(CopyMarkedError):
-    """Likewise; nobody may copy it, either, or compare another one with it."""
+    """A copy that is not finished; nobody may copy it, either, or compare another one with it."""
 
     reason_code = "output-in-use"
 
@@ -75,7 +75,7 @@ def set_mark(path: str, mark: str, files: Files) -> None:
 
 
 def take_mark(path: str, mark: str, files: Files) -> None:
-    """Take it away. Cut short, it is there, perhaps without its text."""
+    """Remove the mark. Cut short, it stays, perhaps without its text."""
     own = os.path.join(path, mark)
     text = os.path.join(own, TEXT_FILE)
     if files.exists(text):
@@ -132,8 +132,10 @@ def why_not_to_change(path: str, files: Files) -> CopyMarkedError | None:
 
 
 def manifest_fields(path: str, files: Files) -> dict[str, Any]:
-    """Read what the manifest of a copy says. FileNotFoundError where there is none,
-    CorruptFileError and UnsupportedFormatError for one that was not written here.
+    """Read what the manifest of a copy says.
+
+    Raise FileNotFoundError where there is none, CorruptFileError and UnsupportedFormatError for one
+    that was not written by this program.
     """
     manifest = os.path.join(path, MANIFEST)
     try:
@@ -149,8 +151,10 @@ def manifest_fields(path: str, files: Files) -> dict[str, Any]:
 
 
 def _why_not(path: str, files: Files) -> str | None:
-    """Why no broker may start on a copy, by its manifest; that counts as well without the mark,
-    which may have been lost on the way. One that says nothing may have said it.
+    """Return why no broker may start on a copy, by its manifest.
+
+    That counts as well without the mark, which may have been lost on the way. A manifest that says
+    nothing may have said it.
     """
     manifest = os.path.join(path, MANIFEST)
     if not files.exists(manifest):

@@ -7,17 +7,14 @@ L-24.
 """
 
 import os
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from storage.file_names import DELETED
-from storage.files.files import Files
+from storage.files.files import Files, remove_if_exists
 from storage.log.errors import IllegalArgumentError, OffsetOutOfRangeError
-from storage.log.local_log import LocalLog
-from storage.log.log_state import LogState, roll
-from storage.log.moves import remove_if_there
-from storage.log.producer_state_manager import ProducerStateManager, rebuild_producers
+from storage.log.log_state import LogState, delete_snapshots, roll
+from storage.log.producer_state_manager import rebuild_producers
 from storage.log.retention import RetentionLimits, Rule, deletable
 from storage.log.segment import LogSegment
 
@@ -69,7 +66,7 @@ def _remove(state: LogState, chosen: list[LogSegment]) -> None:
 
 
 def increment_log_start(state: LogState, offset: int) -> bool:
-    """Let the log begin later; whether it does. No file is deleted here."""
+    """Let the log begin later; return whether it does. No file is deleted yet."""
     if offset > state.watermarks.high_watermark:
         raise OffsetOutOfRangeError(
             f"offset {offset} is past the high watermark {state.watermarks.high_watermark}"
@@ -84,30 +81,13 @@ def increment_log_start(state: LogState, offset: int) -> bool:
     return True
 
 
-def delete_snapshots(
-    local: LocalLog, producers: ProducerStateManager, segments: Iterable[LogSegment]
-) -> None:
-    """Rename the snapshots at the bases of segments now, and remove them with the segments."""
-    found = [producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
-    paths = [path for path in found if path is not None]
-
-    def delete() -> None:
-        for path in paths:
-            remove_if_there(local.files, path)
-
-    if paths:
-        local.schedule_deletion("deleting producer snapshots", delete)
-
-
 def rename_directory(state: LogState, name: str, goes_on: bool) -> None:
     """Give the directory another name beside its own; files that are open stay so.
 
-    goes_on: the log is used on from there, and keeps its leader epochs.
+    goes_on: the log is used on under that name, and keeps its leader epochs.
     """
     local = state.local
     path = os.path.join(os.path.dirname(local.place.path), name)
-    with suppress(OSError):  # told by the next flush; on a full disk a log can still be deleted
-        local.write_indexes()
     local.files.rename(local.place.path, path)
     local.files.sync_directory(os.path.dirname(path))
     local.place = replace(local.place, path=path)
@@ -134,7 +114,7 @@ def delete_directory(state: LogState) -> None:
 
 
 def remove_tree(files: Files, path: str) -> None:
-    """Remove a directory and all that is in it; one that is not there is no error."""
+    """Remove a directory and all that is in it; one that is gone is no error."""
     if not files.is_directory(path):
         return
     for entry in files.list_directory(path):
@@ -142,12 +122,12 @@ def remove_tree(files: Files, path: str) -> None:
         if entry.is_dir:
             remove_tree(files, below)
         else:
-            remove_if_there(files, below)
+            remove_if_exists(files, below)
     files.remove_directory(path)
 
 
 def around(state: LogState, offset: int, is_full: bool = False) -> AbstractContextManager[object]:
-    """What the owner of the log does about a truncation."""
+    """Return what the owner of the log does about a truncation, as a context."""
     local, segments = state.local, state.local.segments
     if local.is_closed or offset < 0 or not len(segments):
         return nullcontext()

@@ -37,15 +37,15 @@ class IllegalStateError(LogError):
 
 
 class UnsupportedOperationError(LogError):
-    """What Kafka's own classes cannot do with a batch."""
+    """An operation that Kafka's own classes cannot do with a batch."""
 
 
 class NoSuchElementError(LogError):
-    """Something was asked for that is not there."""
+    """Something that does not exist was asked for."""
 
 
 class KafkaError(LogError):
-    """What Kafka raises where it has no more exact name."""
+    """An error for which Kafka has no more exact name."""
 
 
 class KafkaStorageError(KafkaError):
@@ -53,11 +53,11 @@ class KafkaStorageError(KafkaError):
 
 
 class BufferOverflowError(LogError):
-    """An index without any room left."""
+    """An index that takes no more entries."""
 
 
 class IndexOutOfBoundsError(LogError):
-    """A field that would stand behind the end of its message."""
+    """A field that would stand past the end of its message."""
 
 
 class BufferUnderflowError(LogError):
@@ -75,19 +75,19 @@ class NumberFormatError(LogError):
 
 
 class ZipError(CodecError):
-    """Likewise, of gzip."""
+    """Bytes that gzip cannot decompress."""
 
     kafka_name, kafka_cause = "KafkaException", "ZipException"
 
 
 class CutZipError(CodecError):
-    """Likewise, of gzip that ends too early."""
+    """Bytes of gzip that end too early."""
 
     kafka_name, kafka_cause = "KafkaException", "EOFException"
 
 
 class ZstdError(CodecError):
-    """Likewise, of zstd."""
+    """Bytes that zstd cannot decompress."""
 
     kafka_name, kafka_cause = "KafkaException", "ZstdIOException"
 
@@ -143,7 +143,7 @@ class OffsetsOutOfOrderError(LogError):
 
 
 class InvalidOffsetError(LogError):
-    """An index entry that is not behind the one before."""
+    """An index entry that is not above the one before."""
 
 
 class IndexOffsetOverflowError(LogError):

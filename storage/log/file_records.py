@@ -31,7 +31,7 @@ _NEXT_WINDOW_BYTES = 40 * 1024  # unless the batches are large
 
 
 class NotKnown(Enum):
-    """The answer of who cannot tell."""
+    """The answer of a search that does not know what it has met."""
 
     NOT_KNOWN = auto()
 
@@ -51,22 +51,23 @@ class InUse(NamedTuple):
 def find_place(
     kernels: ModuleType, index: IndexFile, log: InUse, target: int
 ) -> tuple[int, int, int] | NotKnown | None:
-    """Base offset, position and size of the first batch of a segment whose last offset is not below
-    target. index: its offset index. log: all of it.
+    """Find the first batch whose last offset is not below target: base offset, position, size.
+
+    index: the offset index of the segment. log: all of it.
     """
     file, _, end = log
     held = file.held()
     if held.descriptor < 0 or not _MIN_LONG <= target <= _MAX_LONG:  # an end past the last offset
         return NOT_KNOWN
-    room = scratch()
+    buffers = scratch()
     how, position, base_offset, size = kernels.find_place(
         index.array,
         index.entries,
         index.base_offset,
         (kernels.pread_address(), held.descriptor, end),
         target,
-        room.window,
-        room.numbers,
+        buffers.window,
+        buffers.numbers,
     )
     if how == kernels.FOUND:
         return base_offset, position, size
@@ -95,9 +96,9 @@ def find_time(
                 batch = file.read(at, size)
             if len(batch) < size:
                 return NOT_KNOWN
-            room = scratch()
-            room.put(batch)
-            how, time, offset = kernels.find_record(room.buffer, size, target_ms, from_offset)
+            buffers = scratch()
+            buffers.put(batch)
+            how, time, offset = kernels.find_record(buffers.buffer, size, target_ms, from_offset)
             if how == kernels.UNKNOWN:
                 return NOT_KNOWN
             if how == kernels.FOUND:
@@ -109,7 +110,7 @@ def find_time(
 
 
 def find_next_offset(kernels: ModuleType, data: bytes) -> int | NotKnown | None:
-    """The offset behind the last whole batch of some bytes; None if there is none."""
+    """Return the offset after the last whole batch of some bytes; None if there is none."""
     how, last_offset = kernels.last_batch(np.frombuffer(data, np.uint8), len(data))
     if how == kernels.UNKNOWN or last_offset < -1:
         return NOT_KNOWN
@@ -151,8 +152,9 @@ class FileRecords:
         return cls(file, size)
 
     def append(self, data: Bytes) -> int:
-        """Put data at the end, and give its length. After an OSError the file is as it was, as
-        far as the disk still lets it be cut off.
+        """Put data at the end, and return its length.
+
+        After an OSError the file is as it was, as far as the disk still lets it be cut off.
         """
         if len(data) > MAX_BYTES - self.size_bytes:
             raise IllegalArgumentError(
@@ -192,7 +194,7 @@ class FileRecords:
     def quick_search(
         self, kernels: ModuleType, index: IndexFile, target: int
     ) -> BatchPosition | NotKnown | None:
-        """As search_for_offset, from where the offset index of the segment says on."""
+        """Search as search_for_offset does, from where the offset index of the segment says on."""
         found = find_place(kernels, index, InUse(self.file, 0, self.size_bytes), target)
         return found if found is None or found is NOT_KNOWN else BatchPosition(*found)
 
@@ -229,8 +231,9 @@ class FileRecords:
     def search_for_timestamp(
         self, target_ms: int, start: int, from_offset: int
     ) -> TimestampAndOffset | None:
-        """Find the first record from a position on that is not older than target, and not below
-        from_offset.
+        """Find the first record from a position on that is not older than target.
+
+        Records below from_offset are passed over.
         """
         kernels = COMPILED.kernels or COMPILED.kernels_for(WINDOW_BYTES)
         if kernels is not None:
@@ -289,8 +292,9 @@ class FileRecords:
 
 
 def next_offset(data: bytes) -> int | None:
-    """The offset behind the last whole batch of bytes that were read: where the next read begins.
-    None if no batch is whole. CorruptRecordError where they are no batches.
+    """Return the offset after the last whole batch of some bytes; None if no batch is whole.
+
+    There the next read begins. Raise CorruptRecordError where they are no batches.
     """
     kernels = COMPILED.kernels or COMPILED.kernels_for(len(data))
     if kernels is not None:

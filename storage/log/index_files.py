@@ -2,15 +2,12 @@
 
 The file of a segment that is appended to is as long as segment.index.bytes allows, with zeros
 behind the entries in use; one that is opened again counts every slot as in use. The entries are
-kept in memory. Those that a kernel has put there, the rest, are written 512 at a time, and before
-the file is flushed, resized, cut off, renamed, closed, or written to otherwise. So `write_rest` is
-for who reads it by its name. What a process that is killed has not written, recovery makes anew.
+kept in memory, too.
 
 A file is opened when it is first needed: a segment that was never written to, read or flushed has
 none. Readers may be the first to need it, and a flush may come beside an append: so what opens,
-syncs, resizes and closes it excludes one another. Which entries are written has a lock of its own,
-the inner one, which no sync holds: an append does not wait for a flush. The index of aborted
-transactions is there once it has an entry, and has none of that.
+syncs, resizes and closes it excludes one another; an append does not wait for a flush. The index of
+aborted transactions is there once it has an entry, and has none of that.
 
 The bytes of entries are those of `storage.formats.offset_index`, `time_index` and `txn_index`.
 Source: Kafka, AbstractIndex, LazyIndex, OffsetIndex, TimeIndex, TransactionIndex; spec F-9 to F-11,
@@ -18,20 +15,19 @@ L-4 to L-7.
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 from struct import Struct
-from threading import Lock, RLock
-from typing import NamedTuple
+from threading import RLock
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from storage.files.files import ChangingFile, Files
+from storage.files.files import ChangingFile, Files, remove_if_exists, rename_if_exists
 from storage.formats import txn_index
 from storage.formats.batch_header import NO_TIMESTAMP
 from storage.formats.index_entry import OffsetPosition
 from storage.formats.txn_index import Aborted, AbortedTxn
+from storage.formats.varint import Bytes
 from storage.kafka_versions import KafkaVersion
-from storage.log.batches import Bytes
 from storage.log.errors import (
     BufferOverflowError,
     CorruptIndexError,
@@ -42,13 +38,11 @@ from storage.log.errors import (
     KafkaError,
 )
 from storage.log.lazy_kernels import COMPILED
-from storage.log.moves import remove_if_there, rename_if_there
 from storage.log.offsets import LargestTimestamp
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 _WARM_BYTES = 8192  # at the end of an index
 _LEAST_ROOM_BYTES = 256  # for entries, in memory
-_WRITTEN_AT_ONCE = 512  # entries: a write of one costs as much as one of hundreds
 _NO_DATA = bytearray()
 _NO_ARRAY = np.frombuffer(_NO_DATA, np.uint8)
 
@@ -56,26 +50,29 @@ _NO_ARRAY = np.frombuffer(_NO_DATA, np.uint8)
 class IndexFile:
     """Entries of one size in a file. Open once it was used; `entries` counts those in use."""
 
-    def __init__(self, files: Files, path: str, base_offset: int, max_bytes: int) -> None:
-        self._files, self.path = files, path
+    def __init__(
+        self, files: Files, path: str, base_offset: int, max_bytes: int, entry: Struct
+    ) -> None:
+        self._files, self.path, self._entry = files, path, entry
         self.base_offset, self.max_bytes = base_offset, max_bytes
         self.entries = self.max_entries = 0
         self.data, self.array = _NO_DATA, _NO_ARRAY  # the same twice: the array is for a kernel
-        self._written = 0  # of the entries: as many as the file has
         self.is_open = self._is_changed = False
         self._lock = RLock()
-        self._writing = Lock()  # of `entries`, what is written of them, and `_is_changed`
 
-    def open(self, entry: Struct, is_read: bool = True) -> None:
-        """Open the file, or create it with room for all the entries that it may get.
+    def opened(self, is_read: bool = True) -> Self:
+        """Return the file, open; a new one is as long as all the entries that it may get.
 
         is_read: with the entries that it has.
         """
-        with self._lock:
-            if not self.is_open:  # by another thread, meanwhile
-                self._open(entry, is_read)
+        if not self.is_open:
+            with self._lock:
+                if not self.is_open:  # by another thread, meanwhile
+                    self._open(is_read)
+        return self
 
-    def _open(self, entry: Struct, is_read: bool) -> None:
+    def _open(self, is_read: bool) -> None:
+        entry = self._entry
         is_new = not self._files.exists(self.path)
         try:
             file = self._files.open_to_change(self.path, create=True)
@@ -95,8 +92,7 @@ class IndexFile:
             file.close()
             raise
         self._file: ChangingFile = file
-        self._entry = entry
-        self.entries = self._written = used // entry.size
+        self.entries = used // entry.size
         self.max_entries = length // entry.size
         self._length, self._is_changed = length, is_new
         self.is_open = True
@@ -107,77 +103,39 @@ class IndexFile:
         return self.entries * self._entry.size
 
     def _hold(self, data: bytearray) -> None:
-        """Take a buffer for the entries, and for more. It keeps its length, and who reads goes on
-        with the one that it has.
+        """Take a buffer for the entries, and for more.
+
+        It keeps its length, and a reader goes on with the one that it has.
         """
         self.data, self.array = data, np.frombuffer(data, np.uint8)
 
     def add(self, packed: Bytes) -> None:
-        """Put one entry or more behind the others, also in the file."""
+        """Put one entry or more after the others, in memory and in the file."""
         at, end = self.size_bytes, self.size_bytes + len(packed)
         if end > self.max_entries * self._entry.size:
             raise BufferOverflowError(f"{self.path} has no room left")
-        with self._writing:
-            self._write_rest()
-            self._write(at, packed)
-            if end > len(self.data):
-                self._hold(self.data[:at].ljust(max(2 * end, _LEAST_ROOM_BYTES), b"\0"))
-            self.data[at:end] = packed
-            self.entries = self._written = end // self._entry.size
+        self._write(at, packed)
+        if end > len(self.data):
+            self._hold(self.data[:at].ljust(max(2 * end, _LEAST_ROOM_BYTES), b"\0"))
+        self.data[at:end] = packed
+        self.entries = end // self._entry.size
 
     def put_behind(self, packed: Bytes) -> None:
         """Write bytes where the next entry begins, which are none: the next entry replaces them."""
-        with self._writing:
-            self._write_rest()
-            self._write(self.size_bytes, packed)
+        self._write(self.size_bytes, packed)
 
     def _write(self, position: int, data: Bytes) -> None:
-        self._is_changed = True
-        self._file.write(position, data)
-
-    def make_room(self, more: int) -> None:
-        """For so many more entries in memory, where the file takes them."""
-        size = self._entry.size
-        needed = min(self.entries + more, self.max_entries) * size
-        if needed > len(self.data):
-            room = max(2 * needed, _LEAST_ROOM_BYTES)
-            self._hold(self.data[: self.size_bytes].ljust(room, b"\0"))
-
-    def grew_to(self, entries: int) -> bool:
-        """A kernel has put entries behind the others, in memory. Whether so many are there alone
-        that `write_rest` is due.
-        """
-        self.entries = entries
-        return entries - self._written >= _WRITTEN_AT_ONCE
-
-    def write_rest(self) -> None:
-        """Write the entries that are in memory alone. After an OSError they still are."""
-        if self._written != self.entries:
-            with self._writing:  # a flush may come beside an append
-                self._write_rest()
-
-    def _write_rest(self) -> None:
-        written, entries = self._written, self.entries
-        if written != entries:
-            size = self._entry.size
-            self._write(written * size, self.data[written * size : entries * size])
-            self._written = entries
-
-    def settle(self) -> None:
-        """Write the rest before the file gets another name. What is wrong with the disk is told by
-        the next flush, which tries it again; on a full one a log can still be deleted.
-        """
-        with suppress(OSError):
-            self.write_rest()
+        try:
+            self._file.write(position, data)
+        finally:
+            self._is_changed = True  # behind the write: a flush beside it may not have synced it
 
     def keep(self, entries: int) -> None:
-        """Forget the entries behind the first ones; the file stays as it is."""
-        with self._writing:
-            self._write_rest()  # in Kafka they are there, and stay
-            self.entries = self._written = entries
+        """Forget all entries but the first ones; the file stays as it is."""
+        self.entries = entries
 
     def resize(self, size_bytes: int, keeps_file: bool = False) -> bool:
-        """Give the file another length, in whole entries; tell whether it had another.
+        """Give the file another length, in whole entries; return whether it had another.
 
         It is opened once more for that, by its name; keeps_file: it has just been opened.
         """
@@ -185,7 +143,6 @@ class IndexFile:
             return self._resize(size_bytes, keeps_file)
 
     def _resize(self, size_bytes: int, keeps_file: bool) -> bool:
-        self.write_rest()  # to the file as it was opened before
         rounded = size_bytes - size_bytes % self._entry.size
         if rounded == self._length:
             return False
@@ -206,19 +163,15 @@ class IndexFile:
         """Cut off what is not in use."""
         self.resize(self.size_bytes)
 
-    def reset(self, entry: Struct) -> None:
-        """Forget all entries, and make room for as many as the file may get."""
-        if not self.is_open:
-            self.open(entry, is_read=False)
-        self.keep(0)
+    def reset(self) -> None:
+        """Forget all entries, and make the file as long as it may get."""
+        self.opened(is_read=False).keep(0)
         self.resize(self.max_bytes)
 
     def flush(self) -> None:
         """Sync it, with all entries of before."""
         with self._lock:
-            with self._writing:
-                self._write_rest()
-                self._is_changed = False  # before: what is written meanwhile is not synced
+            self._is_changed = False  # before: what is written meanwhile is not synced
             try:
                 self._file.sync()
             except BaseException:
@@ -239,31 +192,19 @@ class IndexFile:
                 self.close_handle()
 
     def close_handle(self) -> None:
-        """Close it as it is. What is closed without a flush is promised to nobody: the rest is
-        written where the file is open by now, and the disk takes it.
-        """
+        """Close it as it is."""
         with self._lock:
             if self.is_open:
-                if self._file.is_open:
-                    self.settle()
-                self.is_open, self._written = False, self.entries
+                self.is_open = False
                 self._file.close()
 
     def rename(self, path: str) -> None:
-        """Give it another name. A file that was not needed yet need not be there."""
+        """Give it another name. A file that was not needed yet need not exist."""
         before, self.path = self.path, path
         if self.is_open:
-            self.settle()
             self._files.rename(before, path)
         else:
-            rename_if_there(self._files, before, path)
-
-    def bytes_in_use(self, entry_bytes: int) -> int:
-        """The bytes of entries in use; of a file that was not opened, of all that are whole."""
-        if self.is_open:
-            return self.size_bytes
-        found = self._files.look_up(self.path)
-        return 0 if found is None else found.size_bytes // entry_bytes * entry_bytes
+            rename_if_exists(self._files, before, path)
 
 
 def fits(relative_offset: int) -> bool:
@@ -305,8 +246,9 @@ class SlotSearch(NamedTuple):
         return found if isinstance(found, int) else self._search(*found, target)[0]
 
     def upper_bound(self, target: int) -> int:
-        """The number of some entry at or above target, by Kafka's search: never of the first entry
-        of a range that it equals; -1 for none.
+        """Return the number of some entry at or above target, by Kafka's search; -1 for none.
+
+        That is never the first entry of a range that target equals.
         """
         found = self._range(target)
         if isinstance(found, int):
@@ -350,14 +292,12 @@ class OffsetIndexFile:
     """Entries by rising offset. The file is opened with the first use."""
 
     def __init__(self, files: Files, path: str, base_offset: int, max_bytes: int) -> None:
-        self.file = IndexFile(files, path, base_offset, max_bytes)
+        self.file = IndexFile(files, path, base_offset, max_bytes, OFFSET_ENTRY)
         self._base_offset = base_offset
 
     def opened(self) -> IndexFile:
-        """The file, which is created if it is not there."""
-        if not self.file.is_open:
-            self.file.open(OFFSET_ENTRY)
-        return self.file
+        """Return the file, which is created if it does not exist."""
+        return self.file.opened()
 
     @property
     def entries(self) -> int:
@@ -370,7 +310,7 @@ class OffsetIndexFile:
 
     @property
     def last_offset(self) -> int:
-        """Of the last entry; the base offset if there is none."""
+        """The offset of the last entry; the base offset if there is none."""
         file = self.opened()
         if not file.entries:
             return self._base_offset
@@ -382,7 +322,7 @@ class OffsetIndexFile:
         return OffsetPosition(self._base_offset + relative, position)
 
     def append(self, offset: int, position: int) -> None:
-        """Add an entry behind the others."""
+        """Add an entry after the others."""
         file = self.opened()
         if file.entries >= file.max_entries:
             raise IllegalArgumentError(f"{file.path} is full, its entries are {file.entries}")
@@ -405,16 +345,17 @@ class OffsetIndexFile:
         return SlotSearch(self.opened(), _OFFSET_FIELD).lower_bound(target - self._base_offset)
 
     def upper_bound(self, start: OffsetPosition, size_bytes: int) -> OffsetPosition | None:
-        """Some entry at or behind the end of a range of the log, by Kafka's search: never the
-        first one of a range that it equals; None if there is none.
+        """Return some entry at or past the end of a range of the log, by Kafka's search, or None.
+
+        That is never the first entry of a range that it equals.
         """
         target = (start.position + size_bytes + 2**31) % 2**32 - 2**31
         number = SlotSearch(self.opened(), _POSITION_FIELD).upper_bound(target)
         return None if number < 0 else self._at(number)
 
     def reset(self) -> None:
-        """Forget all entries, and make room for as many as there may be."""
-        self.file.reset(OFFSET_ENTRY)
+        """Forget all entries, and make the file as long as it may get."""
+        self.file.reset()
 
     def truncate_to(self, offset: int) -> None:
         """Keep the entries below an offset."""
@@ -433,14 +374,12 @@ class TimeIndexFile:
     """Entries by rising time. The file is opened with the first use."""
 
     def __init__(self, files: Files, path: str, base_offset: int, max_bytes: int) -> None:
-        self.file = IndexFile(files, path, base_offset, max_bytes)
+        self.file = IndexFile(files, path, base_offset, max_bytes, TIME_ENTRY)
         self._base_offset = base_offset
 
     def opened(self) -> IndexFile:
-        """The file, which is created if it is not there."""
-        if not self.file.is_open:
-            self.file.open(TIME_ENTRY)
-        return self.file
+        """Return the file, which is created if it does not exist."""
+        return self.file.opened()
 
     @property
     def is_full(self) -> bool:
@@ -456,7 +395,7 @@ class TimeIndexFile:
 
     @property
     def _none(self) -> LargestTimestamp:
-        """What stands for an entry that there is not."""
+        """The entry that stands for none."""
         return LargestTimestamp(NO_TIMESTAMP, self._base_offset)
 
     def _at(self, number: int) -> LargestTimestamp:
@@ -464,8 +403,10 @@ class TimeIndexFile:
         return LargestTimestamp(timestamp, self._base_offset + relative)
 
     def maybe_append(self, timestamp_ms: int, offset: int, skip_full_check: bool = False) -> None:
-        """Add an entry if its time is above the last one's. A full index refuses even what it
-        would not write; skip_full_check: the entry at the end of a segment may take its slot.
+        """Add an entry if its time is above the last one's.
+
+        A full index refuses even what it would not write; skip_full_check: the entry at the end of
+        a segment may take its slot.
         """
         file = self.opened()
         if not skip_full_check and file.entries >= file.max_entries - 1:
@@ -511,8 +452,8 @@ class TimeIndexFile:
         self.opened().resize(size_bytes, keeps_file)
 
     def reset(self) -> None:
-        """Forget all entries, and make room for as many as there may be."""
-        self.file.reset(TIME_ENTRY)
+        """Forget all entries, and make the file as long as it may get."""
+        self.file.reset()
 
 
 class TxnIndexFile:
@@ -533,7 +474,7 @@ class TxnIndexFile:
         return 0 if found is None else found.size_bytes
 
     def append(self, txn: AbortedTxn) -> None:
-        """Put an entry at the end of the file, behind whatever is there."""
+        """Put an entry at the end of the file."""
         if self._last_offset is not None and self._last_offset >= txn.last_offset:
             raise IllegalArgumentError(
                 f"{self.path}: offset {txn.last_offset} is not above {self._last_offset}"
@@ -568,8 +509,9 @@ class TxnIndexFile:
         return txn_index.search(self.entries(), from_offset, end_offset)
 
     def check(self) -> None:
-        """Raise CorruptIndexError for an entry of an earlier segment, KafkaError for one of a
-        later version.
+        """Raise CorruptIndexError for an entry of an earlier segment.
+
+        Raise KafkaError for one of a later version.
         """
         for txn in self.entries():
             if txn.last_offset < self._base_offset:
@@ -604,8 +546,8 @@ class TxnIndexFile:
 
     def rename(self, path: str) -> None:
         before, self.path = self.path, path
-        rename_if_there(self._files, before, path)
+        rename_if_exists(self._files, before, path)
 
     def delete(self) -> None:
         self.close()
-        remove_if_there(self._files, self.path)
+        remove_if_exists(self._files, self.path)

@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 
 PAYS_FROM_BYTES = 1 << 20
-_ROOM = "storage.log.kernels"
+_KERNELS = "storage.log.kernels"
 
 
 class _Compiled:
@@ -33,7 +33,7 @@ class _Compiled:
 
     def _load(self) -> None:
         try:
-            self.kernels = import_module(_ROOM)
+            self.kernels = import_module(_KERNELS)
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] not in ("numba", "llvmlite"):
                 raise
@@ -53,10 +53,12 @@ _PRODUCERS, _FIELDS_OF_PRODUCER = 16, 4
 
 
 class Scratch:
-    """`buffer` has room for so many bytes, and those that kernels need behind them; `view` is the
-    same as bytes. `numbers` are for what a kernel is told, or keeps in mind; so is their view.
-    `window` is for a kernel that reads a file, and may do so while the buffer holds an append;
-    `batches` and `producers` are for what that consists of, and for who sent it.
+    """Buffers of one thread for kernels.
+
+    `buffer` holds what a kernel looks at, with the bytes that kernels need past its end; `view` is
+    the same as bytes. `numbers` are arguments of a kernel, or what it keeps in mind; so is their
+    view. `window` is for a kernel that reads a file, and may do so while the buffer holds an
+    append; `batches` and `producers` are for what that consists of, and for who sent it.
     """
 
     __slots__ = (
@@ -67,7 +69,7 @@ class Scratch:
         "numbers_view",
         "producers",
         "producers_view",
-        "room",
+        "size_bytes",
         "view",
         "window",
     )
@@ -84,12 +86,12 @@ class Scratch:
 
     def _make_room(self, size_bytes: int) -> None:
         self.buffer = np.zeros(size_bytes + _SLACK_BYTES, np.uint8)
-        self.view, self.room = self.buffer.data, size_bytes
+        self.view, self.size_bytes = self.buffer.data, size_bytes
 
     def put(self, data: bytes | bytearray | memoryview) -> None:
         """Copy data to the beginning of the buffer."""
         size = len(data)
-        if size > self.room or size <= _KEPT_BYTES < self.room:
+        if size > self.size_bytes or size <= _KEPT_BYTES < self.size_bytes:
             self._make_room(max(size, min(2 * size, _KEPT_BYTES)))
         self.view[:size] = data
 

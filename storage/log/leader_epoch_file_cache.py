@@ -1,5 +1,6 @@
-"""The leader epochs of a log, and where each began. Source: Kafka, LeaderEpochFileCache; spec
-L-16.
+"""The leader epochs of a log, and where each began.
+
+Source: Kafka, LeaderEpochFileCache; spec L-16.
 """
 
 import os
@@ -24,8 +25,10 @@ class LeaderEpochFileCache:
     """
 
     def __init__(self, files: Files, directory: str, scheduler: Scheduler) -> None:
-        """Read the file, which is made if it is not there. OSError where it cannot be read, and
-        NumberFormatError for a field of an entry that is no number (F-13.2).
+        """Read the file, which is made if it is not there.
+
+        Raise OSError where it cannot be read, and NumberFormatError for a field of an entry that is
+        no number (F-13.2).
         """
         self._files, self._directory, self._scheduler = files, directory, scheduler
         self._path = os.path.join(directory, LEADER_EPOCH_CHECKPOINT)
@@ -56,7 +59,7 @@ class LeaderEpochFileCache:
             self._write()
 
     def is_assigned(self, epoch: int, start_offset: int) -> bool:
-        """Whether there is nothing to note: it is the latest one, and begins there or before."""
+        """Return whether nothing is to be noted: it is the latest epoch, and begins by then."""
         return epoch == self.latest and start_offset >= self.starts[epoch]
 
     def _put(self, epoch: int, start_offset: int) -> bool:
@@ -71,7 +74,7 @@ class LeaderEpochFileCache:
         return True
 
     def end_offset(self, epoch: int, log_end_offset: int) -> EndOffset:
-        """Where an epoch ends; -1, -1 where that is not known (L-16.2)."""
+        """Return where an epoch ends; -1, -1 where that is not known (L-16.2)."""
         epochs = self.starts
         if epoch == UNKNOWN or not epochs:
             return EndOffset(UNKNOWN, UNKNOWN)
@@ -96,7 +99,7 @@ class LeaderEpochFileCache:
             self._scheduler.schedule_once(self._write_if_there)
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget the epochs before an offset; the one that it is in begins there now."""
+        """Forget the epochs before an offset; the one that it is in begins at it now."""
         removed = [e for e, start in self.starts.items() if start <= start_offset]
         if removed:
             kept = {e: start for e, start in self.starts.items() if start > start_offset}

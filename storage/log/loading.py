@@ -40,9 +40,9 @@ from storage.file_names import (
     UNFINISHED_SUFFIXES,
     file_name,
 )
+from storage.files.files import remove_if_exists
 from storage.formats.txn_index import AbortedTxn
 from storage.log.batches import Batch
-from storage.log.deletion import delete_snapshots
 from storage.log.errors import (
     CorruptIndexError,
     IllegalArgumentError,
@@ -53,7 +53,7 @@ from storage.log.errors import (
 )
 from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
 from storage.log.local_log import LocalLog
-from storage.log.moves import remove_if_there
+from storage.log.log_state import delete_snapshots
 from storage.log.producer_state_manager import ProducerStateManager, aborted_in, rebuild_producers
 from storage.log.recovering import RecoveredSegment, recover_segment
 from storage.log.segment import LogSegment
@@ -84,8 +84,8 @@ class LoadingWay:
     """How a log is loaded.
 
     may_split: a segment with offsets too far apart is split; False: a LogSegmentOffsetOverflowError
-    tells of it. on_segments_left: is told how many segments are still to be recovered after an
-    unclean shutdown, whenever that changes.
+    is raised. on_segments_left: is called with the number of segments that are still to be
+    recovered after an unclean shutdown, whenever that changes.
     """
 
     may_split: bool = True
@@ -99,14 +99,14 @@ class LoadedOffsets(NamedTuple):
 
 
 class LoadingReport(NamedTuple):
-    """What a loading had to recover, in this order, and what that came to."""
+    """What a loading had to recover, in this order, and what came of it."""
 
     recovered: list[RecoveredSegment]  # of one that was recovered twice, both
     ends_below_start: list[int]  # where the log would end, below its start: so all was deleted
 
 
 class _SplitError(Exception):
-    """A segment was split: what was being done with all of them begins anew."""
+    """A segment was split: what was being done with all of them starts again."""
 
 
 class LogLoader:
@@ -138,8 +138,8 @@ class LogLoader:
             recovery_point, end = self._unrecovered()
         else:
             recovery_point, end = self._unless_split(self._recover)
-            room = self._local.config.segment_index_bytes
-            segments.active.resize_indexes(room, keeps_files=True)
+            index_bytes = self._local.config.segment_index_bytes
+            segments.active.resize_indexes(index_bytes, keeps_files=True)
         if end > _MAX_LONG:  # Kafka counts on from the lowest offset there is
             raise InvalidOffsetError(f"{self._place.path}: ends at offset {end}, which no log has")
         self._epochs.truncate_from_end(end)
@@ -159,8 +159,10 @@ class LogLoader:
         return os.path.join(self._place.path, name)
 
     def _settle(self) -> None:
-        """Kafka removes first what is to be deleted. But what takes its place may be in memory
-        only: so it goes last, once the names that are left are on disk.
+        """Settle what was cut short, and remove what is to be deleted.
+
+        Kafka removes that first. But what takes its place may be in memory only: so it goes last,
+        once the names that are left are on disk.
         """
         names = self._names()
         all_names = "\0".join(names)
@@ -175,10 +177,10 @@ class LogLoader:
         if deleted:
             self._files.sync_directory(self._place.path)
         for name in deleted:
-            remove_if_there(self._files, self._path(name))
+            remove_if_exists(self._files, self._path(name))
 
     def _settle_swaps(self, left: list[str]) -> None:
-        """Of these names."""
+        """Settle the swaps of these names."""
         half_done = [name for name in left if name.endswith((CLEANED, SWAP))]
         if not half_done:
             return
@@ -211,7 +213,7 @@ class LogLoader:
                 base = required_offset(name)
                 self._load_segment(base, file_name(base, TIME_INDEX) not in present)
             elif name.endswith(INDEX_SUFFIXES) and not _has_log(name, present):
-                remove_if_there(self._files, self._path(name))
+                remove_if_exists(self._files, self._path(name))
 
     def _load_segment(self, base: int, is_missing: bool) -> None:
         segment = LogSegment(self._place, base, self._local.config)
@@ -305,7 +307,7 @@ class LogLoader:
 
 
 def _has_log(name: str, present: frozenset[str]) -> bool:
-    """Whether the `.log` is there that an index is of."""
+    """Return whether the `.log` that an index belongs to exists."""
     digits = name[:OFFSET_DIGITS]
     if digits.isdigit() and name[OFFSET_DIGITS:] in INDEX_SUFFIXES and digits + LOG in present:
         return True  # as nearly always; and its offset is looked at with the `.log`
@@ -400,4 +402,4 @@ def _write(local: LocalLog, stem: str, contents: Mapping[str, Iterator[bytes]]) 
 
 def _remove(local: LocalLog, stem: str) -> None:
     for kind in SEGMENT_SUFFIXES:
-        remove_if_there(local.files, stem + kind + CLEANED)
+        remove_if_exists(local.files, stem + kind + CLEANED)

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from storage.file_names import DELETED, SEGMENT_SUFFIXES, file_name
 from storage.files.file_pool import FilePool
+from storage.files.files import remove_if_exists
 from storage.formats.index_entry import OffsetPosition
 from storage.formats.txn_index import AbortedTxn
 from storage.log.batches import Batch, Bytes
@@ -25,17 +26,16 @@ from storage.log.errors import (
 )
 from storage.log.file_records import Slice
 from storage.log.log_config import LogConfig
-from storage.log.moves import remove_if_there
 from storage.log.offsets import OffsetMetadata
 from storage.log.scheduler import Scheduler
 from storage.log.segment import LogPlace, LogSegment, SegmentRead
 
 
 class LogSegments:
-    """A sorted map; the last segment is the active one.
+    """The segments of a log as a sorted map; the last one is active.
 
-    One writer, many readers: a change puts another list in the place of the one that was there, so
-    that who reads works on the segments as they were when the call began.
+    One writer, many readers: a change puts another list in the place of the one before, so that a
+    reader works on the segments as they were when its call began.
     """
 
     def __init__(self) -> None:
@@ -59,8 +59,9 @@ class LogSegments:
         self.exchange([base_offset], [])
 
     def exchange(self, gone: Collection[int], made: Sequence[LogSegment]) -> None:
-        """Take segments out by base offset, and put others in, over those of the same base offset;
-        no reader sees anything between.
+        """Take segments out by base offset, and put others in, over those of the same base offset.
+
+        No reader sees anything between.
         """
         before = self._segments
         if (
@@ -155,28 +156,29 @@ class LogDirState:
         self.is_offline = False
 
     def guarded(self, what: str, action: Callable[[], Result]) -> Result:
-        """Do something with files. KafkaStorageError where that fails, and for ever after."""
+        """Do something with files. Raise KafkaStorageError where that fails, and from then on."""
         if self.is_offline:
             raise KafkaStorageError(f"{what}: the log directory is offline since an earlier error")
         return self.reported(what, action)
 
     def reported(self, what: str, action: Callable[[], Result]) -> Result:
-        """Likewise, but it is tried even where the directory is offline."""
+        """Do something with files as `guarded` does, also where the directory is offline."""
         try:
             return action()
         except OSError as error:
             raise self.failed(what, error) from error
 
     def failed(self, what: str, error: OSError) -> KafkaStorageError:
-        """The directory is offline from now on; what to raise. A file that another thread closed
-        says nothing of the disk.
+        """Take the directory offline, and return what to raise.
+
+        A file that another thread closed says nothing of the disk.
         """
         self.is_offline |= error.errno != errno.EBADF
         return KafkaStorageError(f"{what}: {error}")
 
 
 class ReadResult(NamedTuple):
-    """What a read gives: bytes of whole batches, but for the last one maybe."""
+    """What a read returns: bytes of whole batches, except that the last one may be cut."""
 
     metadata: OffsetMetadata  # of the first batch, or of where there is nothing to read
     records: Slice | None  # None: nothing
@@ -193,7 +195,10 @@ class ReadResult(NamedTuple):
 
 
 class LocalLog:
-    """Whoever changes it holds the log's lock; a reader works with the end as it was."""
+    """The segments of a log, its end, and its recovery point.
+
+    Who changes it holds the log's lock; a reader works with the end as it was.
+    """
 
     def __init__(
         self,
@@ -230,24 +235,24 @@ class LocalLog:
             self.segments.active.become_inactive()
 
     def close(self) -> None:
-        """Close all files. What a log cannot do that nobody prepared is not told, as in Kafka."""
+        """Close all files. What an unprepared log cannot do is passed over, as in Kafka."""
         with suppress(LogError, FileNotFoundError):
             if self.segments.active.log.is_open:
                 self.prepare_for_close()
         self.segments.close()
 
     def set_end(self, offset: int) -> None:
-        """The log ends there, in the active segment as it is now."""
+        """Let the log end at an offset, in the active segment as it is now."""
         self.set_end_in(self.segments.active, offset)
 
     def set_end_in(self, active: LogSegment, offset: int) -> None:
-        """Likewise, by who has the active segment at hand."""
+        """Let the log end at an offset of the active segment, which the caller has at hand."""
         self.end = OffsetMetadata(offset, active.base_offset, active.log.size_bytes)
         if offset < self.recovery_point:
             self.recovery_point = offset
 
     def append(self, last_offset: int, data: Bytes, batches: Iterable[Batch]) -> None:
-        """Put batches at the end; the log ends behind them."""
+        """Put batches at the end; the log ends after them."""
         self.segments.active.append(last_offset, data, batches)
         self.set_end(last_offset + 1)
 
@@ -296,8 +301,9 @@ class LocalLog:
         return tuple((txn.producer_id, txn.first_offset) for txn in txns)
 
     def aborted_transactions(self, log_start: int, base: int, upper: int) -> list[AbortedTxn]:
-        """The aborted transactions from the log start on, as the indexes from the segment of base
-        on have them, up to those that have to do with an offset.
+        """Return the aborted transactions from the log start on that have to do with an offset.
+
+        They are those that the indexes from the segment of base on have.
         """
         segment = self.segments.floor(base)
         return [] if segment is None else self._collect(log_start, upper, segment)
@@ -330,7 +336,7 @@ class LocalLog:
         if offset < active.base_offset:
             raise KafkaError(f"offset {offset} is below the active segment's {active.base_offset}")
         for kind in SEGMENT_SUFFIXES:
-            remove_if_there(self.files, os.path.join(self.place.path, file_name(offset, kind)))
+            remove_if_exists(self.files, os.path.join(self.place.path, file_name(offset, kind)))
         active.become_inactive()
         if self.recovery_point >= offset:
             active.flush()  # nobody would: all its records were flushed before
@@ -367,8 +373,9 @@ class LocalLog:
                 segment.txn_index.is_new = False
 
     def mark_flushed(self, offset: int, cuts: int) -> None:
-        """Note that what lay below an offset is on disk, unless the log was cut since it had so
-        many cuts: what lies there now may be something else.
+        """Note that what lay below an offset is on disk, unless the log was cut meanwhile.
+
+        cuts: how often it had been cut before; what lies there now may be something else.
         """
         with self._flushed:
             if cuts == self.cuts and offset > self.recovery_point:
@@ -379,20 +386,13 @@ class LocalLog:
             self.cuts += 1
 
     def sync(self) -> None:
-        """Sync all that there is; the recovery point stays."""
+        """Sync all files that exist; the recovery point stays."""
         for segment in self.segments:
             segment.sync()
         self.sync_names()
 
-    def write_indexes(self) -> None:
-        """Write the index entries that are in memory alone: only the active segment has some, but
-        where writing them has failed.
-        """
-        for segment in self.segments:
-            segment.write_indexes()
-
     def sync_names(self) -> None:
-        """Sync which files there are."""
+        """Sync the directory of the log."""
         if self.files.is_directory(self.place.path):
             self.files.sync_directory(self.place.path)
 
@@ -417,8 +417,10 @@ class LocalLog:
         self.schedule_deletion("deleting segments", delete)
 
     def _mark_deleted(self, segments: Sequence[LogSegment]) -> None:
-        """Rename the files of segments. A power cut brings none of them back, and none without its
-        index of aborted transactions, as it might in Kafka, which does not sync.
+        """Rename the files of segments.
+
+        A power cut brings none of them back, and none without its index of aborted transactions, as
+        it might in Kafka, which does not sync.
         """
         for segment in segments:
             segment.rename_log("", DELETED)
@@ -445,7 +447,7 @@ class LocalLog:
         return gone
 
     def truncate_fully(self, offset: int) -> None:
-        """Begin anew at an offset, with nothing."""
+        """Start again at an offset, with nothing."""
         self.require_open()
         self._note_cut()
         *others, last = self.segments

@@ -32,10 +32,10 @@ from storage.log.segment_swap import CleanedGroup, LogView
 
 
 class Log:
-    """One writer at a time, by a lock of its own; any number of readers beside it.
+    """One log: one writer at a time, by a lock of its own; any number of readers beside it.
 
-    Bytes are on disk after `flush`, `close`, and, up to the new segment, after a roll. A reader is
-    given whole appends: what is being written is not seen before it is. At most
+    Bytes are on disk after `flush`, `close`, and, up to the new segment, after a roll. A reader
+    sees whole appends: what is being written is not seen before its end. At most
     LogOptions.max_open_files of its files are open, and one more for each call that is under way.
     """
 
@@ -77,12 +77,12 @@ class Log:
 
     @property
     def now_ms(self) -> int:
-        """By the log's clock."""
+        """The time by the log's clock."""
         return self._state.now_ms
 
     @property
     def files(self) -> FilePool:
-        """By which its files are reached."""
+        """The files through which the log works."""
         return self._local.files
 
     @property
@@ -130,14 +130,16 @@ class Log:
 
     @property
     def segments(self) -> list[LogSegment]:
-        """By rising base offset; the last one is active."""
+        """The segments by rising base offset; the last one is active."""
         return list(self._local.segments)
 
     # ---- append -------------------------------------------------------------------------------
 
     def append_as_leader(self, data: bytes, request: AppendRequest = BY_CLIENT) -> LogAppendInfo:
-        """Give batches offsets, and append them. Raise a LogError where they are refused; what the
-        append had done by then stays done (`appending`).
+        """Give batches offsets, and append them.
+
+        Raise a LogError where they are refused; what the append had done by then stays done
+        (`appending`).
         """
         with self._lock:
             done = self._plain_appends.append(data, request)
@@ -146,14 +148,14 @@ class Log:
     def append_batches_as_leader(
         self, data: Bytes, request: AppendRequest = BY_CLIENT
     ) -> AppendedBatches:
-        """Append many batches, one behind the other in data, as append_as_leader does one after the
-        other; no other append comes between them. Bytes of a batch that is cut short at the end
-        are left.
+        """Append many batches that follow each other in data, as append_as_leader does one by one.
 
-        The log and its producers are as after those appends, once it is flushed its files, too; but
-        many batches take one write. Raise BatchAppendError where a batch is refused or cannot be
-        written: those before it are appended. Where the disk fails, the batch and later ones may be
-        in the `.log`, behind the end of the log: one that is opened then may find them there.
+        No other append comes between them. Bytes of a batch that is cut short at the end are left.
+
+        The log, its producers and its files are as after those appends; but many batches take one
+        write. Raise BatchAppendError where a batch is refused or cannot be written: those before it
+        are appended. Where the disk fails, the batch and later ones may be in the `.log`, past the
+        end of the log: one that is opened then may find them.
         """
         with self._lock:
             return BatchAppends(self._plain_appends, self.append_as_leader, request).append(data)
@@ -176,8 +178,9 @@ class Log:
     def start_transaction_verification(
         self, producer_id: int, sequence: int, epoch: int, supports_epoch_bump: bool
     ) -> VerificationGuard:
-        """Give what the append that begins a transaction has to hand in; SENTINEL if it needs
-        nothing, as the transaction is going on.
+        """Return what the append that begins a transaction has to hand in.
+
+        SENTINEL if it needs nothing, as the transaction is going on.
         """
         new = VerificationStateEntry(
             created_ms=self.now_ms,
@@ -237,7 +240,7 @@ class Log:
             return OffsetSnapshot(self.log_start_offset, self._local.end, *watermarks)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
-        """What the cleaner asks: the aborted transactions from the segment of an offset on."""
+        """Return the aborted transactions from the segment of an offset on, for the cleaner."""
         log_start = self.log_start_offset
         return self._local.directory.guarded(
             "reading aborted transactions",
@@ -245,7 +248,7 @@ class Log:
         )
 
     def end_offset_of_epoch(self, epoch: int) -> EndOffset | None:
-        """Where a leader epoch ends; None where that is not known."""
+        """Return where a leader epoch ends; None where that is not known."""
         found = self.epochs.end_offset(epoch, self.log_end_offset)
         return None if found.offset < 0 else found
 
@@ -260,12 +263,12 @@ class Log:
             return self._watermarks.set_high_watermark(OffsetMetadata(offset))
 
     def increment_high_watermark(self, to: OffsetMetadata) -> OffsetMetadata | None:
-        """As a leader: move it up. Give what it was, None if it did not move."""
+        """Move the high watermark up, as a leader. Return what it was, None if it did not move."""
         with self._lock:
             return self._watermarks.increment_high_watermark(to)
 
     def follow_high_watermark(self, offset: int) -> int | None:
-        """As a follower: set it. Give where it is, None if it did not move."""
+        """Set the high watermark, as a follower. Return where it is, None if it did not move."""
         with self._lock:
             before = self.high_watermark
             after = self.update_high_watermark(offset)
@@ -291,13 +294,11 @@ class Log:
         log_state.flush(self._state, offset, including=False)
 
     def sync(self) -> None:
-        """Sync the files that there are. `flush` makes more, and moves the recovery point."""
+        """Sync the files that exist. `flush` makes more, and moves the recovery point."""
         self._local.directory.guarded("flushing", self._local.sync)
 
     def write_indexes(self) -> None:
-        """Write the index entries that are in memory alone, for who reads the files by name."""
-        with self._lock:
-            self._local.directory.reported("writing indexes", self._local.write_indexes)
+        """Do nothing: index entries are in the files at once. Programs of before may call it."""
 
     def increment_log_start(self, offset: int) -> bool:
         """Let the log begin later, at most at the high watermark; whether it does."""
@@ -321,7 +322,7 @@ class Log:
         """Put cleaned segments in the place of others, beside appends and reads.
 
         were: the segments that were cleaned. Where the log has others by now, as it was truncated
-        or its retention has applied, nothing is done, and False given.
+        or its retention has applied, nothing is done, and False returned.
         """
         with self._lock:
             if not segment_swap.is_unchanged(self._state, were):
@@ -365,7 +366,7 @@ class Log:
             self.producers.remove_expired(self._state.now_ms)
 
     def load_producer_state(self, end: int) -> None:
-        """Build the producers anew, and move the high watermark to the log end."""
+        """Rebuild the producers, and move the high watermark to the log end."""
         with self._lock:
             deletion.rebuild(self._state, end)
             self._watermarks.update_first_unstable()
@@ -374,12 +375,16 @@ class Log:
     # ---- life ---------------------------------------------------------------------------------
 
     def prepare_for_close(self) -> None:
-        """As a broker before its last flush: trim files, or raise a LogError, since 4.4 (V-7)."""
+        """Trim files as a broker does before its last flush, since 4.4 (V-7).
+
+        Raise a LogError where that fails.
+        """
         with self._lock:
             self._local.directory.guarded("closing", self._local.prepare_for_close)
 
     def close(self, for_good: bool = False) -> None:
         """Take a snapshot of the producers, and close all files. A second call does nothing new.
+
         Kafka's broker flushes before; `with` does it, too. for_good: refuse all that comes later.
         """
         with self._lock:
@@ -396,7 +401,7 @@ class Log:
     def rename_directory(self, name: str, goes_on: bool) -> None:
         """Give the partition's directory another name in the same log directory.
 
-        goes_on: the log is used on from there; else it is to be deleted, or kept aside.
+        goes_on: the log is used on under that name; else it is to be deleted, or kept aside.
         """
         with self._lock:
             self._local.directory.guarded(

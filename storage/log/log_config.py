@@ -101,14 +101,15 @@ class LogConfig:
 
     @property
     def max_segment_ms(self) -> int:
-        """How old a segment becomes before it is rolled (C-4.8)."""
+        """The age at which a segment is rolled (C-4.8)."""
         if self.is_compacted:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms
 
     def drawn_jitter_ms(self) -> int:
-        """How much earlier than others one segment is rolled by its age; another number each
-        time, so that the segments of many logs are not rolled at once.
+        """Draw how much earlier than others one segment is rolled by its age.
+
+        That is another number each time, so that the segments of many logs are not rolled at once.
         """
         if not self.segment_jitter_ms:
             return 0

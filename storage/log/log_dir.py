@@ -82,7 +82,7 @@ class PartitionListing(NamedTuple):
 
 
 class LogDirListing(NamedTuple):
-    """The partitions of a log directory, and what else was found there."""
+    """The partitions of a log directory, and what else is in it."""
 
     path: str
     partitions: tuple[PartitionListing, ...]  # by topic, then partition
@@ -261,9 +261,9 @@ def log_end_offset(partition: PartitionListing) -> int:
 def segment_end_offset(
     log_path: str, index_path: str, base_offset: int, access: Files = LOCAL
 ) -> int:
-    """Give the offset after the last record of a segment, its base offset if it has none (F-12.9).
+    """Return the offset after the last record of a segment, or its base offset (F-12.9).
 
-    The index need not be there. Raise CorruptFileError as log_end_offset does.
+    The index may be missing. Raise CorruptFileError as log_end_offset does.
     """
     start = _last_indexed(log_path, index_path, base_offset, access)
     end_offset = base_offset

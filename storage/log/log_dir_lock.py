@@ -53,8 +53,8 @@ class LogDirLockedError(LogCompactionError):
 def lock_log_dir(log_dir: str) -> Iterator[Callable[[], bool]]:
     """Hold the lock of a directory, or raise LogDirLockedError.
 
-    Yields what tells whether the lock is still the one that is looked at by name: `.lock` can be
-    removed, and be made anew and locked by somebody else.
+    Yields a function that says whether the lock is still the one of that name: `.lock` can be
+    removed, and be made and locked once more by somebody else.
     """
     path = os.path.join(log_dir, LOCK_FILE)
     with _one_at_a_time:
@@ -76,11 +76,11 @@ def lock_log_dir(log_dir: str) -> Iterator[Callable[[], bool]]:
 
 
 def require_free(log_dir: str) -> None:
-    """Raise LogDirLockedError where another process holds the lock. Takes none, and so keeps
-    nobody out.
+    """Raise LogDirLockedError where another process holds the lock.
 
-    OSError where the file system has no locks, or the file could not be opened to be locked.
-    What this process holds is not looked at: to close the file would give it away.
+    Takes none, and so keeps nobody out. Raise OSError where the file system has no locks, or the
+    file could not be opened to be locked. What this process holds is not looked at: to close the
+    file would give it away.
     """
     path = os.path.join(log_dir, LOCK_FILE)
     _require_locks(log_dir)
@@ -111,7 +111,7 @@ def require_free(log_dir: str) -> None:
 def require_nobody(log_dir: str) -> None:
     """Raise LogDirLockedError where this process or another one holds the lock. Takes none.
 
-    Where that cannot be found out, nobody is known to.
+    Where that cannot be asked, nobody is known to.
     """
     path = os.path.join(log_dir, LOCK_FILE)
     with _one_at_a_time:  # as in `require_free`
@@ -143,7 +143,7 @@ def _require_locks(log_dir: str) -> None:
     """Raise OSError where the file system has no locks.
 
     Asked of a small file of the directory on which no broker takes a lock, so that nobody is kept
-    out. Where there is none that may be read, nothing is asked.
+    out. Where none may be read, nothing is asked.
     """
     for name in (META_PROPERTIES, checkpoint.REPLICATION):
         path = os.path.join(log_dir, name)
@@ -191,7 +191,7 @@ def _locked(log_dir: str, path: str) -> tuple[int, Entry]:
 
 
 def _opened(path: str) -> tuple[int, bool]:
-    """The lock file, and whether it was made here."""
+    """Open the lock file; return it, and whether it was made by this."""
     flags = os.O_RDWR | os.O_NOFOLLOW
     try:
         return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644), True
@@ -200,7 +200,7 @@ def _opened(path: str) -> tuple[int, bool]:
 
 
 def _in_use(path: str, descriptor: int) -> LogDirLockedError:
-    """Say what another process does here, by its name where it can be had."""
+    """Say what another process does in the directory, by its name where it can be had."""
     holder = holder_of(descriptor)
     doing = "locked: a broker or another run works in this log directory"
     return LogDirLockedError(
@@ -219,7 +219,7 @@ def _give_to_owner_of(log_dir: str, descriptor: int) -> None:
 
 
 def _is_named(own: Entry, path: str) -> bool:
-    """Whether a path is that of a file that is open here: so no other has its device and inode.
+    """Return whether a path is that of an open file: so no other has its device and inode.
 
     It is not opened: see above.
     """
@@ -243,8 +243,9 @@ def is_locked(descriptor: int) -> bool:
 
 
 def holder_of(descriptor: int) -> str | None:
-    """Like `process 4711 (java kafka.Kafka server.properties), which runs since
-    2026-11-23T03:00:00Z`; None where it is not known.
+    """Return the holder of a lock in words; None where it is not known.
+
+    As `process 4711 (java kafka.Kafka server.properties), which runs since 2026-11-23T03:00:00Z`.
     """
     process = _asked(descriptor)
     if process is None or process <= 0:

@@ -6,11 +6,12 @@ and how far its transactions are decided.
 Source: Kafka, UnifiedLog.roll, flush, fetchOffsetByTimestamp; spec L-17, L-20, L-21, C-4.5.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from storage.files.files import remove_if_exists
 from storage.formats.batch_header import NO_TIMESTAMP
 from storage.log.errors import IllegalArgumentError, OffsetOutOfRangeError
 from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
@@ -124,7 +125,7 @@ class Watermarks:
     # ---- log start ----------------------------------------------------------------------------
 
     def set_log_start(self, offset: int) -> None:
-        """The log begins there; nothing that it holds is below."""
+        """Let the log begin at an offset; nothing that it holds is below."""
         self.log_start = offset
         if self.high_watermark < offset:
             self.set_high_watermark(OffsetMetadata(offset))
@@ -141,7 +142,7 @@ def no_owner(end: int, base: int | None) -> AbstractContextManager[object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
-    """Whoever works on them holds the log's lock."""
+    """What a log consists of. Who works on it holds the log's lock."""
 
     local: LocalLog
     watermarks: Watermarks
@@ -182,7 +183,7 @@ def _flush_rolled(state: LogState, snapshot: str | None, base_offset: int) -> No
 
 
 def flush(state: LogState, offset: int, including: bool) -> None:
-    """Sync what lies below an offset; from then on the recovery point is there.
+    """Sync what lies below an offset; from then on it is the recovery point.
 
     including: the active segment too, where the offset is the log end, even if it is empty.
     """
@@ -197,6 +198,21 @@ def flush(state: LogState, offset: int, including: bool) -> None:
             local.mark_flushed(offset, cuts)
 
     local.directory.guarded("flushing", action)
+
+
+def delete_snapshots(
+    local: LocalLog, producers: ProducerStateManager, segments: Iterable[LogSegment]
+) -> None:
+    """Rename the snapshots at the bases of segments now, and remove them with the segments."""
+    found = [producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
+    paths = [path for path in found if path is not None]
+
+    def delete() -> None:
+        for path in paths:
+            remove_if_exists(local.files, path)
+
+    if paths:
+        local.schedule_deletion("deleting producer snapshots", delete)
 
 
 LATEST = -1

@@ -6,7 +6,7 @@ UNKNOWN = -1
 
 
 class OffsetMetadata(NamedTuple):
-    """An offset, the segment that it is in, and the position there; both -1 where unknown."""
+    """An offset, the segment that it is in, and the position in that; both -1 where unknown."""
 
     offset: int
     segment: int = UNKNOWN  # base offset
@@ -18,7 +18,7 @@ class OffsetMetadata(NamedTuple):
 
 
 class EndOffset(NamedTuple):
-    """Where a leader epoch ends: the epoch that was found, and the offset after its last record."""
+    """Where a leader epoch ends: the epoch that is meant, and the offset after its last record."""
 
     epoch: int
     offset: int

@@ -71,10 +71,9 @@ class Rehearsal(NamedTuple):
 
 
 def opened_alone(path: str, options: LogOptions) -> LogState:
-    """Do what `opened_parts` does, unless the log directory is a copy that nobody is to change, or
-    somebody else's.
+    """Open a log that is no copy that nobody is to change, and that nobody else has open.
 
-    Raise CopyMarkedError and LogDirLockedError there. A log manager asks once for all its logs.
+    Raise CopyMarkedError and LogDirLockedError. A log manager asks once for all its logs.
     """
     log_dir = os.path.dirname(os.path.abspath(path))
     require_may_change(log_dir, options.files)
@@ -96,8 +95,9 @@ def opened_parts(path: str, options: LogOptions) -> LogState:
 
 
 def rehearsed(path: str, options: LogOptions) -> Rehearsal:
-    """Load a log, and close it again, on an overlay, while nobody else changes it. OSError where
-    files fail, and a LogError where no log would come of it.
+    """Load a log, and close it again, on an overlay, while nobody else changes it.
+
+    Raise OSError where files fail, and a LogError where no log would come of it.
     """
     overlay = OverlayFiles(options.files, is_alone=True)
     try:
@@ -112,7 +112,7 @@ def rehearsed(path: str, options: LogOptions) -> Rehearsal:
 
 
 def _local_log(path: str, options: LogOptions) -> LocalLog:
-    """Nothing is known yet of what is in its directory, which is there."""
+    """Return a log of which nothing is known yet, in a directory that exists."""
     files = pooled(options.files, options.max_open_files)
     if not files.is_directory(path):
         files.make_directory(path)

@@ -1,27 +1,26 @@
 """Fast path of appends: one batch or many, of which a kernel finds that they are plain.
 
-Such batches (`append_kernel`) get their offsets and go to the end of the log; they are without a
-producer, or the next ones of a producer that has nothing else to be looked at. The kernel writes
-them, and indexes them, where nothing else is to be done; else the rest is done here. All other
-appends, and all where the kernels are not loaded, are left to `appending`, which does the same step
-by step. Of the producers that a kernel is given, nothing but their sequences is looked at (L-14.2
-to L-14.4).
+A kernel checks the batches, and gives them their offsets. Plain ones are without a producer, or the
+next ones of a producer that has nothing else to be looked at: of the producers that the kernel
+knows, it looks at nothing but their sequences (L-14.2 to L-14.4). All other appends, and all where
+the kernels are not loaded, are left to `appending`, which does the same step by step.
 
-Of many batches at once each is checked, gets its offsets, and is indexed as if it were appended by
-itself, with one write for as many as are plain; what there is then in memory is the same, and so is
-what a flush leaves in the files. Source: as there; spec L-13, L-14, L-18.
+A single batch is then written as `appending` writes it. Many are written at once, as far as the
+active segment takes them, and so are their index entries; what there is then in the files and in
+memory is the same as if each had been appended by itself.
+
+Source: as of `appending`; spec L-13, L-14, L-18.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
 from types import ModuleType
-from typing import NamedTuple, overload
+from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from storage.codecs.compression import Codec
-from storage.files.files import NOT_HELD, HeldFile
+from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
     MAGIC,
@@ -38,46 +37,25 @@ from storage.log.errors import LogError
 from storage.log.lazy_kernels import COMPILED, Scratch, scratch
 from storage.log.log_config import LogConfig
 from storage.log.log_state import LogState, flush, roll
-from storage.log.offsets import LargestTimestamp
 from storage.log.producer_append_info import AppendOrigin
 from storage.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from storage.log.producer_state_manager import ProducerStateManager
-from storage.log.segment import IncomingBytes, LogSegment
+from storage.log.segment import IncomingBytes, Int64Array, LogSegment
 
-_PLAIN_APPEND = Struct("=28q")  # append_kernel.PlainAppend
-_LOG_END = Struct("=7q")  # the last fields of it, which are as after the append
-_LOG_END_AT = _PLAIN_APPEND.size - _LOG_END.size
-_PRODUCER = Struct("=4q")  # append_kernel.PlainProducer
+_CHECK = Struct("=12q")  # kernels.BatchCheck
+_PRODUCER = Struct("=4q")  # kernels.PlainProducer
 _ID = Struct(">q")
-_TAKEN = Struct("=8q")  # append_kernel.TakenBatch
-_TAKEN_BYTES = _TAKEN.size
-
-
-def row_of(room: Scratch, number: int) -> tuple[int, ...]:
-    """A batch that was taken, by its number: the fields of append_kernel.TakenBatch."""
-    return _TAKEN.unpack_from(room.batches_view, number * _TAKEN_BYTES)
-
+_TAKEN = Struct("=8q")  # kernels.TakenBatch
+_SIZE, _LAST_OFFSET, _MAX_TIMESTAMP, _START = range(4)  # in a row of it
 
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1
 _AGES = 2**62  # added to any time of today, a kernel's number can still hold it
-_NO_TIME = LargestTimestamp(NO_TIMESTAMP, 0)
-_LAST_OFFSET = 2  # in a row of append_kernel.TakenBatch
 _CODECS = tuple(Codec(number) for number in range(max(Codec) + 1))
 
 
-class Run(NamedTuple):
-    """Batches in the room of a thread, and how they are appended."""
-
-    room: Scratch
-    start: int
-    end: int
-    is_alone: bool  # there has to be one batch, and nothing behind it
-    how: AppendRequest
-
-
 class PlainAppends:
-    """Of one log. Whoever calls holds the log's lock."""
+    """The plain appends of one log. Who calls holds the log's lock."""
 
     def __init__(self, state: LogState) -> None:
         self._state, self._local, self._epochs = state, state.local, state.epochs
@@ -85,16 +63,14 @@ class PlainAppends:
         self._take(state.config)
 
     def _take(self, config: LogConfig) -> None:
-        """Reckon out of the settings what each append asks for."""
+        """Work out of the settings what each append asks for."""
         self._config = config
         self._keeps_times = config.message_timestamp_type == "CreateTime"
         self._keeps_codec = config.compression_type in ("producer", "uncompressed")
-        self._most_bytes = min(config.max_message_bytes, config.segment_bytes)
-        self._most_in_segment, self._most_waited_ms = config.segment_bytes, config.max_segment_ms
+        self._max_batch_bytes = min(config.max_message_bytes, config.segment_bytes)
         self._needs_keys = config.is_compacted
         self._before_ms = config.message_timestamp_before_max_ms
         self._after_ms = min(config.message_timestamp_after_max_ms, _AGES)
-        self._most_unflushed = config.flush_messages
 
     @property
     def log_start(self) -> int:
@@ -123,147 +99,129 @@ class PlainAppends:
         """Append a batch; None, and nothing is done, if it is not plain."""
         size = len(data)
         kernels = self.kernels_for(size, how)
-        if kernels is None or not BATCH_HEADER_BYTES <= size <= self._most_bytes:
+        if kernels is None or not BATCH_HEADER_BYTES <= size <= self._max_batch_bytes:
             return None
-        room = scratch()
-        room.put(data)
-        if not self.producers.put_all(room):
+        buffers = scratch()
+        buffers.put(data)
+        if not self.producers.put_all(buffers):
             return None
-        reached, count = self.run(
-            kernels, Run(room=room, start=0, end=size, is_alone=True, how=how)
-        )
-        if not count:
+        if self.check(kernels, buffers, 0, size, how) != 1:
             return None
-        if reached == kernels.DONE:
-            self.follow(room, 1)
-        else:
-            self.go_on(room, 0, how.leader_epoch)
-        return info_of(row_of(room, 0), self.log_start)
+        batch = _TAKEN.unpack_from(buffers.batches_view)
+        if batch[_SIZE] != size:
+            return None
+        self._append_one(buffers, batch, how.leader_epoch)
+        return info_of(batch, self.log_start)
 
-    def run(self, kernels: ModuleType, run: Run) -> tuple[int, int]:
-        """Let a kernel append batches, as far as they are plain. Returns how far it got with how
-        many of them: `follow` has to be called next if they are DONE, else `go_on` for each.
-        """
-        room, known = run.room, self.producers.known
-        segment = self._local.segments.active
-        log = self._held_log(segment, run.how.leader_epoch)
-        offsets, times = segment.offset_index.file, segment.time_index.file
-        if log is not NOT_HELD:
-            most = 1 + (run.end - run.start) // (segment.index_interval_bytes + 1)
-            offsets.make_room(most)
-            times.make_room(most)
-        self._tell(kernels, run, segment, log)
-        reached, count = kernels.append_plain(
-            room.buffer, room.numbers, offsets.array, times.array, room.producers, room.batches
-        )
-        if reached == kernels.DONE:
-            self._took(segment, log, room)
-            if known:
-                self.producers.follow(room, 0, count)
-        return reached, count
-
-    def _tell(self, kernels: ModuleType, run: Run, segment: LogSegment, log: HeldFile) -> None:
-        """Put the fields of append_kernel.PlainAppend into the room, in their order.
-
-        By place, which takes 2 µs less than by name. log: not held, where the kernel is to write
-        nothing.
-        """
-        local, how = self._local, run.how
-        offsets, times = segment.offset_index.file, segment.time_index.file
-        largest = _NO_TIME
-        if log is not NOT_HELD:  # else the time index may not be there, and is not made for this
-            largest = segment.largest_so_far
-        _PLAIN_APPEND.pack_into(
-            run.room.numbers_view,
+    def check(
+        self, kernels: ModuleType, buffers: Scratch, start: int, end: int, how: AppendRequest
+    ) -> int:
+        """Let a kernel give plain batches in buffers[start:end] their offsets; return how many."""
+        local = self._local
+        _CHECK.pack_into(  # by place, which takes 2 µs less than by name
+            buffers.numbers_view,
             0,
-            run.start,
-            run.end,
+            start,
+            end,
             len(self.producers.known),
             local.place.clock(),
-            log.descriptor,
-            kernels.pwrite_address(),
             self._before_ms,
             self._after_ms,
-            run.is_alone,
             how.is_made_for_log,
             how.leader_epoch,
             self._needs_keys,
-            self._most_bytes,
-            min(local.recovery_point + self._most_unflushed, _MAX_LONG),
-            segment.base_offset,
-            self._most_in_segment,
-            segment.first_timestamp or 0,
-            self._most_waited_ms - segment.jitter_ms,
-            segment.index_interval_bytes,
-            offsets.max_entries,
-            times.max_entries,
+            self._max_batch_bytes,
+            min(local.recovery_point + self._config.flush_messages, _MAX_LONG),
             local.end.offset,
-            segment.log.size_bytes,
-            segment.bytes_since_entry,
-            *largest,
-            offsets.entries,
-            times.entries,
         )
+        count: int = kernels.check_batches(
+            buffers.buffer, buffers.numbers, buffers.producers, buffers.batches
+        )
+        return count
 
-    def follow(self, room: Scratch, count: int) -> None:
-        """The log ends behind so many batches in the room. A flush may be due to the last one, and
-        what it raises is what an append of that one raises.
+    def append_taken(self, kernels: ModuleType, buffers: Scratch, rows: slice, epoch: int) -> int:
+        """Append the first ones of some batches that have their offsets; return how many.
+
+        `follow` has to be called next. rows: those of the batches, as kernels.TakenBatch.
         """
-        end = row_of(room, count - 1)[_LAST_OFFSET] + 1
-        self._follow(self._local.segments.active, end)
+        taken = buffers.batches[rows]
+        count = self._fitting(taken, epoch)
+        if count:
+            start, end = int(taken[0, _START]), _end_of(taken[count - 1])
+            try:
+                position = self._local.segments.active.append_bytes(buffers.view[start:end])
+            except OSError:  # the first one that cannot be written by itself tells it
+                count = 0
+        if not count:
+            self._write_one(buffers, taken[0].tolist(), epoch)
+            return 1
+        segment = self._local.segments.active
+        self._local.directory.reported(
+            "appending", lambda: segment.index_batches(kernels, position, taken[:count])
+        )
+        self.producers.follow(taken[:count])
+        return count
 
-    def _held_log(self, segment: LogSegment, epoch: int) -> HeldFile:
-        """The `.log` that the kernel writes to, if an append has nothing else to do but to index
-        it.
+    def _fitting(self, taken: Int64Array, epoch: int) -> int:
+        """Return for how many batches nothing is to be done but to write and to index them.
+
+        0: the first one has to be looked at by itself.
         """
-        if not self._is_written_to(segment, epoch):
-            return NOT_HELD
-        try:
-            return segment.log.file.held(True)
-        except OSError:  # whoever writes meets it again; what is refused before does not
-            return NOT_HELD
-
-    def _is_written_to(self, segment: LogSegment, epoch: int) -> bool:
-        """Whether appends to a segment have made what a kernel does not."""
+        segment, config = self._local.segments.active, self._config
         first_ms = segment.first_timestamp
-        return (
-            first_ms is not None
-            and first_ms >= 0
-            and self._epochs.is_assigned(epoch, self._local.end.offset)
-            and segment.offset_index.file.is_open
-            and segment.time_index.file.is_open
-        )
+        if (
+            first_ms is None
+            or first_ms < 0
+            or not self._epochs.is_assigned(epoch, self._local.end.offset)
+        ):
+            return 0
+        _, first_offset, _, start, *_ = taken[0].tolist()
+        count = len(taken)
+        while count > 1:
+            size, last_offset, _, at, *_ = taken[count - 1].tolist()
+            size += at - start
+            latest_ms = int(taken[:count, _MAX_TIMESTAMP].max())
+            if (
+                size <= config.segment_bytes - segment.size_bytes
+                and latest_ms - first_ms <= config.max_segment_ms - segment.jitter_ms
+                and last_offset - segment.base_offset <= MAX_RELATIVE_OFFSET
+                and segment.can_index(size, first_offset)
+            ):
+                return count
+            count //= 2
+        return 0
 
-    def _took(self, segment: LogSegment, log: HeldFile, room: Scratch) -> None:
-        """A kernel has written to the log of a segment, and knows where that ends now."""
-        _, size, since, largest_ms, largest_offset, offsets, times = _LOG_END.unpack_from(
-            room.numbers_view, _LOG_END_AT
-        )
-        try:
-            segment.log.file.wrote(log)
-            segment.took(size, since, (largest_ms, largest_offset), offsets, times)
-        except OSError as error:
-            raise self._local.directory.failed("appending", error) from error
+    def _append_one(self, buffers: Scratch, batch: Sequence[int], leader_epoch: int) -> None:
+        self._write_one(buffers, batch, leader_epoch)
+        self.follow(batch[_LAST_OFFSET])
 
-    def go_on(self, room: Scratch, number: int, leader_epoch: int) -> None:
-        """Append the batch in the room that has a number, of which a kernel has written nothing: as
-        `appending.append` does it, in the same order.
+    def _write_one(self, buffers: Scratch, batch: Sequence[int], leader_epoch: int) -> None:
+        """Put a batch in the buffer into the log, as `appending.append` does it, in its order.
+
+        batch: as kernels.TakenBatch.
         """
         state = self._state
-        start, end, last, max_timestamp, records, *_ = row_of(room, number)
-        incoming = IncomingBytes(end - start, max_timestamp, last)
+        size, last, max_timestamp, start, records, *_ = batch
 
         def action() -> None:
             first = last - records + 1
             state.epochs.assign(leader_epoch, first)
+            incoming = IncomingBytes(size, max_timestamp, last)
             segment = state.local.segments.active
             if segment.should_roll(incoming, self._config):
                 segment = roll(state, first)
-            segment.append_one(incoming, room.view[start:end])
+            segment.append_one(incoming, buffers.view[start : start + size])
 
         state.local.directory.reported("appending", action)
-        self.producers.follow(room, number, 1)
-        self._follow(state.local.segments.active, last + 1)
+        if self.producers.known:
+            self.producers.follow_one(batch)
+
+    def follow(self, last_offset: int) -> None:
+        """Let the log end after a batch that was written, and flush it where that is due.
+
+        What a flush raises is what an append of that batch raises.
+        """
+        self._follow(self._local.segments.active, last_offset + 1)
 
     def _follow(self, active: LogSegment, end: int) -> None:
         """The log ends there now."""
@@ -276,9 +234,14 @@ class PlainAppends:
             flush(state, end, including=False)
 
 
-def info_of(batch: tuple[int, ...], log_start: int) -> LogAppendInfo:
-    """What an append tells of a batch. batch: as append_kernel.TakenBatch."""
-    start, end, last, max_timestamp, records, _, _, codec = batch
+def _end_of(batch: Int64Array) -> int:
+    """Return where a batch ends in the buffer. batch: as kernels.TakenBatch."""
+    return int(batch[_START]) + int(batch[_SIZE])
+
+
+def info_of(batch: Sequence[int], log_start: int) -> LogAppendInfo:
+    """Return what came of an append of a batch. batch: as kernels.TakenBatch."""
+    size, last, max_timestamp, _, records, _, _, codec = batch
     return LogAppendInfo(  # by place, which takes half as long as by name
         last - records + 1,
         last,
@@ -287,47 +250,50 @@ def info_of(batch: tuple[int, ...], log_start: int) -> LogAppendInfo:
         log_start,
         None,
         _CODECS[codec],
-        end - start,
+        size,
         records - 1,
     )
 
 
 class PlainProducers:
-    """Those of one log that are in the room of a thread, for the appends of one call."""
+    """The producers of one log that a kernel knows, for the appends of one call."""
 
     def __init__(self, manager: ProducerStateManager) -> None:
         self._manager = manager
         self.known: list[ProducerStateEntry] = []  # that the kernel was told of
 
     def forget(self) -> None:
-        """Begin anew: state or room may have changed."""
+        """Forget them all: state or buffer may have changed."""
         self.known.clear()
 
-    def put_all(self, room: Scratch) -> bool:
-        """Tell the kernel of the producer of the one batch in the room, if it has one, and of no
-        other; False where there is more to look at.
+    def put_all(self, buffers: Scratch) -> bool:
+        """Give the kernel the producer of the one batch in the buffer, if it has one, and no other.
+
+        False where there is more to look at.
         """
         self.known.clear()
-        (producer_id,) = _ID.unpack_from(room.view, PRODUCER_ID_AT)
-        return producer_id == NO_PRODUCER_ID or self.put(room, producer_id)
+        (producer_id,) = _ID.unpack_from(buffers.view, PRODUCER_ID_AT)
+        return producer_id == NO_PRODUCER_ID or self.put(buffers, producer_id)
 
-    def put(self, room: Scratch, producer_id: int) -> bool:
-        """Tell the kernel of a producer; False, and nothing is told, where there is more to look
-        at than whether its next sequence follows, or no room.
+    def put(self, buffers: Scratch, producer_id: int) -> bool:
+        """Give the kernel a producer.
+
+        False, and nothing is done, where there is more to look at than whether its next sequence
+        follows, or where the kernel takes no more.
         """
         manager, number = self._manager, len(self.known)
         known = manager.producers.get(producer_id)
         if (
             known is None
             or known.epoch == NO_PRODUCER_EPOCH
-            or number == len(room.producers)
+            or number == len(buffers.producers)
             or manager.verification(producer_id) is not None
             or not _rises(known)
         ):
             return False
         in_transaction = known.txn_first_offset is not None
         _PRODUCER.pack_into(
-            room.producers_view,
+            buffers.producers_view,
             number * _PRODUCER.size,
             producer_id,
             known.epoch,
@@ -337,25 +303,31 @@ class PlainProducers:
         self.known.append(known)
         return True
 
-    def put_of(self, room: Scratch, start: int, end: int) -> bool:
-        """Likewise of the producer of the batch at a byte of the room, which is in use up to end;
-        False for one that the kernel knows.
+    def put_of(self, buffers: Scratch, start: int, end: int) -> bool:
+        """Give the kernel the producer of the batch at a byte of the buffer.
+
+        The buffer is in use up to end. False for one that the kernel knows, and as `put`.
         """
         if end - start < BATCH_HEADER_BYTES:
             return False
-        (producer_id,) = _ID.unpack_from(room.view, start + PRODUCER_ID_AT)
+        (producer_id,) = _ID.unpack_from(buffers.view, start + PRODUCER_ID_AT)
         if producer_id == NO_PRODUCER_ID or any(k.producer_id == producer_id for k in self.known):
             return False
-        return self.put(room, producer_id)
+        return self.put(buffers, producer_id)
 
-    def follow(self, room: Scratch, first: int, count: int) -> None:
-        """Note so many of the batches in the room, from one on: they are in the log."""
-        for row in room.batches[first : first + count].tolist():
-            _, _, last_offset, max_timestamp, records, number, last_sequence, _ = row
-            if number >= 0:
-                known = self.known[number]
-                batch = BatchMetadata(last_sequence, last_offset, records - 1, max_timestamp)
-                known.add_batch(known.epoch, batch)
+    def follow(self, taken: Int64Array) -> None:
+        """Note batches that are in the log. taken: rows of kernels.TakenBatch."""
+        if self.known:
+            for batch in taken.tolist():
+                self.follow_one(batch)
+
+    def follow_one(self, batch: Sequence[int]) -> None:
+        """Note a batch that is in the log. batch: as kernels.TakenBatch."""
+        _, last_offset, max_timestamp, _, records, number, last_sequence, _ = batch
+        if number >= 0:
+            known = self.known[number]
+            added = BatchMetadata(last_sequence, last_offset, records - 1, max_timestamp)
+            known.add_batch(known.epoch, added)
 
 
 def _rises(known: ProducerStateEntry) -> bool:
@@ -366,12 +338,11 @@ def _rises(known: ProducerStateEntry) -> bool:
 
 _FIRST_WINDOW_BYTES, _WINDOW_BYTES = 1 << 15, 1 << 18  # as much as a processor keeps near
 
-Int64Array = NDArray[np.int64]
 AppendOne = Callable[[bytes, AppendRequest], LogAppendInfo]
 
 
 class AppendedBatches(Sequence[LogAppendInfo]):
-    """What came of each batch, in order, as an append by itself would have told it."""
+    """The outcome of each batch, in order, as of an append by itself."""
 
     def __init__(self) -> None:
         self._parts: list[LogAppendInfo | tuple[Int64Array, int]] = []
@@ -379,11 +350,11 @@ class AppendedBatches(Sequence[LogAppendInfo]):
         self._count = 0
 
     def add(self, info: LogAppendInfo) -> None:
-        """Of one more."""
+        """Add one more."""
         self._add(info, 1)
 
     def add_taken(self, batches: Int64Array, log_start: int) -> None:
-        """Of some more, as rows of append_kernel.TakenBatch, which are copied."""
+        """Add some more, as rows of kernels.TakenBatch, which are copied."""
         self._add((batches.copy(), log_start), len(batches))
 
     def _add(self, part: LogAppendInfo | tuple[Int64Array, int], count: int) -> None:
@@ -469,38 +440,40 @@ class BatchAppends:
         return self._done
 
     def _append_window(self, part: memoryview) -> bool:
-        """Append what is plain at the beginning of some bytes; whether there was any."""
+        """Append what is plain at the beginning of some bytes; return whether there was any."""
         plain, before = self._plain, self._at
         kernels = plain.kernels_for(len(part), self._how)
         if kernels is None:
             return False
-        room = scratch()
-        room.put(part)
+        buffers = scratch()
+        buffers.put(part)
         plain.producers.forget()
-        run = Run(room=room, start=0, end=len(part), is_alone=False, how=self._how)
-        while run.start < run.end:
-            self._append_run(kernels, run, before)
-            after = run._replace(start=self._at - before)
-            if after.start == run.start and not plain.producers.put_of(room, run.start, run.end):
+        start, size = 0, len(part)
+        while start < size:
+            self._append_run(
+                kernels, buffers, plain.check(kernels, buffers, start, size, self._how)
+            )
+            after = self._at - before
+            if after == start and not plain.producers.put_of(buffers, start, size):
                 break
-            run = after
+            start = after
         return self._at > before
 
-    def _append_run(self, kernels: ModuleType, run: Run, begins_at: int) -> None:
-        """Append the plain batches from the start of a run on. begins_at: where the room does."""
-        plain, taken = self._plain, run.room.batches
-        reached, count = plain.run(kernels, run)
-        if reached == kernels.DONE:
-            self._note(taken[: count - 1], begins_at)
-            plain.follow(run.room, count)
-            self._note(taken[count - 1 : count], begins_at)
-            return
-        for number in range(count):
-            plain.go_on(run.room, number, self._how.leader_epoch)
-            self._note(taken[number : number + 1], begins_at)
+    def _append_run(self, kernels: ModuleType, buffers: Scratch, count: int) -> None:
+        """Append so many batches of the buffer, which have their offsets."""
+        first, taken = 0, buffers.batches
+        while first < count:
+            rows, epoch = slice(first, count), self._how.leader_epoch
+            end = first + self._plain.append_taken(kernels, buffers, rows, epoch)
+            noted = end - 1  # unless a flush that is due to the last one raises
+            try:
+                self._plain.follow(int(taken[end - 1, _LAST_OFFSET]))
+                noted = end
+            finally:
+                self._note(taken[first:noted])
+            first = end
 
-    def _note(self, batches: Int64Array, begins_at: int) -> None:
-        if not len(batches):
-            return
-        self._done.add_taken(batches, self._plain.log_start)
-        self._at = begins_at + int(batches[-1, 1])
+    def _note(self, batches: Int64Array) -> None:
+        if len(batches):
+            self._done.add_taken(batches, self._plain.log_start)
+            self._at += _end_of(batches[-1]) - int(batches[0, _START])

@@ -39,7 +39,7 @@ class BatchMetadata(NamedTuple):
 
 @dataclass(slots=True)
 class ProducerStateEntry:
-    """One producer. Changed in place, by whoever holds the log's lock."""
+    """One producer. Changed in place, under the log's lock."""
 
     producer_id: int
     epoch: int = NO_PRODUCER_EPOCH
@@ -99,7 +99,7 @@ class ProducerStateEntry:
         )
 
     def entry(self) -> ProducerEntry:
-        """As a snapshot has it."""
+        """Return it as a snapshot has it."""
         last = self.batches[-1] if self.batches else None
         return ProducerEntry(
             producer_id=self.producer_id,
@@ -116,7 +116,7 @@ class ProducerStateEntry:
 
     @classmethod
     def of(cls, entry: ProducerEntry) -> Self:
-        """As it comes out of a snapshot."""
+        """Return the producer of an entry of a snapshot."""
         batches = []
         if entry.last_offset is not None:
             sequence = NO_SEQUENCE if entry.last_sequence is None else entry.last_sequence
@@ -164,7 +164,7 @@ class ProducerMap:
         self._by_id.clear()
 
     def __iter__(self) -> Iterator[ProducerStateEntry]:
-        """In the order of the table."""
+        """Iterate in the order of the table."""
         return iter(sorted(self._by_id.values(), key=lambda state: self._place(state.producer_id)))
 
     def _place(self, producer_id: int) -> int:

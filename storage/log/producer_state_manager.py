@@ -63,7 +63,7 @@ class OpenTransaction(NamedTuple):
 
 
 class ProducerStateManager:
-    """One for each log; whoever calls holds the log's lock."""
+    """The producers of one log; who calls holds the log's lock."""
 
     def __init__(self, snapshots: SnapshotFiles, settings: ProducerStateManagerConfig) -> None:
         """Without any state."""
@@ -81,7 +81,7 @@ class ProducerStateManager:
     # ---- snapshots ----------------------------------------------------------------------------
 
     def listed_snapshots(self) -> list[int]:
-        """The offsets of the snapshot files there are, rising."""
+        """Return the offsets of the snapshot files, rising."""
         try:
             return self._snapshots.listed()
         except FileNotFoundError:  # the directory is gone
@@ -92,7 +92,7 @@ class ProducerStateManager:
         return self._snapshots.latest
 
     def take_snapshot(self, sync: bool = True) -> str | None:
-        """Write a snapshot at the end offset of this state; its path, None if there is one."""
+        """Write a snapshot at the end offset of this state; return its path, None if it exists."""
         if self.map_end_offset <= self._last_snapshot:
             return None
         data = producer_snapshot.encode(state.entry() for state in self.producers)
@@ -105,8 +105,9 @@ class ProducerStateManager:
         self._snapshots.flush(path)
 
     def remove_stray_snapshots(self, bases: list[int]) -> None:
-        """Remove the snapshots at no segment's base offset, but for the newest of them where it is
-        not below the last segment.
+        """Remove the snapshots at no segment's base offset.
+
+        But for the newest of them where it is not below the last segment.
         """
         self._snapshots.look()
         offsets = self._snapshots.offsets
@@ -161,7 +162,7 @@ class ProducerStateManager:
         self._unreplicated.clear()
 
     def truncate_fully(self, offset: int) -> None:
-        """Forget everything; the log begins anew at an offset."""
+        """Forget everything; the log starts again at an offset."""
         self._forget()
         for snapshot in self._snapshots.offsets:
             self._snapshots.remove(snapshot)
@@ -185,7 +186,7 @@ class ProducerStateManager:
     # ---- appends ------------------------------------------------------------------------------
 
     def prepare(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
-        """What an append works on; nothing changes before `update`."""
+        """Return what an append works on; nothing changes before `update`."""
         current = self.producers.get(producer_id) or ProducerStateEntry(producer_id)
         return ProducerAppendInfo(current, origin, self._verifications.get(producer_id))
 
@@ -208,13 +209,13 @@ class ProducerStateManager:
         self._unreplicated[txn.first_offset] = open_txn._replace(last_offset=txn.last_offset)
 
     def last_stable_offset(self, txn: CompletedTxn) -> int:
-        """As an index entry of a transaction has it, before that is completed."""
+        """Return the last stable offset for the index entry of a transaction that ends."""
         others = [f for f, o in self._ongoing.items() if o.producer_id != txn.producer_id]
         return min(others, default=txn.last_offset + 1)
 
     @property
     def first_unstable(self) -> OffsetMetadata | None:
-        """Of the oldest transaction that is open, or not replicated yet."""
+        """The first offset of the oldest transaction that is open, or not replicated yet."""
         if not self._unreplicated and not self._ongoing:  # as nearly always
             return None
         found = [self._unreplicated[min(self._unreplicated)]] if self._unreplicated else []
@@ -433,7 +434,7 @@ def replay_recovered(manager: ProducerStateManager, batch: Batch, note: NoteAbor
 def aborted_in(manager: ProducerStateManager, batches: Iterable[Batch]) -> list[AbortedTxn]:
     """Find the aborted transactions whose markers are among the next batches.
 
-    What is behind a damaged batch is not looked at.
+    What follows a damaged batch is not looked at.
     """
     found: list[AbortedTxn] = []
     with suppress(LogError):

@@ -46,8 +46,9 @@ _Decode = Callable[[Bytes, int], tuple[int, int]]
 
 
 def read_record(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
-    """Give the record at that index, and the index behind it. Raise InvalidRecordError, or
-    IllegalArgumentError where its length is no number.
+    """Return the record at that index, and the index after it.
+
+    Raise InvalidRecordError, or IllegalArgumentError where its length is no number.
     """
     try:
         length, start = _decoded(decode_varint, data, at)
@@ -71,8 +72,10 @@ def read_record(data: Bytes, at: int, base_offset: int, base_time: int) -> tuple
 
 
 def read_unpacked(data: bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
-    """As read_record, of bytes that were compressed: a record ends where its length says so, and
-    whatever is no number is an InvalidRecordError, too.
+    """Read a record as read_record does, of bytes that were compressed.
+
+    Such a record ends where its length says so, and what is no number is an InvalidRecordError,
+    too.
     """
     try:
         length, start = _decoded(decode_varint, data, at)
@@ -88,8 +91,9 @@ def read_unpacked(data: bytes, at: int, base_offset: int, base_time: int) -> tup
 
 
 def read_head(data: bytes, at: int, base_offset: int, base_time: int) -> tuple[Record, int]:
-    """As read_record, in a fifth of the time, for who asks for offset, time and whether there is a
-    key: b"" stands for any key, and no value and no headers are given.
+    """Read offset and time of a record, and whether it has a key, in a fifth of the time.
+
+    As read_record: b"" stands for any key, and the record has no value and no headers.
     """
     try:
         length, after = _short(data, at)
@@ -152,8 +156,10 @@ _LENGTH, _TIMESTAMP = Struct(">i"), Struct(">q")
 
 
 class LazyMessage(NamedTuple):
-    """A whole message. Key and value raise IndexOutOfBoundsError where their length would stand
-    behind its end, and IllegalArgumentError where they would end there.
+    """A whole message of format v0 or v1, whose key and value are read when they are asked for.
+
+    They raise IndexOutOfBoundsError where their length would stand past its end, and
+    IllegalArgumentError where they would end there.
     """
 
     offset: int
@@ -174,7 +180,7 @@ class LazyMessage(NamedTuple):
 
     @property
     def has_key(self) -> bool:
-        """What its length says."""
+        """Whether it has a key, by the length of the key."""
         return self._length(self._key_at) >= 0
 
     @property
@@ -223,11 +229,11 @@ def lacks_key(record: Record | LazyMessage) -> bool:
 def messages_within(
     data: bytes, last_offset: int, wrapper_magic: int, stamp_ms: int | None
 ) -> Iterator[LazyMessage]:
-    """Give the messages of a wrapper, one after the other. InvalidRecordError at one that is
-    compressed itself.
+    """Return the messages of a wrapper, one after the other.
 
     data: its value, decompressed. last_offset: its own. All messages are framed before the first is
-    given: CorruptRecordError where that fails, InvalidRecordError where no offset fits.
+    yielded: CorruptRecordError where that fails, InvalidRecordError where no offset fits, and at
+    one that is compressed itself.
     """
     framed = list(_framed(data))
     if not framed:

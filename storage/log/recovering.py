@@ -13,7 +13,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from storage.formats import offset_index, time_index
 from storage.formats.batch_header import BATCH_HEADER_BYTES, MAX_LAST_OFFSET, NO_LEADER_EPOCH
 from storage.log.batches import Batch
 from storage.log.errors import (
@@ -25,18 +24,10 @@ from storage.log.errors import (
 )
 from storage.log.lazy_kernels import COMPILED
 from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
-from storage.log.offsets import UNKNOWN
 from storage.log.producer_state_manager import ProducerStateManager, replay_recovered
-from storage.log.segment import LogSegment
+from storage.log.segment import IncomingBytes, LogSegment
 
 _WINDOW_BYTES = 512 * 1024  # stays in the processor's cache
-_MOST_BATCHES = _WINDOW_BYTES // BATCH_HEADER_BYTES + 1
-_ENTRIES = 2 * _MOST_BATCHES  # that are written to the indexes at once
-_ROOM = (
-    _WINDOW_BYTES,
-    _ENTRIES * offset_index.ENTRY.itemsize,
-    _ENTRIES * time_index.ENTRY.itemsize,
-)
 _MOST_ONE_BY_ONE = 1024
 
 
@@ -58,7 +49,7 @@ class Recovery(Protocol):
 
 
 class RecoveredSegment(NamedTuple):
-    """What a recovery has found in a segment, and left of it."""
+    """The outcome of a recovery of a segment."""
 
     base_offset: int
     log_bytes: int  # up to the end of its last sound batch
@@ -107,12 +98,11 @@ def recover(segment: LogSegment, recovery: Recovery) -> RecoveredSegment:
 class _Recovering:
     def __init__(self, segment: LogSegment, recovery: Recovery) -> None:
         self._segment, self._recovery = segment, recovery
-        self._valid = self._last_indexed = 0  # positions
+        self._valid = 0  # the position behind the last sound batch
         self._end = segment.base_offset
         self._out_of_order_at: int | None = None
-        self._room = tuple(  # for a window of the log, and for entries of its batches
-            np.empty(size, np.uint8) for size in _ROOM
-        )
+        self._window = np.empty(_WINDOW_BYTES, np.uint8)
+        self._batches = np.empty((_WINDOW_BYTES // BATCH_HEADER_BYTES, 3), np.int64)
 
     def run(self) -> RecoveredSegment:
         segment = self._segment
@@ -123,6 +113,8 @@ class _Recovering:
         except LogError as error:
             error.place = segment.base_offset, self._valid
             raise
+        finally:
+            segment.bytes_since_entry = 0  # as in Kafka, an append counts from the end on
         truncated = segment.size_bytes - self._valid
         segment.log.truncate_to(self._valid)
         segment.offset_index.file.trim()
@@ -133,7 +125,7 @@ class _Recovering:
         )
 
     def _take_all(self, kernels: ModuleType | None) -> None:
-        """Up to the end of the log, or to the error that tells that it is damaged."""
+        """Take all batches up to the end of the log, or to an error that says it is damaged."""
         if kernels is None:
             for batch in self._segment.log.batches():
                 self._take(batch)
@@ -159,62 +151,42 @@ class _Recovering:
             self._out_of_order_at = position
         if not segment.holds(batch.last_offset):
             raise LogSegmentOffsetOverflowError(segment.base_offset, batch.last_offset)
-        segment.note_time(batch.max_timestamp, batch.last_offset)
-        if position - self._last_indexed > segment.index_interval_bytes:
-            segment.put_in_indexes(batch.last_offset, position)
-            self._last_indexed = position
+        incoming = IncomingBytes(batch.size_bytes, batch.max_timestamp, batch.last_offset)
+        segment.index(incoming, position)
         self._valid += batch.size_bytes
         self._end = batch.last_offset + 1
         if not batch.is_legacy:
             self._recovery.take(batch)
 
     def _take_known(self, kernels: ModuleType) -> None:
-        """As far as the kernel knows the batches."""
+        """Take batches as far as the kernel knows them, and the indexes take their entries."""
         segment, log = self._segment, self._segment.log
-        offsets, times = segment.offset_index, segment.time_index
         epoch = self._recovery.latest_epoch
         limits = kernels.RecoveryLimits(
-            segment.base_offset,
-            segment.index_interval_bytes,
-            offsets.opened().max_entries,
-            times.opened().max_entries - 1,
-            NO_LEADER_EPOCH if epoch is None else epoch,
+            base_offset=segment.base_offset, epoch=NO_LEADER_EPOCH if epoch is None else epoch
         )
-        has_offsets = offsets.entries > 0
-        state = np.array(
-            [
-                *(self._valid, self._last_indexed, *segment.largest_so_far, self._end),
-                *(offsets.entries, offsets.last_offset if has_offsets else UNKNOWN),
-                *(times.file.entries, *times.last),
-            ],
-            np.int64,
-        )
-        window, offset_entries, time_entries = self._room
+        state = np.array([self._valid, self._end], np.int64)
         held, how = log.file.held(), kernels.MORE
         pread, end = kernels.pread_address(), segment.size_bytes
-        while how == kernels.MORE:
-            start = self._valid
+        while how == kernels.MORE and segment.is_indexed_in_order(self._end):
             if held.descriptor < 0:  # of a file that a kernel may not read
-                end = start + self._read_window(start)
-            how, offset_bytes, time_bytes = kernels.recover_batches(
-                (pread, held.descriptor, end), window, limits, state, offset_entries, time_entries
+                end = self._valid + self._read_window()
+            how, count = kernels.recover_batches(
+                (pread, held.descriptor, end), self._window, limits, state, self._batches
             )
-            self._valid, self._last_indexed, largest_ms, largest_offset, end_offset, *_ = (
-                state.tolist()
-            )
-            segment.note_time(largest_ms, largest_offset)
-            if offset_bytes:
-                offsets.file.add(offset_entries[:offset_bytes].data)
-                times.add(time_entries[:time_bytes].data)
-            if self._valid > start:
-                self._end = end_offset
-                self._recovery.pass_over(end_offset)
+            taken = 0
+            if count:
+                taken = segment.index_batches(kernels, self._valid, self._batches[:count])
+            if taken:
+                self._valid += int(self._batches[:taken, 0].sum())
+                self._end = int(self._batches[taken - 1, 1]) + 1
+                self._recovery.pass_over(self._end)
+            if taken < count:  # the next one is refused, and says why by itself
+                return
 
-    def _read_window(self, position: int) -> int:
-        """Fill the window from a position of the log; how many bytes there are."""
-        window = self._room[0]
-        data = self._segment.log.read(
-            position, min(len(window), self._segment.size_bytes - position)
-        )
-        window[: len(data)] = np.frombuffer(data, np.uint8)
+    def _read_window(self) -> int:
+        """Fill the window from the next batch on; return how many bytes there are."""
+        length = min(len(self._window), self._segment.size_bytes - self._valid)
+        data = self._segment.log.read(self._valid, length)
+        self._window[: len(data)] = np.frombuffer(data, np.uint8)
         return len(data)

@@ -16,7 +16,7 @@ from storage.file_names import Segment
 
 
 class Sized(Protocol):
-    """A segment, as far as the rules look at it; its largest timestamp they are given."""
+    """A segment, as far as the rules look at it; its largest timestamp is an argument of theirs."""
 
     @property
     def base_offset(self) -> int: ...
@@ -37,7 +37,7 @@ class Rule(StrEnum):
 
 
 class RetentionLimits(NamedTuple):
-    """What the rules check a log against."""
+    """What the rules hold a log against."""
 
     log_start_offset: int
     high_watermark: int | None  # None: the log end offset
@@ -98,8 +98,13 @@ def deletable(
     """Walk to the first segment that one rule leaves (C-18.2).
 
     Args:
-        end_offset: A number is asked about before the rule is, as in Kafka: a log in use makes the
-            time index of a segment when it is first asked. What has to be found out comes last.
+        segments: Of the log, rising.
+        rule: The rule to apply.
+        limits: What the rules go by.
+        end_offset: A number is asked about before the rule is, as in Kafka: a log in use makes
+            the time index of a segment when it is first asked. What has to be found out comes
+            last.
+        largest_timestamp_ms: Returns the largest time of a segment.
     """
     is_breached = _predicate(segments, rule, limits, largest_timestamp_ms)
     if is_breached is None:
@@ -132,7 +137,7 @@ def _predicate(
     limits: RetentionLimits,
     largest_timestamp_ms: Callable[[AnySegment], int],
 ) -> Callable[[AnySegment, AnySegment | None], bool] | None:
-    """Give what a rule says of a segment and the one after it; None where there is no such rule."""
+    """Return what a rule says of a segment and the one after it; None without such a rule."""
     if rule is Rule.LOG_START:
         start = limits.log_start_offset
         return lambda _, following: following is not None and following.base_offset <= start

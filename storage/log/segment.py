@@ -7,7 +7,11 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from storage.file_names import (
     DELETED,
@@ -18,8 +22,10 @@ from storage.file_names import (
     TIME_INDEX,
     TXN_INDEX,
     file_name,
+    parse_future_dir,
 )
 from storage.files.file_pool import FilePool
+from storage.files.files import Files, remove_if_exists
 from storage.formats.batch_header import NO_TIMESTAMP
 from storage.formats.index_entry import OffsetPosition
 from storage.formats.txn_index import Aborted, AbortedTxn
@@ -41,7 +47,6 @@ from storage.log.file_records import (
 from storage.log.index_files import OffsetIndexFile, TimeIndexFile, TxnIndexFile
 from storage.log.lazy_kernels import COMPILED
 from storage.log.log_config import LogConfig
-from storage.log.moves import moved_meanwhile, remove_if_there
 from storage.log.offsets import LargestTimestamp, OffsetMetadata, TimestampAndOffset
 
 Clock = Callable[[], int]  # ms since 1970
@@ -73,6 +78,9 @@ class SegmentRead(NamedTuple):
     first_entry_incomplete: bool
 
 
+Int64Array = NDArray[np.int64]
+
+
 class LogSegment:
     """One writer; a reader sees what was in use when its read began."""
 
@@ -84,26 +92,26 @@ class LogSegment:
         is_new: bool = False,
         suffix: str = "",
     ) -> None:
-        """Open a segment, or create its `.log`. suffix: of all its files, behind their own."""
+        """Open a segment, or create its `.log`. suffix: at the end of all its file names."""
         self._files, self._clock = place.files, place.clock
         self.base_offset, self._suffix = base_offset, suffix
         self._stem = os.path.join(place.path, file_name(base_offset, ""))
-        files, room = place.files, config.segment_index_bytes
+        files, index_bytes = place.files, config.segment_index_bytes
         initial = config.initial_log_bytes if is_new else 0
         self.log = FileRecords.open(files, self.path(LOG), is_new, initial)
-        self.offset_index = OffsetIndexFile(files, self.path(INDEX), base_offset, room)
-        self.time_index = TimeIndexFile(files, self.path(TIME_INDEX), base_offset, room)
+        self.offset_index = OffsetIndexFile(files, self.path(INDEX), base_offset, index_bytes)
+        self.time_index = TimeIndexFile(files, self.path(TIME_INDEX), base_offset, index_bytes)
         self.txn_index = TxnIndexFile(files, self.path(TXN_INDEX), base_offset, place.kafka)
         self._is_prepared = place.kafka.prepares_to_close
         self.index_interval_bytes = config.index_interval_bytes
-        self._room, self.jitter_ms = room, config.drawn_jitter_ms()
+        self._index_bytes, self.jitter_ms = index_bytes, config.drawn_jitter_ms()
         self._created_ms = place.clock()
         self.bytes_since_entry = 0
         self.first_timestamp: int | None = None  # of the first batch, once it was looked at
         self._largest: tuple[int, int] | None = None  # as LargestTimestamp; None: not looked at
 
     def path(self, kind: str) -> str:
-        """Of one of its files, by the suffix."""
+        """Return the path of one of its files, by the suffix."""
         return self._stem + kind + self._suffix
 
     @property
@@ -112,7 +120,7 @@ class LogSegment:
 
     @property
     def log_bytes(self) -> int:
-        """As size_bytes, by the name that a segment has in a listing."""
+        """The size, by the name that a segment has in a listing."""
         return self.log.size_bytes
 
     @property
@@ -153,7 +161,7 @@ class LogSegment:
         return self.first_timestamp
 
     def _waited_ms(self, timestamp_ms: int) -> int:
-        """By the times of records, where the first batch has one; else by the clock."""
+        """Return the age by the times of records, if the first batch has one; else by the clock."""
         first_ms = self.first_batch_ms()
         if first_ms is not None and first_ms >= 0:
             return timestamp_ms - first_ms
@@ -191,18 +199,18 @@ class LogSegment:
         self.log.append(data)
         for batch in batches:
             size = batch.size_bytes
-            self._index(IncomingBytes(size, batch.max_timestamp, batch.last_offset), position)
+            self.index(IncomingBytes(size, batch.max_timestamp, batch.last_offset), position)
             position += size
 
     def append_one(self, incoming: IncomingBytes, data: Bytes) -> None:
-        """As append, of a single batch."""
+        """Append a single batch, as `append` does."""
         position = self.log.size_bytes
         if not self.holds(incoming.last_offset):
             raise LogSegmentOffsetOverflowError(self.base_offset, incoming.last_offset)
         self.log.append(data)
-        self._index(incoming, position)
+        self.index(incoming, position)
 
-    def _index(self, batch: IncomingBytes, position: int) -> None:
+    def index(self, batch: IncomingBytes, position: int) -> None:
         """Note the time of a batch, and put it in the indexes where its turn has come."""
         size_bytes, timestamp_ms, last_offset = batch
         self.note_time(timestamp_ms, last_offset)
@@ -211,32 +219,73 @@ class LogSegment:
             self.bytes_since_entry = 0
         self.bytes_since_entry += size_bytes
 
-    def took(
-        self, size_bytes: int, since_entry: int, largest: tuple[int, int], offsets: int, times: int
-    ) -> None:
-        """A kernel has put batches into the log, and entries into the indexes in memory, up to so
-        many. All that is noted, also where writing them fails. largest: as LargestTimestamp.
-        """
-        self.log.size_bytes, self.bytes_since_entry = size_bytes, since_entry
-        self._largest = largest
-        is_due = self.offset_index.file.grew_to(offsets)
-        self.time_index.file.grew_to(times)
-        if is_due:  # the time index gets no more
-            self.write_indexes()
+    def append_bytes(self, data: Bytes) -> int:
+        """Put batches at the end, without an index entry; return the position of the first."""
+        position = self.log.size_bytes
+        self.log.append(data)
+        return position
 
-    def write_indexes(self) -> None:
-        """Write the index entries that are in memory alone."""
-        self.offset_index.file.write_rest()
-        self.time_index.file.write_rest()
+    def can_index(self, size_bytes: int, last_offset: int) -> bool:
+        """Whether both indexes surely take the entries of batches at the end of the log.
+
+        size_bytes: of all of them. last_offset: of the first one.
+        """
+        most = 1 + size_bytes // (self.index_interval_bytes + 1)
+        offsets, times = self.offset_index.opened(), self.time_index.opened()
+        return (
+            offsets.entries + most <= offsets.max_entries
+            and times.entries + most < times.max_entries
+            and self.is_indexed_in_order(last_offset)
+        )
+
+    def is_indexed_in_order(self, last_offset: int) -> bool:
+        """Return whether the indexes have nothing at or past a batch that comes next."""
+        offsets, times = self.offset_index, self.time_index
+        return (not offsets.entries or last_offset > offsets.last_offset) and (
+            self.largest_so_far.offset >= times.last.offset
+        )
+
+    def index_batches(self, kernels: ModuleType, position: int, batches: Int64Array) -> int:
+        """Note the times of batches in the log, and put entries for them in the indexes.
+
+        Return how many batches were taken in; the next one is due for an entry that an index does
+        not take. position: of the first one. batches: rows that begin with size, last offset and
+        largest time; the offsets rise, and are above those in the indexes.
+        """
+        offsets, times = self.offset_index.opened(), self.time_index.opened()
+        base, largest = self.base_offset, self.largest_so_far
+        limits = kernels.IndexLimits(
+            base_offset=base,
+            interval_bytes=self.index_interval_bytes,
+            offset_entries=offsets.max_entries - offsets.entries,
+            time_entries=times.max_entries - 1 - times.entries,
+        )
+        state = kernels.index_state(
+            kernels.IndexState(
+                position=position,
+                since_entry_bytes=self.bytes_since_entry,
+                max_timestamp=largest.timestamp_ms,
+                offset_of_max=largest.offset - base,
+                last_indexed=self.time_index.last.timestamp_ms,
+            )
+        )
+        made = kernels.make_entries(limits, batches, state)
+        _, self.bytes_since_entry, max_timestamp, offset_of_max, *_ = state.tolist()
+        self.note_time(max_timestamp, base + offset_of_max)
+        if made.offsets:
+            offsets.add(made.offsets)
+        if made.times:
+            times.add(made.times)
+        return int(made.batches)
 
     def note_time(self, timestamp_ms: int, last_offset: int) -> None:
-        """Of a batch, by its last offset."""
+        """Note the time of a batch, by its last offset."""
         largest_ms, _ = self._largest or self.largest_so_far
         if timestamp_ms > largest_ms:
             self._largest = timestamp_ms, last_offset
 
     def put_in_indexes(self, last_offset: int, position: int) -> None:
-        """An entry for the batch that begins there, and one of the largest time so far."""
+        """Add an entry for the batch at a position, and one of the largest time so far."""
         self.offset_index.append(last_offset, position)
         self.time_index.maybe_append(*self.largest_so_far)
 
@@ -247,7 +296,7 @@ class LogSegment:
         self.log.trim()
 
     def open_indexes(self) -> None:
-        """Make the index files that are not there yet."""
+        """Make the index files that do not exist yet."""
         self.offset_index.opened()
         self.time_index.opened()
 
@@ -256,7 +305,7 @@ class LogSegment:
         self.time_index.opened().trim()
 
     def resize_indexes(self, size_bytes: int, keeps_files: bool = False) -> None:
-        """Room for more entries, or for fewer. keeps_files: as for `IndexFile`."""
+        """Make the index files longer or shorter. keeps_files: as for `IndexFile`."""
         self.offset_index.opened().resize(size_bytes, keeps_files)
         self.time_index.resize(size_bytes, keeps_files)
 
@@ -279,10 +328,10 @@ class LogSegment:
         max_position: int | None,
         min_one_message: bool = False,
     ) -> SegmentRead | None:
-        """Give a range from the batch that holds an offset on; None past the last batch.
+        """Return a range from the batch that holds an offset on; None past the last batch.
 
-        max_position: where the range ends at the latest; None: nothing is given but the place.
-        min_one_message: the first batch is given even if it is larger than max_bytes.
+        max_position: where the range ends at the latest; None: nothing is returned but the place.
+        min_one_message: the first batch is in it even if it is larger than max_bytes.
         """
         if max_bytes < 0:
             raise IllegalArgumentError(f"at most {max_bytes} bytes")
@@ -310,8 +359,10 @@ class LogSegment:
         return read.metadata.position, read.records.batches()
 
     def next_offset(self) -> int:
-        """The offset after the last batch; by way of the last index entry, which few are behind:
-        so it needs no kernels, which take longer to load than a thousand logs.
+        """Return the offset after the last batch, by way of the last index entry.
+
+        Few batches are past that: so it needs no kernels, which take longer to load than a thousand
+        logs.
         """
         last = self.offset_index.last_offset
         end = self.log.end_offset(last, self.offset_index.lookup(last).position)
@@ -324,7 +375,7 @@ class LogSegment:
         return self.log.search_for_timestamp(target_ms, start, from_offset)
 
     def upper_bound(self, start: OffsetPosition, size_bytes: int) -> int | None:
-        """Some offset behind a range of the log; None if the index has none."""
+        """Return some offset past a range of the log; None if the index has none."""
         found = self.offset_index.upper_bound(start, size_bytes)
         return None if found is None else found.offset
 
@@ -334,8 +385,10 @@ class LogSegment:
     # ---- recovery and truncation --------------------------------------------------------------
 
     def check(self, time_index_is_missing: bool) -> None:
-        """What a loading log looks at. Raise FileNotFoundError if there is no offset index, and
-        CorruptIndexError for a wrong entry of an aborted transaction.
+        """Look at the indexes as Kafka does when it loads a log.
+
+        Raise FileNotFoundError if there is no offset index, and CorruptIndexError for a wrong entry
+        of an aborted transaction.
         """
         if not self._files.exists(self.path(INDEX)):
             raise FileNotFoundError(self.path(INDEX))
@@ -351,12 +404,12 @@ class LogSegment:
         self._largest = None
 
     def truncate_to(self, offset: int) -> int:
-        """Cut off the batch that holds an offset and all behind it; give the bytes cut."""
+        """Cut off the batch that holds an offset and all after it; return the bytes cut."""
         found = self.translate(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
-        self.resize_indexes(self._room)
+        self.resize_indexes(self._index_bytes)
         cut = 0 if found is None else self.log.truncate_to(found.position)
         if not self.size_bytes:
             self._created_ms, self.first_timestamp = self._clock(), None
@@ -377,14 +430,14 @@ class LogSegment:
     # ---- life ---------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Sync all files; makes those of the indexes that are not there yet."""
+        """Sync all files; makes those of the indexes that do not exist yet."""
         self.log.flush()
         self.offset_index.opened().flush()
         self.time_index.opened().flush()
         self.txn_index.flush()
 
     def sync(self) -> None:
-        """Sync the files that there are."""
+        """Sync the files that exist."""
         self.log.flush()
         for index in (self.offset_index.file, self.time_index.file):
             if index.is_open:
@@ -413,7 +466,7 @@ class LogSegment:
         files.get(kind, self.txn_index).rename(self.path(kind))
 
     def rename_file(self, kind: str, target: str) -> None:
-        """Rename one file, the `.log` first. target: its path, with another suffix behind it."""
+        """Rename one file, the `.log` first. target: its path, with another suffix at the end."""
         if kind == LOG:
             self.rename_log(self._suffix, target.removeprefix(self._stem + LOG))
         else:
@@ -429,8 +482,8 @@ class LogSegment:
     def close(self) -> None:
         """Close all files; up to Kafka 4.3 first trim them, and add the last time entry (V-7).
 
-        All steps are tried. What a closed log cannot do is not told, as in Kafka; an error of the
-        disk is raised, so that the shutdown does not count as a clean one.
+        All steps are tried. What a closed log cannot do is passed over, as in Kafka; an error of
+        the disk is raised, so that the shutdown does not count as a clean one.
         """
         steps: list[Callable[[], object]] = [
             partial(self.offset_index.file.close, trims=not self._is_prepared),
@@ -463,4 +516,17 @@ class LogSegment:
         """Close and remove all files, in Kafka's order; one that is gone is no error."""
         self.close_handles()
         for kind in SEGMENT_SUFFIXES:
-            remove_if_there(self._files, moved_meanwhile(self._files, self.path(kind)))
+            remove_if_exists(self._files, _moved_meanwhile(self._files, self.path(kind)))
+
+
+def _moved_meanwhile(files: Files, path: str) -> str:
+    """Return where a file that was to be deleted is now.
+
+    The directory of a log that was on its way to another log directory may have got its final name
+    since (L-11.8).
+    """
+    directory, name = os.path.split(path)
+    partition = parse_future_dir(os.path.basename(directory))
+    if partition is None or not name.endswith(DELETED) or files.exists(path):
+        return path
+    return os.path.join(os.path.dirname(directory), "{}-{}".format(*partition), name)

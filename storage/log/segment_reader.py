@@ -51,7 +51,7 @@ def read_batch_headers(
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Yield position and header of each batch between two positions, at which batches start.
 
-    end: exclusive; the file's size if not given. Raise CorruptFileError at a batch that passes it.
+    end: exclusive; None: the file's size. Raise CorruptFileError at a batch that passes it.
     """
     with files.open(log_path) as log:
         stop = log.entry.size_bytes if end is None else end
@@ -63,9 +63,8 @@ def read_batches(
     log_path: str, verify_crc: bool = True, files: Files = LOCAL, start: int = 0
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """Yield position, header and all bytes of each batch from a position on, at which one starts.
-    The bytes stay valid.
 
-    Raise CorruptFileError where a batch is damaged or cut short.
+    The bytes stay valid. Raise CorruptFileError where a batch is damaged or cut short.
     """
     with files.open(log_path) as log:
         span = start, log.entry.size_bytes
@@ -78,8 +77,9 @@ def read_batches(
 def _walk(
     log: OpenFile, path: str, span: tuple[int, int], window_bytes: int, is_whole: bool = False
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Yield position, header and bytes of each batch between two positions; its first bytes, unless
-    is_whole.
+    """Yield position, header and bytes of each batch between two positions.
+
+    Those are the first bytes alone, unless is_whole.
     """
     position, stop = span
     window, window_start = memoryview(b""), position
@@ -135,10 +135,10 @@ _CHECKED_AT_MOST = 1 << 30
 
 
 def first_sound_batch(path: str, start: int, base_offset: int, files: Files = LOCAL) -> int | None:
-    """Give the position of the first batch at or behind start with a right CRC; None if none is.
+    """Return the position of the first batch at or after start with a right CRC; None if none is.
 
     base_offset: of the segment; a batch of it has an offset up to 2^32 above that. Where bytes
-    pretend to be batches so often that not all can be checked, the first unchecked one is given.
+    pretend to be batches so often that not all can be checked, the first unchecked one is returned.
     """
     with files.open(path) as log:
         return _first_sound_batch(log, start, base_offset)

@@ -20,10 +20,9 @@ from typing import NamedTuple
 from storage.file_names import CLEANED, LOG, SEGMENT_SUFFIXES, TXN_INDEX, file_name
 from storage.files.files import ChangingFile
 from storage.formats import producer_snapshot
-from storage.log.deletion import delete_snapshots
 from storage.log.local_log import LocalLog
 from storage.log.log_config import LogConfig
-from storage.log.log_state import LogState
+from storage.log.log_state import LogState, delete_snapshots
 from storage.log.segment import LogPlace, LogSegment
 from storage.log.swap import apply_steps, plan_swap
 
@@ -83,12 +82,13 @@ def _found(state: LogState, group: CleanedGroup, base: int) -> dict[str, str]:
 def put_in_place(
     local: LocalLog, old: Sequence[LogSegment], new: Mapping[int, Mapping[str, str]]
 ) -> list[LogSegment]:
-    """Replace segments by others; give these.
+    """Replace segments by others, and return these.
 
     Args:
+        local: The log.
         old: Segments of the log, rising.
-        new: The paths that the finished files of the others have now, by rising base offset and by
-            suffix.
+        new: The paths that the finished files of the others have now, by rising base offset and
+            by suffix.
     """
     path, files = local.place.path, _FilesInUse(local)
     files.follow(old)
@@ -122,7 +122,7 @@ def _end_offset(local: LocalLog, base: int, log_path: str) -> int:
 
 
 def end_of(place: LogPlace, base: int, config: LogConfig, suffix: str) -> int:
-    """Where a start takes a segment to end whose files have a suffix."""
+    """Return where a start takes a segment to end whose files have a suffix."""
     segment = LogSegment(place, base, config, suffix=suffix)
     try:
         return segment.next_offset()

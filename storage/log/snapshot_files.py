@@ -11,15 +11,14 @@ from collections.abc import Iterable
 
 from storage.errors import CorruptFileError
 from storage.file_names import DELETED, SNAPSHOT, file_name, offset_of
-from storage.files.files import Files
+from storage.files.files import Files, remove_if_exists
 from storage.formats import producer_snapshot
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.log.errors import NumberFormatError
-from storage.log.moves import remove_if_there
 
 
 def required_offset(name: str) -> int:
-    """Give the offset before the first dot; NumberFormatError where there is none."""
+    """Return the offset before the first dot. Raise NumberFormatError where there is none."""
     offset = offset_of(name)
     if offset is None:
         raise NumberFormatError(f"{name} does not begin with an offset")
@@ -27,7 +26,7 @@ def required_offset(name: str) -> int:
 
 
 class SnapshotFiles:
-    """Whoever calls holds the log's lock."""
+    """The snapshot files of a log. Who calls holds the log's lock."""
 
     def __init__(self, files: Files, directory: str, offsets: Iterable[int] | None = None) -> None:
         """offsets: of the files, where they are known; None: the directory is listed."""
@@ -42,11 +41,11 @@ class SnapshotFiles:
         self._directory = directory
 
     def look(self) -> None:
-        """Look which ones there are; NumberFormatError for one without an offset."""
+        """List the files. Raise NumberFormatError for one without an offset."""
         self._offsets = sorted({required_offset(name) for name in self._names()})
 
     def listed(self) -> list[int]:
-        """The offsets of the files there are, rising; FileNotFoundError without a directory."""
+        """Return the offsets of the files, rising. Raise FileNotFoundError without a directory."""
         found = {offset_of(name) for name in self._names()}
         return sorted(offset for offset in found if offset is not None)
 
@@ -108,7 +107,7 @@ class SnapshotFiles:
     def remove(self, offset: int) -> None:
         """It is no error if it is gone."""
         self._forget(offset)
-        remove_if_there(self._files, self.path(offset))
+        remove_if_exists(self._files, self.path(offset))
 
     def mark_deleted(self, offset: int) -> str | None:
         """Rename one, and give the path by which it is to be removed later; None without one."""

@@ -67,9 +67,9 @@ class NewSegment:
     def files(
         self, files: Files, source_path: str, limits: IndexLimits
     ) -> Mapping[str, Iterator[bytes]]:
-        """Give the contents of each of its files, by the suffix, in Kafka's order.
+        """Return the contents of each of its files, by the suffix, in Kafka's order.
 
-        Where segment.index.bytes has no room for all entries of an index, some are left out. The
+        Where segment.index.bytes does not take all entries of an index, some are left out. The
         bytes of the `.log` are read while they are taken: CorruptFileError where the source ends
         before they do.
         """

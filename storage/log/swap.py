@@ -87,8 +87,9 @@ class Step(NamedTuple):
 
 
 class SwapPlan(NamedTuple):
-    """The steps of a swap. Until the last of `complete` the old log counts, from then on the new
-    one.
+    """The steps of a swap.
+
+    Until the last of `complete` the old log counts, from then on the new one.
     """
 
     stage: Sequence[Step]  # 1
@@ -274,7 +275,7 @@ def swap_settlement(
 
 
 class StepFiles(Protocol):
-    """What steps ask of `Files`."""
+    """The operations of `Files` that steps need."""
 
     def open_to_change(self, path: str, create: bool = False) -> ChangingFile: ...
 
@@ -350,7 +351,7 @@ def _removal(names: Iterable[str]) -> list[Step]:
 
 
 def _renaming(swaps: Iterable[str], suffix: str = "") -> list[Step]:
-    """To their names in the log, or with another suffix in the place of .swap."""
+    """Return the renames to the names in the log, or to another suffix in the place of .swap."""
     steps = [Step(Action.RENAME, name, name.removesuffix(SWAP) + suffix) for name in swaps]
     return [*steps, Step(Action.SYNC)] if steps else []
 

@@ -88,7 +88,7 @@ def _nullable(data: bytes | None) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchModel:
-    """What a new batch says of itself beyond its records."""
+    """The header fields of a new batch."""
 
     magic: int
     config: LogConfig
@@ -221,7 +221,7 @@ def validate(data: bytearray, how: Validation) -> Validated:
 
 
 def give_offsets(data: bytearray, how: Validation) -> Validated:
-    """As validate, of one batch of v2 of which all is known that is checked there."""
+    """Give one batch of v2 its offsets, of which all is known that `validate` checks."""
     (batch,) = in_memory(data)
     _check_of_client(batch)
     end = how.next_offset + batch.header.records_count
@@ -278,8 +278,10 @@ def _give_offset(data: bytearray, batch: Batch, last_offset: int, leader_epoch: 
 
 
 def require_next_offset(last_offset: int) -> None:
-    """Raise IllegalArgumentError where no offset can follow. Kafka writes a batch that ends at
-    2^63 - 1, and then raises what is raised here: its log ends below 0 from then on.
+    """Raise IllegalArgumentError where no offset can follow.
+
+    Kafka writes a batch that ends at 2^63 - 1, and then raises what is raised here: its log ends
+    below 0 from then on.
     """
     if last_offset > MAX_LAST_OFFSET:
         raise IllegalArgumentError(f"last offset {last_offset}: no offset can follow it")
@@ -388,7 +390,7 @@ def _check_of_client(batch: Batch) -> None:
 
 
 class _RecordChecks:
-    """The records of one batch; what is wrong with them is told at its end."""
+    """The checks of the records of one batch; what is wrong with them is raised at its end."""
 
     def __init__(self, batch: Batch, how: Validation) -> None:
         self._batch, self._how = batch, how

@@ -35,8 +35,6 @@ from tests.bounds.lying_batches import lie
 
 NOW_MS = 1_700_000_000_000
 WINDOW_BYTES = 400
-BATCHES = WINDOW_BYTES // 61 + 1
-ROOM = WINDOW_BYTES, 2 * BATCHES * 8, 2 * BATCHES * 12
 
 Ending = tuple[str, str]
 
@@ -66,7 +64,7 @@ class LogCase:
         with (
             mock.patch.object(COMPILED, "kernels", kernels),
             mock.patch.object(Scratch, "put", _exact_put),
-            mock.patch.object(recovering, "_ROOM", ROOM),
+            mock.patch.object(recovering, "_WINDOW_BYTES", WINDOW_BYTES),
             mock.patch.object(batch_windows, "WINDOW_BYTES", WINDOW_BYTES),
             mock.patch.object(Buffers, "_room", lambda _, length, __: length),
             mock.patch.object(os, "fsync", lambda _: None),

@@ -11,7 +11,7 @@ import pytest
 
 CASES = 40  # with these every kernel is called; `.ci/run` has 1,000 more
 OF_THE_ENGINE = {  # and of its tables, those that Python calls
-    *("append_plain", "find_place", "find_record", "find_time", "last_batch", "lower_bound"),
+    *("check_batches", "find_place", "find_record", "find_time", "last_batch", "lower_bound"),
     *("recover_batches", "choose_batches", "fill_columns", "make_batches"),
 }
 

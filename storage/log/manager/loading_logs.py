@@ -47,8 +47,10 @@ class LogLoading:
         self._options, self._config_of, self._found = options, config_of, found
 
     def load(self, directories: Sequence[LogDirectory]) -> None:
-        """Load everything. What fails to be read takes its directory offline, and the others go on;
-        any other error is raised when all threads have ended.
+        """Load everything.
+
+        What fails to be read takes its directory offline, and the others go on; any other error is
+        raised when all threads have ended.
         """
         jobs: list[tuple[LogDirectory, Future[OSError | None]]] = []
         progress, threads = self._options.progress, self._options.recovery_threads
@@ -182,8 +184,9 @@ def log_options(
 
 
 def partition_of(name: str) -> TopicPartition:
-    """The partition that a directory is of. KafkaError for a name that says none: no broker
-    starts with such a directory.
+    """Return the partition that a directory is of.
+
+    Raise KafkaError for a name that says none: no broker starts with such a directory.
     """
     plain = name.rpartition(".")[0] if is_special_dir(name) else name
     found = parse_partition_dir(plain)

@@ -163,8 +163,10 @@ class LogDirectory:
             self.write(name, entries | {partition: offset})
 
     def cleaned_to(self) -> dict[TopicPartition, int]:
-        """What the cleaner's checkpoint says; nothing where it cannot be read, which takes the
-        directory offline no sooner than somebody cleans.
+        """Return what the cleaner's checkpoint says.
+
+        Nothing where it cannot be read, which takes the directory offline no sooner than somebody
+        cleans.
         """
         try:
             return checkpoint.read(self.place(checkpoint.CLEANER_OFFSET), self._files)
@@ -172,11 +174,10 @@ class LogDirectory:
             return {}
 
     def note_opened(self, partition: TopicPartition, log: Log, cleaned_to: int | None) -> None:
-        """Let a log that ends below what its cleaner's checkpoint says count as dirty as a whole:
-        its end was cut off, or another log was cleaned.
+        """Let a log that ends below what its cleaner's checkpoint says count as dirty as a whole.
 
-        So does Kafka's cleaner (C-4.1), but at its next look, when records that it has never seen
-        may lie below the checkpoint.
+        Its end was cut off, or another log was cleaned. So does Kafka's cleaner (C-4.1), but at its
+        next look, when records that it has never seen may lie below the checkpoint.
         """
         if cleaned_to is not None and cleaned_to > log.log_end_offset:
             with self.lock:

@@ -20,8 +20,9 @@ from storage.log.manager.managed_logs import ManagedLogs, is_in
 
 
 def prefer_directory(managed: ManagedLogs, partition: TopicPartition, path: str) -> None:
-    """Note where a log, or the copy of a log that is there, is created next; nothing where the
-    log or its copy is there already.
+    """Note where a log, or the copy of a log, is created next.
+
+    Nothing where the log or its copy is in that directory already.
     """
     wanted = os.path.abspath(path)
     there = [managed.of(is_future).get(partition) for is_future in (False, True)]
@@ -30,7 +31,7 @@ def prefer_directory(managed: ManagedLogs, partition: TopicPartition, path: str)
 
 
 def create(managed: ManagedLogs, partition: TopicPartition, is_future: bool) -> Log:
-    """The log that there is, or a new one in the preferred directory, else in one with fewest."""
+    """Return a log, or a new one in the preferred directory, else in one with fewest."""
     there = managed.of(is_future).get(partition)
     if there is not None:
         return there
@@ -80,7 +81,7 @@ def _created(
     name: str,
     directories: Sequence[LogDirectory],
 ) -> Log:
-    """In the first directory that takes it; one that does not goes offline."""
+    """Create a log in the first directory that takes it; one that does not goes offline."""
     files = managed.options.files
     for directory in directories:
         if not directory.is_live:
@@ -130,10 +131,10 @@ def replace_with_future(managed: ManagedLogs, partition: TopicPartition) -> None
 
     1. The copy is synced, which Kafka leaves out: a power cut after the deletion of the log would
        take the records with it.
-    2. The copy's directory gets the final name. A crash from here on leaves the partition in two
+    2. The copy's directory gets the final name. A crash from now on leaves the partition in two
        directories, and the next start refuses until a person has removed one of them.
     3. How far the log was cleaned goes to the checkpoint of the copy's directory.
-    4. The directory of the log is renamed, to be deleted. From here on a start finds the copy.
+    4. The directory of the log is renamed, to be deleted. From now on a start finds the copy.
     """
     current, future = managed.of(False), managed.of(True)
     source, copy = current.get(partition), future.get(partition)

@@ -44,11 +44,11 @@ class NotClosed(NamedTuple):
 
 
 class LogManager:
-    """Any number of threads may ask for logs and have them created, moved and deleted; each log has
-    one writer and any number of readers, as `Log` says.
+    """The logs of several log directories, kept as a broker keeps them.
 
-    All logs together have at most ManagerOptions.max_open_files files open, and at most one more
-    for each call that is under way.
+    Any number of threads may ask for logs and have them created, moved and deleted; each log has
+    one writer and any number of readers, as `Log` says. All logs together have at most
+    ManagerOptions.max_open_files files open, and at most one more for each call that is under way.
 
     It is started by `start` or `with`, which loads all logs; until then there are none, and most
     methods raise IllegalStateError.
@@ -143,10 +143,10 @@ class LogManager:
         scheduler.schedule_once(run, INITIAL_TASK_DELAY_MS)
 
     def close(self) -> list[NotClosed]:
-        """Flush and close all logs, write the checkpoints, leave the markers, give back the locks.
+        """Flush and close all logs, write the checkpoints, leave the markers, release the locks.
 
         A directory with a log that cannot be closed gets neither checkpoints nor a marker, as after
-        a crash; those are given back, each with the first error.
+        a crash; those are returned, each with the first error.
         """
         self._running()
         self._stop()
@@ -243,27 +243,28 @@ class LogManager:
         return [directory.path for directory in self._managed.live()]
 
     def get(self, partition: TopicPartition, is_future: bool = False) -> Log | None:
-        """A log; None where there is none."""
+        """Return a log; None where there is none."""
         return self._managed.of(is_future).get(partition)
 
     def prefer_directory(self, partition: TopicPartition, path: str) -> None:
-        """Say where a log, or the copy of a log that is there, is created next."""
+        """Say where a log, or the copy of a log that exists, is created next."""
         with self._lock:
             log_lifecycle.prefer_directory(self._managed, partition, path)
 
     def create(self, partition: TopicPartition, is_future: bool = False) -> Log:
-        """A log: the one that there is, or a new one in the preferred directory, else in the one
-        with the fewest logs.
+        """Return the log of a partition: the one that exists, or a new one.
 
-        is_future: its copy, in the preferred directory, which has to be another; cleaning is to be
-        paused before.
+        A new one is in the preferred directory, else in the one with the fewest logs. is_future:
+        its copy, in the preferred directory, which has to be another; cleaning is to be paused
+        before.
         """
         with self._lock:
             return log_lifecycle.create(self._running(), partition, is_future)
 
     def replace_with_future(self, partition: TopicPartition) -> None:
-        """End a move: the copy takes the place of the log, whose files are deleted later. Whoever
-        has the log may go on reading it until then.
+        """End a move: the copy takes the place of the log, whose files are deleted later.
+
+        Who has the log may go on reading it until then.
         """
         copy = self.get(partition, is_future=True)
         if copy is not None:
@@ -275,20 +276,23 @@ class LogManager:
     def delete(
         self, partition: TopicPartition, is_future: bool = False, is_stray: bool = False
     ) -> None:
-        """Take a log out of use. Its files go after file.delete.delay.ms; those of a stray one
-        stay. One that is not there is no error, while all directories are live.
+        """Take a log out of use.
+
+        Its files go after file.delete.delay.ms; those of a stray one stay. One that does not exist
+        is no error, while all directories are live.
         """
         with self._lock:
             log_lifecycle.delete(self._running(), partition, is_future, is_stray)
 
     def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """End logs at offsets, and note it in the recovery points of their directories. A log that
-        is not there is passed over.
+        """End logs at offsets, and note it in the recovery points of their directories.
+
+        A log that does not exist is passed over.
         """
         upkeep.truncate_to(self._running(), offsets)
 
     def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
-        """Let a log begin anew at an offset; one that is not there is passed over."""
+        """Let a log start again at an offset; one that does not exist is passed over."""
         upkeep.truncate_fully(self._running(), partition, offset)
 
     def config_of(self, topic: str) -> LogConfig:
@@ -296,8 +300,9 @@ class LogManager:
         return self._managed.config_of(topic)
 
     def configure_topic(self, topic: str, settings: Mapping[str, str]) -> None:
-        """Give a topic settings in place of those that it had. ConfigError, and nothing else,
-        where one is wrong.
+        """Give a topic settings in place of those that it had.
+
+        Raise ConfigError, and change nothing, where one is wrong.
         """
         with self._lock:
             self._managed.configure_topic(topic, settings)
@@ -355,5 +360,5 @@ class LogManager:
         self._managed.pauses.pause(partition)
 
     def resume_cleaning(self, partition: TopicPartition) -> None:
-        """Take a pause back. IllegalStateError where there is none."""
+        """Take a pause back. Raise IllegalStateError where there is none."""
         self._managed.pauses.resume(partition)

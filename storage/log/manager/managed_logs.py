@@ -64,12 +64,12 @@ class FoundLogs:
     deleted: list[Log] = field(default_factory=list)
 
     def every_log(self) -> list[Log]:
-        """Also those that nobody is given."""
+        """Return all logs, also those that nobody can get."""
         return [*self.current.values(), *self.future.values(), *self.stray, *self.deleted]
 
 
 class ManagedLogs:
-    """Whoever changes what is here holds the manager's lock."""
+    """The logs of a manager. Who changes them holds the manager's lock."""
 
     def __init__(self, options: ManagerOptions) -> None:
         self.tasks = OwnTasks(options.scheduler)
@@ -90,8 +90,9 @@ class ManagedLogs:
         return self.options.config.changed(settings) if settings else self.options.config
 
     def configure_topic(self, topic: str, settings: Mapping[str, str]) -> None:
-        """Give a topic settings in place of those that it had. ConfigError, and nothing else,
-        where one is wrong.
+        """Give a topic settings in place of those that it had.
+
+        Raise ConfigError, and change nothing, where one is wrong.
         """
         config = self.options.config.changed(settings)
         self.settings[topic] = dict(settings)
@@ -107,8 +108,9 @@ class ManagedLogs:
         return [*self.found.current.values(), *self.found.future.values()]
 
     def close_files(self) -> None:
-        """Close all that are in the directories without a flush, also those of segments and logs
-        that were to be deleted later.
+        """Close all files in the directories without a flush.
+
+        Also those of segments and logs that were to be deleted later.
         """
         for log in self.found.every_log():
             log.close_handlers()

@@ -18,7 +18,7 @@ from storage.log.segment import Clock
 
 
 class LoadingProgress:
-    """What is still to be done while logs are loaded, for whoever looks from another thread.
+    """What is still to be done while logs are loaded, to be read from another thread.
 
     Both are empty before, and again once all is loaded.
     """
@@ -30,14 +30,15 @@ class LoadingProgress:
 
     @property
     def remaining_logs(self) -> Mapping[str, int]:
-        """How many logs are not loaded yet, by log directory."""
+        """Return how many logs are not loaded yet, by log directory."""
         with self._lock:
             return dict(self._logs)
 
     @property
     def remaining_segments(self) -> Mapping[tuple[str, int], int]:
-        """How many segments of the log at which a thread works are still to be recovered, by log
-        directory and number of the thread; 0 where it recovers none.
+        """Return how many segments of the log at which a thread works are still to be recovered.
+
+        By log directory and number of the thread; 0 where it recovers none.
         """
         with self._lock:
             return dict(self._segments)
@@ -67,7 +68,7 @@ INITIAL_TASK_DELAY_MS = 30_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskIntervals:
-    """How often a manager does what by itself; None: only when it is told to. Kafka's defaults."""
+    """How often a manager does what by itself; None: only when it is asked to. Kafka's defaults."""
 
     retention_ms: int | None = 300_000
     flush_ms: int | None = None
@@ -92,12 +93,13 @@ def now_ms() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerOptions:
-    """config: of every topic, but for the settings that topic_settings has of it, by its name.
+    """The options of a log manager.
 
+    config: of every topic, but for the settings that topic_settings has of it, by its name.
     is_stray: whether a log is none of those that there ought to be; it is kept aside, and not used.
     max_open_files: of all logs together, however many segments they have; None: 500, or half of
-    what the process may have open where that is less.
-    kafka: whose answer is given where the versions differ.
+    what the process may have open where that is less. kafka: whose answer counts where the versions
+    differ.
     """
 
     clock: Clock = now_ms

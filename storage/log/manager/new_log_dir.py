@@ -33,12 +33,11 @@ def new_log_dir(
     config: LogConfig = _DEFAULTS,
     clock: Callable[[], int] = now_ms,
 ) -> Iterator[LogManager]:
-    """Give the manager of a log directory that does not exist yet or is empty, else raise
-    FileExistsError.
+    """Yield the manager of a log directory that does not exist yet or is empty.
 
-    config: of every topic; `LogManager.configure_topic` is for single ones. clock: in ms.
-    Where the `with` ends well, the directory is one of a broker that was shut down cleanly. After
-    an error there is no marker of that.
+    Raise FileExistsError for any other. config: of every topic; `LogManager.configure_topic` is for
+    single ones. clock: in ms. Where the `with` ends well, the directory is one of a broker that was
+    shut down cleanly. After an error there is no marker of that.
     """
     if LOCAL.is_directory(path) and LOCAL.list_directory(path):
         raise FileExistsError(f"{path} is not empty")

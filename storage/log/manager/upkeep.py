@@ -29,8 +29,9 @@ def apply_retention(managed: ManagedLogs) -> int:
 
 
 def flush_dirty_logs(managed: ManagedLogs) -> None:
-    """Sync the logs that were last synced flush.ms ago. One that fails is passed over: its
-    directory is offline then.
+    """Sync the logs that were last synced flush.ms ago.
+
+    One that fails is passed over: its directory is offline then.
     """
     now_ms = managed.options.clock()
     for log in managed.used():
@@ -42,8 +43,9 @@ def flush_dirty_logs(managed: ManagedLogs) -> None:
 
 
 def truncate_to(managed: ManagedLogs, offsets: Mapping[TopicPartition, int]) -> None:
-    """End logs at offsets, and write the recovery points of the directories of those that were
-    cut. A log that is not there is passed over.
+    """End logs at offsets, and write the recovery points of the directories of those that were cut.
+
+    A log that does not exist is passed over.
     """
     touched: dict[str, LogDirectory] = {}
     for partition, offset in offsets.items():
@@ -56,7 +58,7 @@ def truncate_to(managed: ManagedLogs, offsets: Mapping[TopicPartition, int]) -> 
 
 
 def truncate_fully(managed: ManagedLogs, partition: TopicPartition, offset: int) -> None:
-    """Let a log begin anew at an offset; one that is not there is passed over."""
+    """Let a log start again at an offset; one that does not exist is passed over."""
     log = managed.of(False).get(partition)
     if log is None:
         return

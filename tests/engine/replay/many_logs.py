@@ -150,9 +150,6 @@ class ManyLogs:
         self._files.rename(path, hidden)
 
     def _list_files(self, _: Line) -> list[Line]:
-        if self._manager is not None:
-            for log in (*self._manager.logs.values(), *self._manager.future_logs.values()):
-                log.write_indexes()
         return files_below(self._files, self._root)
 
     # ---- what the manager does ----------------------------------------------------------------

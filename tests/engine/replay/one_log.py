@@ -4,13 +4,12 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from storage.files.files import Files
+from storage.files.files import Files, remove_if_exists
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.log.loading import LoadingState
 from storage.log.log import Log, LogOptions
 from storage.log.log_config import LogConfig
-from storage.log.moves import remove_if_there
 from tests.engine.replay.log_operations import LogOperations
 from tests.engine.replay.script_cleaning import ScriptCleaning
 from tests.engine.replay.script_clock import ScriptClock
@@ -70,7 +69,7 @@ class OneLog:
             raise OpenError("the log is open already")
         marker = os.path.join(self._log_dir, CLEAN_SHUTDOWN)
         is_clean = line.get("clean", self._files.exists(marker))
-        remove_if_there(self._files, marker)
+        remove_if_exists(self._files, marker)
         self._files.sync_directory(self._log_dir)
         options = LogOptions(
             clock=lambda: self._clock.now_ms,
@@ -145,8 +144,6 @@ class OneLog:
         return damage(self._files, self._log_dir, self._partition_dir, line)
 
     def _list_files(self, _: Line) -> list[Line]:
-        if self._log is not None:
-            self._log.write_indexes()
         return files_below(self._files, self._log_dir)
 
 

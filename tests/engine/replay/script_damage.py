@@ -6,8 +6,7 @@ from typing import Any
 
 from compactor.json_types import json_text
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT
-from storage.files.files import Files
-from storage.log.moves import remove_if_there
+from storage.files.files import Files, remove_if_exists
 from tests.engine.replay.script_values import Line, ScriptError
 
 
@@ -21,7 +20,7 @@ def damage(files: Files, log_dir: str, partition_dir: str, line: Line) -> dict[s
     told["before"] = None if before is None else len(before)
     how = line["how"]
     if how == "delete":
-        remove_if_there(files, path)
+        remove_if_exists(files, path)
     elif how == "write":
         if line.get("make_directory") and not files.is_directory(os.path.dirname(path)):
             files.make_directory(os.path.dirname(path))
@@ -77,7 +76,7 @@ def _join(files: Files, path: str, before: bytes) -> None:
     following = os.path.join(directory, names[after])
     _write(files, path, before + files.read_bytes(following))
     for suffix in SEGMENT_SUFFIXES:
-        remove_if_there(files, following.replace(LOG, suffix))
+        remove_if_exists(files, following.replace(LOG, suffix))
 
 
 def _changed(before: bytes, line: Line) -> bytes:

@@ -9,7 +9,7 @@ from zlib import crc32
 from storage.errors import ConfigError
 from storage.files.files import Files
 from storage.log.errors import LogError, RecordValidationError
-from storage.log.index_files import OFFSET_ENTRY, TIME_ENTRY
+from storage.log.index_files import OFFSET_ENTRY, TIME_ENTRY, IndexFile
 from storage.log.log import Log
 from storage.log.offsets import OffsetMetadata
 from storage.log.producer_state_entry import ProducerStateEntry
@@ -50,8 +50,8 @@ def _segment(segment: LogSegment) -> Json:
     return {
         "base_offset": segment.base_offset,
         "log": segment.size_bytes,
-        "index": segment.offset_index.file.bytes_in_use(OFFSET_ENTRY.size),
-        "timeindex": segment.time_index.file.bytes_in_use(TIME_ENTRY.size),
+        "index": _bytes_in_use(segment.offset_index.file, OFFSET_ENTRY.size),
+        "timeindex": _bytes_in_use(segment.time_index.file, TIME_ENTRY.size),
         "txnindex": segment.txn_index.size_bytes,
     }
 
@@ -82,10 +82,7 @@ def masked(name: str) -> str:
 
 
 def files_below(files: Files, root: str, path: str = "") -> list[Json]:
-    """Size and CRC-32 of every file; of a checkpoint its lines, whose order means nothing.
-
-    What open logs have in memory alone is to be written before (`Log.write_indexes`).
-    """
+    """Size and CRC-32 of every file; of a checkpoint its lines, whose order means nothing."""
     found: list[Json] = []
     directory = os.path.join(root, path) if path else root
     for entry in files.list_directory(directory):
@@ -139,3 +136,11 @@ def _name(error: BaseException) -> str:
     if isinstance(error, FileExistsError):
         return "FileAlreadyExistsException"
     return "NoSuchFileException" if isinstance(error, FileNotFoundError) else "IOException"
+
+
+def _bytes_in_use(index: IndexFile, entry_bytes: int) -> int:
+    """The bytes of entries in use; of a file that was not opened, of all that are whole."""
+    if index.is_open:
+        return index.size_bytes
+    found = index._files.look_up(index.path)
+    return 0 if found is None else found.size_bytes // entry_bytes * entry_bytes

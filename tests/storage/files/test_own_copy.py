@@ -72,23 +72,9 @@ def cut(files: Files, path: str) -> None:
     file.close()
 
 
-def kernel(files: Files, path: str) -> None:
-    """Writes to the descriptor itself, where there is one."""
-    file = files.open_to_change(path)
-    held = file.held(True)
-    if held.descriptor < 0:
-        file.write(1, b"new")
-    else:
-        os.pwrite(held.descriptor, b"new", 1)
-    file.wrote(held)
-    assert file.read(0, 4) == b"0new"
-    file.close()
-
-
 CHANGES: dict[str, tuple[Callable[[Files, str], None], bytes]] = {
     "write": (write, b"0new"),
     "cut": (cut, b"0"),
-    "kernel": (kernel, b"0new"),
     "truncate_file": (lambda files, path: files.truncate_file(path, 1), b"0"),
     "replace_file": (lambda files, path: files.replace_file(path, b"2"), b"2"),
 }
@@ -96,11 +82,11 @@ CHANGES: dict[str, tuple[Callable[[Files, str], None], bytes]] = {
 
 def test_no_way_to_change_bytes_in_place_is_forgotten() -> None:
     names = {name for protocol in (Files, ChangingFile) for name in vars(protocol)}
-    changing = {"replace_file", "truncate_file", "open_to_change", "write", "truncate", "held"}
+    changing = {"replace_file", "truncate_file", "open_to_change", "write", "truncate"}
     of_names = {"rename", "link", "remove", "make_directory", "remove_directory", "renamed"}
     reading = {"list_directory", "list_names", "look_up", "exists", "is_directory", "read_bytes"}
-    reading |= {"read_range", "open", "read", "is_open", "size", "close"}
-    syncs = {"sync_file", "sync_directory", "sync", "wrote", "set_modified"}  # no bytes
+    reading |= {"read_range", "open", "read", "is_open", "size", "close", "held"}
+    syncs = {"sync_file", "sync_directory", "sync", "set_modified"}  # no bytes
     public = {name for name in names if not name.startswith("_")}
     assert public == changing | of_names | reading | syncs
 

@@ -189,7 +189,7 @@ class FullDisk:
         self._file = file
         self.read, self.truncate = file.read, file.truncate
         self.size, self.sync, self.close = file.size, file.sync, file.close
-        self.held, self.wrote, self.renamed = file.held, file.wrote, file.renamed
+        self.held, self.renamed = file.held, file.renamed
         self.is_open = True
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
 
 import pytest
 from crc32c import crc32c
@@ -18,9 +17,6 @@ from crc32c import crc32c
 from compactor import Log, LogOptions
 from storage.codecs.compression import Codec
 from storage.file_names import file_name
-from storage.files.file_pool import FilePool, _PooledFile
-from storage.files.files import HeldFile
-from storage.files.local import _LocalChangingFile
 from storage.formats.batch_header import CHECKED_AT, CRC_AT
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
@@ -33,9 +29,7 @@ from storage.log.lazy_kernels import COMPILED
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig
 from storage.log.opening import rehearsed
-from storage.log.plain_append import PlainAppends
 from storage.log.scheduler import ManualScheduler
-from storage.log.segment import LogSegment
 from storage.log.validation import message_set
 from tests.engine.replay.replayed import kernels_used
 
@@ -79,7 +73,6 @@ def appended(
             except LogError as error:
                 told.append(f"{type(error).__name__} {error}")
         told += [log.log_end_offset, log.last_stable_offset, log.high_watermark]
-        log.write_indexes()
         log.close_handlers()
     return [*told, *((file.name, file.read_bytes()) for file in sorted(path.iterdir()))]
 
@@ -122,111 +115,13 @@ def test_appends_end_alike_with_kernels_and_without(config: LogConfig, tmp_path:
 
 
 def test_a_plain_batch_takes_the_short_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """From the third one on a kernel writes it: the second still looks at the first one."""
-    monkeypatch.setattr(Log, "_append", None)
+    """Also the first one, after which the epoch has to be noted, and one that rolls a segment."""
     some = [encode_batch(PLAIN)] * 4
-    config = LogConfig(index_interval_bytes=1)
-    expected = appended(True, config, some, tmp_path / "t-0")
-    assert expected[4] == 12
-    written: list[tuple[int, int]] = []
-    real = LogSegment.took
-
-    def took(self: LogSegment, *end: Any) -> None:
-        written.append(end[-2:])
-        real(self, *end)
-
-    monkeypatch.setattr(LogSegment, "took", took)
-    assert appended(True, config, some, tmp_path / "t-0") == expected
-    assert written == [(2, 1), (3, 1)]  # no later time comes
-
-
-def test_what_a_kernel_cannot_write_is_written_once_more(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A descriptor that is open for reading alone takes nothing."""
-    some = [encode_batch([Record(0, NOW_MS + n, None, b"v" * 50)]) for n in range(9)]
-    config = LogConfig(index_interval_bytes=1)
+    config = LogConfig(index_interval_bytes=1, segment_bytes=3 * len(some[0]))
     expected = appended(False, config, some, tmp_path / "t-0")
-    refusing = os.open(os.devnull, os.O_RDONLY)
-    real = PlainAppends._held_log
-    asked: list[str] = []
-
-    def held_log(self: PlainAppends, segment: LogSegment, epoch: int) -> HeldFile:
-        log = real(self, segment, epoch)
-        if log.descriptor < 0:
-            return log
-        asked.append("sound" if len(asked) % 3 == 2 else "refusing")
-        return log if asked[-1] == "sound" else Refusing(refusing)
-
-    monkeypatch.setattr(PlainAppends, "_held_log", held_log)
-    try:
-        assert appended(True, config, some, tmp_path / "t-0") == expected
-        assert asked == ["refusing", "refusing", "sound"] * 2 + ["refusing"]
-    finally:
-        os.close(refusing)
-
-
-class Refusing(NamedTuple):
-    descriptor: int
-
-
-def test_what_a_kernel_wrote_to_files_that_the_pool_let_go_of_is_synced(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Nobody else would know that there is something to sync."""
-    synced: list[str] = []
-    real, held_log = _LocalChangingFile.sync, PlainAppends._held_log
-
-    def sync(self: _LocalChangingFile) -> None:
-        synced.append(Path(self._path).suffix)
-        real(self)
-
-    def and_a_look(plain: PlainAppends, segment: LogSegment, epoch: int) -> HeldFile:
-        log = held_log(plain, segment, epoch)
-        if log.descriptor >= 0:  # a kernel writes to it next
-            segment.offset_index.file._file.read(0, 1)  # as another thread may, which needs a place
-        return log
-
-    monkeypatch.setattr(_LocalChangingFile, "sync", sync)
-    monkeypatch.setattr(PlainAppends, "_held_log", and_a_look)
-    some = [encode_batch([Record(0, NOW_MS + n, None, b"v" * 50)]) for n in range(5)]
-    config = LogConfig(index_interval_bytes=150)
-    appended(True, config, some, tmp_path / "t-0", most_open=3)
-    assert synced == []
-    with monkeypatch.context() as patched:
-        patched.setattr(FilePool, "_close", _close_without_sync)
-        appended(True, config, some, tmp_path / "t-0", most_open=1)
-    assert synced == [".log"] * 3  # of the third batch, and of each that follows
-
-
-def _close_without_sync(pool: FilePool, file: _PooledFile) -> None:
-    file.opened = None
-    del pool._open[file]
-
-
-def test_what_a_kernel_writes_behind_a_sync_is_synced_by_the_pool(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A sync that ends between the question for the file and the write has not had it."""
-    some = [encode_batch(PLAIN)] * 4
-    real = PlainAppends._held_log
-
-    def held_log(self: PlainAppends, segment: LogSegment, epoch: int) -> HeldFile:
-        log = real(self, segment, epoch)
-        segment.sync()
-        return log
-
-    monkeypatch.setattr(PlainAppends, "_held_log", held_log)
-    with kernels_used(True):
-        log = Log.open(
-            str(tmp_path / "t-0"), LogOptions(clock=clock, scheduler=ManualScheduler(clock))
-        )
-        for data in some:
-            log.append_as_leader(data)
-        file = log.segments[0].log.file
-        assert isinstance(file, _PooledFile)
-        assert file.is_dirty
-        log.close()
+    monkeypatch.setattr(Log, "_append", None)
+    assert appended(True, config, some, tmp_path / "t-0") == expected
+    assert expected[4] == 12
 
 
 def test_without_numba_the_engine_works(tmp_path: Path) -> None:
@@ -311,7 +206,10 @@ def told_of_a_log(with_kernels: bool, seed: int, path: Path) -> list[object]:
     with kernels_used(with_kernels):
         shutil.rmtree(path, ignore_errors=True)
         places = a_log(chance, path)
-        config = LogConfig(index_interval_bytes=chance.choice((1, 300, 4096)))
+        config = LogConfig(
+            index_interval_bytes=chance.choice((1, 300, 4096)),
+            segment_index_bytes=chance.choice((1 << 20, 1 << 20, 200)),  # so many do not fit
+        )
         scheduler = ManualScheduler(clock)
         state = LoadingState(is_clean=False)
         options = LogOptions(config=config, clock=clock, scheduler=scheduler, state=state)
@@ -343,7 +241,7 @@ def test_recovery_and_look_ups_end_alike_with_kernels_and_without(
     """L-2, L-4, L-11, L-20."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     if seed % 2:
-        monkeypatch.setattr(recovering, "_ROOM", (2000, 80 * 8, 80 * 12))  # many windows a log
+        monkeypatch.setattr(recovering, "_WINDOW_BYTES", 2000)  # many windows a log
     path = tmp_path / "t-0"
     assert told_of_a_log(True, seed, path) == told_of_a_log(False, seed, path)
 

@@ -314,11 +314,8 @@ class _ChangingInMemory:
         self._file = self._files.own(self._file, self._path)
         self._files.change(self._file, data)
 
-    def held(self, _to_write: bool = False) -> HeldFile:
+    def held(self) -> HeldFile:
         return NOT_HELD
-
-    def wrote(self, _held: HeldFile) -> None:
-        """No kernel does."""
 
     @property
     def is_open(self) -> bool:

@@ -146,11 +146,8 @@ class _WatchedChangingFile:
         self._note("truncate", self._path)
         self._file.truncate(size_bytes)
 
-    def held(self, _to_write: bool = False) -> HeldFile:
+    def held(self) -> HeldFile:
         return NOT_HELD
-
-    def wrote(self, _held: HeldFile) -> None:
-        """No kernel does."""
 
     @property
     def is_open(self) -> bool:
