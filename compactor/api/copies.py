@@ -107,7 +107,7 @@ def copies_of(
     return replace(copies, contents=tuple(found))
 
 
-def require_room(copies: Copies, may_probe: bool = True) -> None:
+def require_space(copies: Copies, may_probe: bool = True) -> None:
     """Raise RefusedError where the copies would not fit.
 
     may_probe: whether a small file may be made for a moment, to see if they would share bytes.
@@ -148,7 +148,7 @@ def obstacles_to_copies(copies: Copies, allowed_file_systems: Sequence[str]) -> 
         machine.require_open_files,
         partial(require_working_locks, places, allowed_file_systems),
         partial(require_high_watermarks, sources, replicated),
-        partial(require_room, copies, may_probe=False),
+        partial(require_space, copies, may_probe=False),
     )
 
 
@@ -161,7 +161,7 @@ def copied(
     Raise OSError where they cannot be written; `progress` then knows what is left.
     """
     files = copies.context.files
-    require_room(copies)
+    require_space(copies)
     not_given = dict.fromkeys(copies.paths, 0)
     for contents, path in zip(copies.contents, copies.paths, strict=True):
         if not files.exists(path):

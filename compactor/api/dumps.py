@@ -32,24 +32,24 @@ def dump(path: PathArg, options: DumpOptions = ALL_OF_IT) -> Iterator[Row]:
     CorruptFileError where a file is damaged, after the rows before the damage;
     UnsupportedFormatError for a file that is none of Kafka's.
     """
-    return rows_of(_found(path), _wanted(options))
+    return rows_of(_existing_path(path), _wanted(options))
 
 
 def dump_parts(path: PathArg, options: DumpOptions = ALL_OF_IT) -> Iterator[Row | RecordBlock]:
     """Yield the same as `dump`, with the records of a batch as one value, to be shown as lines."""
-    return parts_of(_found(path), _wanted(options))
+    return parts_of(_existing_path(path), _wanted(options))
 
 
 def why_no_row(path: PathArg, options: DumpOptions = ALL_OF_IT) -> str:
     """Say why a dump of a path shows nothing; a sentence without a full stop."""
     if options != ALL_OF_IT:
         return "no record or entry is in the range that was asked for"
-    if filesystem.is_directory(_found(path)):
+    if filesystem.is_directory(_existing_path(path)):
         return "no file is in this directory; the files of a log are in its own, TOPIC-PARTITION"
     return "the file is empty"
 
 
-def _found(path: PathArg) -> str:
+def _existing_path(path: PathArg) -> str:
     local = in_place("PATH", path)
     if not filesystem.exists(local):
         raise UsageError(f"PATH {path}: No such file or directory{near_path(local)}")

@@ -307,12 +307,12 @@ def record_of(line: bytes | str) -> NewRecord:
     )
 
 
-def _timestamp(found: object) -> int:
-    if found is None:
+def _timestamp(value: object) -> int:
+    if value is None:
         return NO_TIMESTAMP
-    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= _MAX_LONG:
-        raise ValueError(f"timestamp {found!r}: expected milliseconds since 1970")
-    return found
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_LONG:
+        raise ValueError(f"timestamp {value!r}: expected milliseconds since 1970")
+    return value
 
 
 def _headers(found: object) -> Iterator[tuple[bytes, bytes | None]]:
@@ -329,13 +329,13 @@ def _headers(found: object) -> Iterator[tuple[bytes, bytes | None]]:
         yield name, value
 
 
-def _bytes(found: object, field: str) -> bytes | None:
-    if found is None:
+def _bytes(value: object, field: str) -> bytes | None:
+    if value is None:
         return None
-    if isinstance(found, str):
-        return found.encode(errors="surrogatepass")
-    if isinstance(found, dict) and len(found) == 1:
-        ((kind, text),) = found.items()
+    if isinstance(value, str):
+        return value.encode(errors="surrogatepass")
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, text),) = value.items()
         if isinstance(text, str):
             try:
                 if kind == "hex":

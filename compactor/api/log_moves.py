@@ -61,7 +61,7 @@ def log_move(
         settings = log_settings(here.topic, context.config, context.as_of_ms)
         with view_log(here, known, settings, LOCAL) as view:
             ends = ends_of(view.log)
-        outcome = Outcome(_told(move), ends, ends, True)
+        outcome = Outcome(_description(move), ends, ends, True)
         if options.dry_run:
             return outcome
         if not options.confirm(outcome):
@@ -76,7 +76,7 @@ def log_move(
         return outcome
 
 
-def _told(move: Move) -> str:
+def _description(move: Move) -> str:
     source, target = move.source.log_dir, move.target.log_dir
     if move.is_removed:
         return f"finishes a move to {target} that was cut short: removes what is left in {source}"

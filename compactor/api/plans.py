@@ -125,7 +125,7 @@ def _planned(
     )
 
 
-def _estimates(found: RoundPlan, sample_bytes: int) -> Estimates:
+def _estimates(plan: RoundPlan, sample_bytes: int) -> Estimates:
     from compactor.cleaning.sampling import sample  # with kernels, which no other plan needs
 
-    return {log.path: sample(found, log, sample_bytes) for log in found.logs}
+    return {log.path: sample(plan, log, sample_bytes) for log in plan.logs}

@@ -232,11 +232,11 @@ def _round(
     }
     if not options.dry_run:
         _discard_expired(request, progress)
-    plan_again = partial(_plan_with_room, request, problems)
+    plan_again = partial(_plan_within_space, request, problems)
     whole = _whole_plan(request, problems)
     if saved is not None:  # held against all that there is, whatever this turn has room for
         require_as_reviewed(saved, whole, str(options.plan))
-    plan = _with_room(request, whole)
+    plan = _within_space(request, whole)
     if options.fail_on_corrupt:
         stop_if_corrupt((*remembered.still_corrupt(plan.not_cleaned), *plan.not_cleaned))
     report = with_recovery_noted(_clean(request, plan, plan_again, progress), recovered)
@@ -389,9 +389,9 @@ def _keeper(request: _RunRequest, run_id: str, plan: RoundPlan) -> Iterator[Orig
         yield keeper
 
 
-def _plan_with_room(request: _RunRequest, problems: Problems) -> RoundPlan:
+def _plan_within_space(request: _RunRequest, problems: Problems) -> RoundPlan:
     """Plan what one round of a run takes on."""
-    return _with_room(request, _whole_plan(request, problems))
+    return _within_space(request, _whole_plan(request, problems))
 
 
 def _whole_plan(request: _RunRequest, problems: Problems) -> RoundPlan:
@@ -403,7 +403,7 @@ def _whole_plan(request: _RunRequest, problems: Problems) -> RoundPlan:
     return found if options.retention else replace(found, retention=())
 
 
-def _with_room(request: _RunRequest, plan: RoundPlan) -> RoundPlan:
+def _within_space(request: _RunRequest, plan: RoundPlan) -> RoundPlan:
     """Return what of a plan one round takes on."""
     plan = request.rounds.within(plan)
     if request.options.dry_run or not plan.logs:

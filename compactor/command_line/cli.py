@@ -36,7 +36,7 @@ from compactor.host.output import (
     unpadded,
 )
 from compactor.host.printable import one_line
-from compactor.host.shell_commands import given_by_nobody
+from compactor.host.shell_commands import typed_options_forgotten
 from compactor.outcome.exit_codes import ExitCode, ending_of_error, error_line
 from compactor.reason_codes import ReasonCode
 from compactor.views.ending import configuration_document, with_ending, without_report
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     open_standard_streams()
     forgive_encodings()
     machine.raise_open_file_limit()
-    with written_as(log_format_of(words)), given_by_nobody():
+    with written_as(log_format_of(words)), typed_options_forgotten():
         with SignalNotes() as signals:
             code = _run_words(words, signals)
         problem = output_problem()
@@ -84,7 +84,7 @@ def _end_of_usage_error(words: list[str], error: click.UsageError) -> int:
     message = one_line(usage_message(error, words)).rstrip(".")
     command = next((word for word in words if not word.startswith("-")), "compactor")
     known = command in COMMANDS
-    complain(message, f"{NOTHING_CHANGED} See: {_asked(error)} --help")
+    complain(message, f"{NOTHING_CHANGED} See: {_command_path(error)} --help")
     if known and not sys.stdout.isatty():
         told = summary(command, ExitCode.USAGE, message, ReasonCode.WRONG_USAGE)
         with open_context() as ended:
@@ -92,7 +92,7 @@ def _end_of_usage_error(words: list[str], error: click.UsageError) -> int:
     return ExitCode.USAGE
 
 
-def _asked(error: click.UsageError) -> str:
+def _command_path(error: click.UsageError) -> str:
     return "compactor" if error.ctx is None else error.ctx.command_path
 
 

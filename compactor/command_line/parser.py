@@ -13,7 +13,7 @@ import click
 from compactor.api.options import Option
 from compactor.command_line.command import Command, Operand, Request, output_of, parameters_of
 from compactor.command_line.shared_options import LOG_MISSING
-from compactor.host.shell_commands import Given, note_given
+from compactor.host.shell_commands import TypedOptions, note_typed_options
 from compactor.outcome.exit_codes import UsageError
 
 _EXPRESSION = "; one expression can match several topics, like 'a|b'"
@@ -95,7 +95,7 @@ class CommandParser(click.Command):
         """Return what is asked for."""
         given = [(key, each) for key, each in ctx.params.items() if each not in (None, (), False)]
         own: dict[str, Any] = parameters_of(self.kind)
-        note_given(Given(_as_typed(given, own), lambda name: _taken_by(ctx, name)))
+        note_typed_options(TypedOptions(_as_typed(given, own), lambda name: _taken_by(ctx, name)))
         try:
             values = {key: _value(own[key], value) for key, value in given}
         except UsageError as error:

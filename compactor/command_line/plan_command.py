@@ -92,7 +92,7 @@ class Plan(Command):
             "run_would_end": views.run_ending_document(planned.run),
         }
         if self.output.format is Format.TABLE:
-            said = views.Said(
+            said = views.PlanDetails(
                 space=space,
                 refusals=refused,
                 warnings=warnings,

@@ -81,7 +81,7 @@ def log_dir_checks(log_dir: str, now_ms: int, run: Foreseen = NOTHING) -> list[C
         ok("last shutdown", "clean"),
         ok("high watermarks", f"in {checkpoint.REPLICATION}"),
         settings_check(listing, run.log_dirs or (log_dir,), now_ms),
-        _room(log_dir, listing),
+        _free_space(log_dir, listing),
         _times(listing, now_ms),
         _foreign(listing),
     ]
@@ -199,7 +199,7 @@ def _file_system(log_dir: str) -> Check:
     )
 
 
-def _room(log_dir: str, listing: LogDirListing) -> Check:
+def _free_space(log_dir: str, listing: LogDirListing) -> Check:
     state = os.statvfs(log_dir)
     free = state.f_bavail * state.f_frsize
     largest = max(listing.partitions, key=_size, default=None)

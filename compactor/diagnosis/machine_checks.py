@@ -171,7 +171,7 @@ def _cache(subject: str, directory: Path, variables: str) -> Check:
     )
 
 
-def _is_there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
         return exists(str(path))
     except NotADirectoryError:
@@ -181,7 +181,7 @@ def _is_there(path: Path) -> bool:
 def why_not_kept_in(directory: Path) -> str | None:
     """What keeps files from being made in a directory that may be yet to be made; None: nothing."""
     try:
-        existing = next(path for path in (directory, *directory.parents) if _is_there(path))
+        existing = next(path for path in (directory, *directory.parents) if _exists(path))
         if not is_directory(str(existing)):
             return f"{existing} is no directory"
         state = os.statvfs(existing)

@@ -36,29 +36,31 @@ _OF_OUTPUT = (
 _REPEATED = ("--set", "--allow-file-system", "--trust-topic-configs", "--executor-path", "--output")
 
 
-class Given(NamedTuple):
+class TypedOptions(NamedTuple):
     """What somebody has typed: options with their values, and what each command would take."""
 
     options: tuple[tuple[str, str | None], ...]  # in their order; None: without a value
     takes: Callable[[str], Collection[str]]
 
 
-_given: ContextVar[list[Given] | None] = ContextVar("given", default=None)  # one or none
+_typed_options: ContextVar[list[TypedOptions] | None] = ContextVar(
+    "given", default=None
+)  # one or none
 
 
 @contextmanager
-def given_by_nobody() -> Iterator[None]:
+def typed_options_forgotten() -> Iterator[None]:
     """Forget at the end what is noted meanwhile; without it nothing is noted."""
-    token = _given.set([])
+    token = _typed_options.set([])
     try:
         yield
     finally:
-        _given.reset(token)
+        _typed_options.reset(token)
 
 
-def note_given(given: Given) -> None:
+def note_typed_options(given: TypedOptions) -> None:
     """Note what was typed for the command that is about to begin."""
-    noted = _given.get()
+    noted = _typed_options.get()
     if noted is not None:
         noted[:] = [given]
 
@@ -86,7 +88,7 @@ def about_file(command: str, path: str) -> str:
     return compactor(command, os.path.dirname(partition), os.path.basename(partition))
 
 
-def with_all_given(command: str, *operands: str, options: Sequence[str] = ()) -> str:
+def with_typed_options(command: str, *operands: str, options: Sequence[str] = ()) -> str:
     """Return a command with all typed options that it takes, except for those of its output."""
     return _spelled(_words(command, operands, options, lambda name: name not in _OF_OUTPUT))
 
@@ -108,7 +110,7 @@ def as_user(name: str | None, uid: int, gid: int, command: str, *operands: str) 
     return _spelled((*switch, *_words(command, operands, (), lambda n: n in _OF_SETTINGS)))
 
 
-def given_the_owner_of(model: str, path: str, *options: str) -> str:
+def owner_of(model: str, path: str, *options: str) -> str:
     """Return the command by which a file gets the owner of another."""
     return _spelled(("sudo", "chown", *options, f"--reference={model}", path))
 
@@ -152,7 +154,7 @@ def _words(
         and any(map(_unclean, operands))
     ):
         own.append(_RECOVER_FIRST)
-    for given in _given.get() or ():
+    for given in _typed_options.get() or ():
         takes = given.takes(command)
         if command == "verify" and "--against" not in own:  # only a comparison takes settings
             takes = [name for name in takes if name not in _OF_SETTINGS]

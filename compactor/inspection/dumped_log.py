@@ -228,14 +228,14 @@ def _decoded_key(topic: str, key: bytes) -> Row:
     return _coordinator_fields(decode_key(topic, key), "type", key)
 
 
-def _coordinator_fields(found: Decoded, number: str, data: bytes) -> Row:
+def _coordinator_fields(decoded: Decoded, number: str, data: bytes) -> Row:
     """number: what that which stands first in data is."""
-    row: Row = {number: found.version}
-    if found.name is not None and number == "type":
-        row["name"] = found.name
-    if found.fields is None:
-        return row | {"problem": found.problem, "hex": data.hex()}
-    return row | {"data": _plain(found.fields)}
+    row: Row = {number: decoded.version}
+    if decoded.name is not None and number == "type":
+        row["name"] = decoded.name
+    if decoded.fields is None:
+        return row | {"problem": decoded.problem, "hex": data.hex()}
+    return row | {"data": _plain(decoded.fields)}
 
 
 def _plain(value: Any) -> Any:

@@ -142,7 +142,7 @@ def _with_transactional_ids(
     ]
 
 
-class _Found(NamedTuple):
+class _CountedLogs(NamedTuple):
     runs: Mapping[int, Sequence[CountedRun]]  # by log id, in the order of the log
     keys: Mapping[int, Sequence[CountedKeys]]
     problems: Mapping[int, TaskProblem]
@@ -168,7 +168,7 @@ class _Stages:
         self._progress, self._cores = progress, runner.core_count()
         self._problems: dict[int, TaskProblem] = {}
 
-    def run(self, sample_bytes: int) -> _Found:
+    def run(self, sample_bytes: int) -> _CountedLogs:
         log_bytes = sum(min(plan.log_bytes, sample_bytes) for plan in self._plans)
         length = layout.stretch_bytes(log_bytes, self._cores)
         stretches: list[Stretch] = []
@@ -191,7 +191,7 @@ class _Stages:
         for values in self._stage(MERGE, self._merge_tasks(sound), read_bytes):
             found = CountedKeys(*values)
             keys[found.log_id].append(found)
-        return _Found(runs, keys, self._problems)
+        return _CountedLogs(runs, keys, self._problems)
 
     def _stretches(self, plan: LogPlan, length: int, sample_bytes: int) -> list[Stretch]:
         indexes = transaction_files.read_indexes(plan)

@@ -106,9 +106,9 @@ def keys_of(sums: Int64Array) -> Keys:
     )
 
 
-def heaviest(found: Sequence[CountedKeys], by: int, most: int) -> list[tuple[int, int, int]]:
+def heaviest(keys: Sequence[CountedKeys], by: int, most: int) -> list[tuple[int, int, int]]:
     """The keys with most versions or bytes, by HEAVY_COLUMNS. by: VERSIONS or BYTES."""
-    rows = [row for of_part in found for row in (of_part.most_versions, of_part.most_bytes)[by]]
+    rows = [row for of_part in keys for row in (of_part.most_versions, of_part.most_bytes)[by]]
     return sorted(rows, key=lambda row: (-row[by], row[of.OFFSET]))[:most]
 
 
@@ -207,18 +207,18 @@ class Presentation(NamedTuple):
     heavy_keys: int
 
 
-def inspected(log: InspectedLog, found: CountedLog, shown: Presentation) -> LogInspection:
-    counters = added([run.counters for run in found.runs])
-    read_bytes = sum(run.log_bytes for run in found.runs)
+def inspected(log: InspectedLog, counted: CountedLog, shown: Presentation) -> LogInspection:
+    counters = added([run.counters for run in counted.runs])
+    read_bytes = sum(run.log_bytes for run in counted.runs)
     log_bytes = sum(segment.log_bytes for segment in log.listing.segments)
-    sums = np.array([[0] * KEY_SUMS, *(keys.sums for keys in found.keys)], np.int64).sum(axis=0)
+    sums = np.array([[0] * KEY_SUMS, *(keys.sums for keys in counted.keys)], np.int64).sum(axis=0)
     keys = keys_of(sums)
     cleaning = Cleaning(log.config.is_compacted, log.config.delete_retention_ms, shown.as_of_ms)
     whole_keys = keys if read_bytes == log_bytes else None
     tombstones = tombstones_of(counters, whole_keys, cleaning)
     aborted = int(counters[ABORTED_RECORDS])
     kinds = batch_kinds(counters)
-    problem = found.problem and _problem_text(found.problem)
+    problem = counted.problem and _problem_text(counted.problem)
     found_open: tuple[BlockingTransaction, ...] = ()
     try:
         found_open = _open_transactions(log, shown)
@@ -249,8 +249,8 @@ def inspected(log: InspectedLog, found: CountedLog, shown: Presentation) -> LogI
         greatest_record=greatest_of(counters, GREATEST_RECORD),
         tombstones=tombstones,
         keys=keys,
-        most_versions=_heavy(log, found, VERSIONS, shown),
-        most_bytes=_heavy(log, found, BYTES, shown),
+        most_versions=_heavy(log, counted, VERSIONS, shown),
+        most_bytes=_heavy(log, counted, BYTES, shown),
         open_transactions=found_open,
         gains_nothing=not (keys.duplicates or tombstones.records or aborted),
     )
@@ -264,21 +264,21 @@ def _open_transactions(log: InspectedLog, shown: Presentation) -> tuple[Blocking
 
 
 def _heavy(
-    log: InspectedLog, found: CountedLog, by: int, shown: Presentation
+    log: InspectedLog, counted: CountedLog, by: int, shown: Presentation
 ) -> tuple[HeavyKey, ...]:
-    heavy = heaviest(found.keys, by, shown.heavy_keys)
+    heavy = heaviest(counted.keys, by, shown.heavy_keys)
     return tuple(_heavy_key(log.listing, *key) for key in heavy)
 
 
 def heaviest_parts(
-    log: InspectedLog, found: CountedLog, part: int, shown: Presentation
+    log: InspectedLog, counted: CountedLog, part: int, shown: Presentation
 ) -> tuple[HeavyKey, ...]:
     """Return the groups or topics with most bytes in a log of `__consumer_offsets`.
 
     part: BY_GROUP or BY_TOPIC.
     """
     told = []
-    for versions, size, offset in heaviest(found.keys, BYTES, shown.heavy_keys):
+    for versions, size, offset in heaviest(counted.keys, BYTES, shown.heavy_keys):
         try:
             record = record_at(log.listing, offset)
         except (CorruptFileError, OSError):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from compactor.errors import LockLostError, RefusedError
 from compactor.host.machine import user_name
-from compactor.host.shell_commands import compactor, given_the_owner_of, named
+from compactor.host.shell_commands import compactor, named, owner_of
 from compactor.log_dirs.directory_state import require_may_change
 from compactor.log_dirs.lock_support import require_working_locks
 from compactor.reason_codes import ReasonCode, reason_code_of
@@ -195,7 +195,7 @@ def _how_to_own(path: str, log_dir: str) -> str:
     except OSError:
         return f"Look at the owner and the mode of {path}, and at its mount"
     if own != owner:
-        words = given_the_owner_of(log_dir, path)
+        words = owner_of(log_dir, path)
         return f"Give it to the owner of the log directory: {words}"
     if owner != os.geteuid():
         return f"Run it as the owner of the log directory, user {user_name(owner)}"

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from compactor.host.shell_commands import (
     as_user,
     compactor,
-    given_the_owner_of,
     kafka,
+    owner_of,
     tool,
     valued,
 )
@@ -116,7 +116,7 @@ def of_open_transactions(log: LogPlace) -> tuple[str, ...]:
 
 
 def given_to_owner(log: LogPlace) -> tuple[str, ...]:
-    return (given_the_owner_of(log.log_dir, os.path.join(log.log_dir, log.name), "-R"),)
+    return (owner_of(log.log_dir, os.path.join(log.log_dir, log.name), "-R"),)
 
 
 def as_owner(log: LogPlace) -> tuple[str, ...]:

@@ -101,7 +101,7 @@ def first_dirty_offsets(
     return of
 
 
-def gap_behind(
+def gap_after(
     path: str, segment: Segment, columns: SegmentColumns, next_base_offset: int | None
 ) -> Gap | None:
     """Return the gap after a segment; None if the next segment begins where this one ends.
@@ -216,7 +216,7 @@ def missing_segment(partition: PartitionListing, first_dirty_offset: int) -> Fin
         if columns.last_missing_offset >= first_dirty_offset:
             return None
         path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
-        gap = None if findings else gap_behind(path, segment, columns, next_base)
+        gap = None if findings else gap_after(path, segment, columns, next_base)
         gaps += [] if gap is None else [gap]
         telling = (TXN_INDEX,) if next_base is None else (LOG, TXN_INDEX)
         hiding = hiding or next((f for f in findings if f.path.endswith(telling)), None)

@@ -89,7 +89,7 @@ class Overdue:
         """Look at records that are left."""
         if self._bounds.is_cut_short:
             return
-        for row, reason in islice(self._reasons(kept), self._room()):
+        for row, reason in islice(self._reasons(kept), self._left()):
             offset = int(kept.records.offsets[row])
             self._find(kept.after[row], offset, f"a record {reason}")
 
@@ -104,11 +104,11 @@ class Overdue:
         is_empty = (after["records_count"] == 0) & (after["magic"] == MAGIC)
         is_empty &= after["last_offset"] + 1 < self._complete_to
         unneeded = (batch for batch in after[is_empty] if not self._last_batches.has(batch))
-        for batch in islice(unneeded, self._room()):
+        for batch in islice(unneeded, self._left()):
             what = "an empty batch that is not the last of its producer"
             self._find(batch, int(batch["base_offset"]), what)
 
-    def _room(self) -> int:
+    def _left(self) -> int:
         return MAX_FINDINGS + 1 - len(self._findings)
 
     def _find(self, batch: np.void, offset: int, what: str) -> None:

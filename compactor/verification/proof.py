@@ -39,9 +39,9 @@ class Proof:
     def is_full(self) -> bool:
         return len(self.findings) > MAX_FINDINGS
 
-    def take(self, found: Finding) -> None:
+    def take(self, finding: Finding) -> None:
         """Note a finding."""
-        self.find(*found)
+        self.find(*finding)
 
     def find(
         self,

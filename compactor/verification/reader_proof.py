@@ -59,17 +59,17 @@ class AppendedRecords:
             for offset in offsets.tolist():
                 self._missing.pop(offset, None)
 
-    def _note_behind(self) -> None:
+    def _note_unreached(self) -> None:
         """Meet those that no cleaning has reached, which nobody else reads."""
         listing = self._after.listing
-        behind = [s for s in listing.segments if s.base_offset >= self._bounds.rewritten_end]
+        unreached = [s for s in listing.segments if s.base_offset >= self._bounds.rewritten_end]
         if self._missing:
-            for _, records in LogReader(listing.path, behind, self._secret).chunks():
+            for _, records in LogReader(listing.path, unreached, self._secret).chunks():
                 self.note(records.offsets)
 
     def findings(self) -> Iterator[Finding]:
         """What is gone without a reason. To be called at the end. CorruptFileError."""
-        self._note_behind()
+        self._note_unreached()
         evidence, path = self._clock.evidence, self._after.listing.path
         reported_end = evidence.reported.log_end
         if evidence.reported.truncated_to is not None:

@@ -32,7 +32,7 @@ from compactor.verification.missing_offsets import (
     Gap,
     check_gaps,
     first_dirty_offsets,
-    gap_behind,
+    gap_after,
 )
 from compactor.verification.rebuilt_at_start import mended_at_start
 from compactor.verification.verify_batches import Finding, finding_of
@@ -143,7 +143,7 @@ def verify(log_dirs: Sequence[str], only: Collection[str], progress: ProgressSin
     Raise UsageError if none of them has such a partition.
     """
     looked = [_looked(log_dir, log_dirs, only) for log_dir in log_dirs]
-    _require_there(only, looked)
+    _require_partitions(only, looked)
     found = Verification()
     progress.stage(VERIFY_STAGE, sum(len(p.segments) for each in looked for p in each.partitions))
     for each in looked:
@@ -184,12 +184,12 @@ def _of_metadata_log(log_dir: str) -> tuple[str, ...]:
     return () if cluster is None else cluster.metadata_problems
 
 
-def _require_there(only: Collection[str], looked: Sequence[_Looked]) -> None:
-    """Each partition that is named has to be in one of the directories, or known to be gone."""
-    there = {p.name for each in looked for p in each.partitions}
-    there |= {os.path.basename(gone.path) for each in looked for gone in each.missing}
+def _require_partitions(only: Collection[str], looked: Sequence[_Looked]) -> None:
+    """Raise UsageError where a named partition is neither in a directory nor known to be gone."""
+    known = {p.name for each in looked for p in each.partitions}
+    known |= {os.path.basename(gone.path) for each in looked for gone in each.missing}
     for name in only:
-        if name not in there:
+        if name not in known:
             names = [p.name for each in looked for p in each.listing.partitions]
             where = " and ".join(each.listing.path for each in looked)
             problem = f"there is no such partition in {where}{did_you_mean(name, names)}"
@@ -197,27 +197,27 @@ def _require_there(only: Collection[str], looked: Sequence[_Looked]) -> None:
 
 
 def _verify_log_dir(
-    looked: _Looked, only_some: bool, found: Verification, progress: ProgressSink
+    looked: _Looked, only_some: bool, verification: Verification, progress: ProgressSink
 ) -> None:
     listing = looked.listing
     first_dirty_of = _first_dirty_offsets(listing.path)
     end_offsets = {}
-    before = len(found.findings)
+    before = len(verification.findings)
     for partition in looked.partitions:
-        offsets = _verify_partition(partition, found, progress)
+        offsets = _verify_partition(partition, verification, progress)
         is_to_grow = any(name.endswith(LOG + SWAP) for name in partition.unfinished)
         if offsets.end is not None and not is_to_grow:  # or a broker puts more segments in place
             end_offsets[partition.topic, partition.partition] = offsets.end
             first_dirty_offset = first_dirty_of(partition, offsets.end)
             if first_dirty_offset is not None and offsets.last_missing < first_dirty_offset:
-                _check_gaps(found, partition, offsets.gaps, first_dirty_offset)
-    own = mended_at_start(listing.path, looked.partitions, found.findings[before:])
-    found.findings[before:] = own.findings
-    found.rebuilt |= own.rebuilt
-    found.to_remove |= own.to_remove
+                _check_gaps(verification, partition, offsets.gaps, first_dirty_offset)
+    own = mended_at_start(listing.path, looked.partitions, verification.findings[before:])
+    verification.findings[before:] = own.findings
+    verification.rebuilt |= own.rebuilt
+    verification.to_remove |= own.to_remove
     if not only_some:
-        found.findings += _check_log_dir(listing)
-    found.findings += check_checkpoints(
+        verification.findings += _check_log_dir(listing)
+    verification.findings += check_checkpoints(
         listing.path, end_offsets, others_too=not only_some, files=LOCAL
     )
 
@@ -230,34 +230,38 @@ def _first_dirty_offsets(log_dir: str) -> Callable[[PartitionListing, int], int 
         return lambda *_: None
 
 
-def _check_start(found: Verification, log_dirs: Sequence[str], only: Collection[str]) -> None:
+def _check_start(
+    verification: Verification, log_dirs: Sequence[str], only: Collection[str]
+) -> None:
     """Add what a broker's start would not do well with, and say what mends it.
 
     What keeps brokers away from a finished copy is as it should be, and a notice.
     """
     below = [os.path.join(path, name, "") for path in log_dirs for name in only or ("",)]
-    for problem in _problems_at_start(found, log_dirs):
+    for problem in _problems_at_start(verification, log_dirs):
         is_of_copy = problem.reason_code in _OF_COPIES
         if is_of_copy and _is_kept_away(problem):
-            found.notices += (f"{problem.path}: {problem.problem}",)
+            verification.notices += (f"{problem.path}: {problem.problem}",)
         elif is_of_copy or (
             problem.forbids_start and os.path.join(problem.path, "").startswith(tuple(below))
         ):
-            found.start_problems.append(problem)
-    known = {finding.path: at for at, finding in enumerate(found.findings)}
-    for problem in found.start_problems:
+            verification.start_problems.append(problem)
+    known = {finding.path: at for at, finding in enumerate(verification.findings)}
+    for problem in verification.start_problems:
         command = f" {problem.command}" if problem.command else ""
         start = f"{problem.consequence}. {problem.repair}{command}"
         at = known.get(problem.path)
         if at is None:
             text = f"{problem.problem}; {start}"
-            found.findings.append(Finding(problem.path, 0, text, problem.reason_code))
+            verification.findings.append(Finding(problem.path, 0, text, problem.reason_code))
         else:
-            finding = found.findings[at]
-            found.findings[at] = finding._replace(problem=f"{finding.problem}; {start}")
+            finding = verification.findings[at]
+            verification.findings[at] = finding._replace(problem=f"{finding.problem}; {start}")
 
 
-def _problems_at_start(found: Verification, log_dirs: Sequence[str]) -> Iterator[StartProblem]:
+def _problems_at_start(
+    verification: Verification, log_dirs: Sequence[str]
+) -> Iterator[StartProblem]:
     """Return the problems of each broker's start; what cannot be read is a finding."""
     look = Look(LOCAL, Depth.LOADING, now_ms())
     for broker in brokers_of(log_dirs, LOCAL):
@@ -266,11 +270,13 @@ def _problems_at_start(found: Verification, log_dirs: Sequence[str]) -> Iterator
             yield from problems_at_start(broker, look, others)
         except (CorruptFileError, OSError) as error:
             unread = finding_of(error, broker[0])
-            if not any(finding.path == unread.path for finding in found.findings):
-                found.findings.append(unread)
+            if not any(finding.path == unread.path for finding in verification.findings):
+                verification.findings.append(unread)
             marks = (why_not_to_change(path, LOCAL) for path in broker)
             for mark in filter(None, marks):
-                found.findings.append(Finding(mark.path, 0, mark.problem, reason_code_of(mark)))
+                verification.findings.append(
+                    Finding(mark.path, 0, mark.problem, reason_code_of(mark))
+                )
 
 
 def _is_kept_away(problem: StartProblem) -> bool:
@@ -298,14 +304,14 @@ def _check_missing(
 
 
 def _verify_partition(
-    partition: PartitionListing, found: Verification, progress: ProgressSink
+    partition: PartitionListing, verification: Verification, progress: ProgressSink
 ) -> _Offsets:
     """Check one partition; return its offsets, as far as they are known."""
-    found.partitions += 1
-    found.findings += _check_names(partition)
+    verification.partitions += 1
+    verification.findings += _check_names(partition)
     if partition.special:  # what stands where its files should be is not opened
         return _Offsets()
-    found.findings += _check_metadata_files(partition)
+    verification.findings += _check_metadata_files(partition)
     bases = [segment.base_offset for segment in partition.segments]
     offsets = _Offsets()
     for segment, next_base in zip(partition.segments, [*bases[1:], None], strict=False):
@@ -314,40 +320,43 @@ def _verify_partition(
         except FileNotFoundError:  # deleted meanwhile: it is no longer part of the log
             continue
         except OSError as error:
-            found.findings.append(finding_of(error, partition.path))
+            verification.findings.append(finding_of(error, partition.path))
             offsets.end = None
             continue
-        found.findings += findings
-        found.segments += 1
-        found.batches += len(columns.positions)
-        found.records += columns.records
-        found.log_bytes += columns.log_bytes
+        verification.findings += findings
+        verification.segments += 1
+        verification.batches += len(columns.positions)
+        verification.records += columns.records
+        verification.log_bytes += columns.log_bytes
         if columns.end_position >= segment.log_bytes:
             empty = not len(columns.last_offsets)
             offsets.end = segment.base_offset if empty else int(columns.last_offsets[-1]) + 1
         else:
             offsets.end = None
         path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
-        gap = None if findings else gap_behind(path, segment, columns, next_base)
+        gap = None if findings else gap_after(path, segment, columns, next_base)
         offsets.gaps += [] if gap is None else [gap]
         offsets.last_missing = max(offsets.last_missing, columns.last_missing_offset)
-        progress.advance(found.segments)
-    found.findings += _check_snapshots(partition)
+        progress.advance(verification.segments)
+    verification.findings += _check_snapshots(partition)
     return offsets
 
 
 def _check_gaps(
-    found: Verification, partition: PartitionListing, gaps: list[Gap], first_dirty_offset: int
+    verification: Verification,
+    partition: PartitionListing,
+    gaps: list[Gap],
+    first_dirty_offset: int,
 ) -> None:
     try:
         for missing in check_gaps(partition, gaps, first_dirty_offset):
-            found.findings.append(missing.finding)
+            verification.findings.append(missing.finding)
             if missing.filling:
-                found.to_rename[missing.finding.path] = missing.filling
+                verification.to_rename[missing.finding.path] = missing.filling
     except FileNotFoundError:  # deleted meanwhile
         return
     except OSError as error:
-        found.findings.append(finding_of(error, partition.path))
+        verification.findings.append(finding_of(error, partition.path))
 
 
 def _check_names(partition: PartitionListing) -> Iterator[Finding]:

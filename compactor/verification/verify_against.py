@@ -120,10 +120,10 @@ class _Comparer:
         self,
         before: LogDirListing,
         checkpoints: tuple[Checkpoints, Checkpoints],
-        found: Comparison,
+        comparison: Comparison,
     ) -> None:
         self._clean_shutdown = before.has_clean_shutdown
-        self._checkpoints, self._clock, self._found = checkpoints, found.clock, found
+        self._checkpoints, self._clock, self._found = checkpoints, comparison.clock, comparison
         words = np.frombuffer(secrets.token_bytes(16), np.uint64)  # nobody forges a collision
         self._secret: Secret = words[0], words[1]
 

@@ -30,7 +30,7 @@ from compactor.views.one_log import warnings_of as warnings_of
 from compactor.views.plan_json import estimates_document as estimates_document
 from compactor.views.plan_json import plan_document as plan_document
 from compactor.views.plan_json import plan_totals as plan_totals
-from compactor.views.plan_table import Said as Said
+from compactor.views.plan_table import PlanDetails as PlanDetails
 from compactor.views.plan_table import Screen as Screen
 from compactor.views.plan_table import plan_view as plan_view
 from compactor.views.plan_table import saved_lines as saved_lines

@@ -18,35 +18,37 @@ _INDENT = " " * 6
 _STYLES = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "bold red"}
 
 
-def checkup_view(found: Checkup) -> RenderableType:
+def checkup_view(checkup: Checkup) -> RenderableType:
     """The machine, then each log directory, then how many are not ok."""
-    width = max((len(check.subject) for check in found.checks), default=0)
-    parts: list[RenderableType] = [Text("This machine", "bold"), *_lines(found.machine, width)]
-    for path, checks in found.log_dirs:
+    width = max((len(check.subject) for check in checkup.checks), default=0)
+    parts: list[RenderableType] = [Text("This machine", "bold"), *_lines(checkup.machine, width)]
+    for path, checks in checkup.log_dirs:
         parts += [Text(printable(path), "bold"), *_lines(checks, width)]
-    if found.run:
-        parts += [Text("A run", "bold"), *_lines(found.run, width)]
-    return Group(*parts, Text(_sum(found)))
+    if checkup.run:
+        parts += [Text("A run", "bold"), *_lines(checkup.run, width)]
+    return Group(*parts, Text(_sum(checkup)))
 
 
-def logs_without_records(found: Checkup) -> list[str]:
+def logs_without_records(checkup: Checkup) -> list[str]:
     """Return log directories, each with what is said of logs whose records are gone."""
     return [
         f"{path}: {check.found}"
-        for path, checks in found.log_dirs
+        for path, checks in checkup.log_dirs
         for check in checks
         if check.subject == RECORDS and check.grade is Grade.FAIL
     ]
 
 
-def checkup_document(found: Checkup) -> JsonObject:
+def checkup_document(checkup: Checkup) -> JsonObject:
     """Return a checkup as JSON, after the fields of the summary."""
-    ending = found.ending
+    ending = checkup.ending
     return {
-        "counts": to_json(count(found.checks)),
-        "machine": to_json(found.machine),
-        "log_dirs": [{"path": path, "checks": to_json(checks)} for path, checks in found.log_dirs],
-        "run": to_json(found.run),
+        "counts": to_json(count(checkup.checks)),
+        "machine": to_json(checkup.machine),
+        "log_dirs": [
+            {"path": path, "checks": to_json(checks)} for path, checks in checkup.log_dirs
+        ],
+        "run": to_json(checkup.run),
         "run_would_end": None if ending is None else run_ending_document(ending),
     }
 
@@ -70,15 +72,15 @@ def _lines(checks: Sequence[Check], width: int) -> Iterator[RenderableType]:
             yield Text(shown, "dim", no_wrap=True, overflow="ignore")
 
 
-def _sum(found: Checkup) -> str:
-    counts = count(found.checks)
+def _sum(checkup: Checkup) -> str:
+    counts = count(checkup.checks)
     problems, warnings = counts[Grade.FAIL], counts[Grade.WARN]
     if problems:
         lines = (
             "see the line with fail" if problems == 1 else f"see the {problems:,} lines with fail"
         )
-        is_machine_well = not count(found.machine)[Grade.FAIL]
-        if is_machine_well and found.ending and found.ending.exit_code == ExitCode.OK:
+        is_machine_well = not count(checkup.machine)[Grade.FAIL]
+        if is_machine_well and checkup.ending and checkup.ending.exit_code == ExitCode.OK:
             return f"Something is wrong here, though a run would not end at it: {lines}."
         return f"A run would not work as it is: {lines}."
     if warnings:

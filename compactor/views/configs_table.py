@@ -13,15 +13,15 @@ from storage.formats.topic_config import json_value, value_text
 _USUAL_VALUE = 16
 
 
-def configs_lines(found: Sequence[TopicConfiguration]) -> Iterator[str]:
+def configs_lines(configurations: Sequence[TopicConfiguration]) -> Iterator[str]:
     """Yield a line for each topic, and under it one for each setting: name, value, set by.
 
     Plain lines, since ten thousand topics have sixty thousand of them.
     """
-    names = max((len(entry.name) for topic in found for entry in topic.entries), default=0)
-    yield counted(len({topic.topic for topic in found}), "topic")
+    names = max((len(entry.name) for topic in configurations for entry in topic.entries), default=0)
+    yield counted(len({topic.topic for topic in configurations}), "topic")
     broker = None
-    for topic in found:
+    for topic in configurations:
         if topic.broker != broker:
             broker = topic.broker
             yield f"\n{printable(f'{broker}:')}"
@@ -41,7 +41,7 @@ def _lines(topic: TopicConfiguration, names: int) -> Iterator[str]:
         yield f"  {name:{names}}  {value}{blanks}  {printable(entry.source)}{note}"
 
 
-def configs_document(found: Sequence[TopicConfiguration]) -> JsonObject:
+def configs_document(configurations: Sequence[TopicConfiguration]) -> JsonObject:
     return {
         "topics": [
             {
@@ -58,6 +58,6 @@ def configs_document(found: Sequence[TopicConfiguration]) -> JsonObject:
                     for entry in topic.entries
                 },
             }
-            for topic in found
+            for topic in configurations
         ]
     }

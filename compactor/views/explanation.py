@@ -28,34 +28,34 @@ from compactor.views.next_steps import before_a_start
 from compactor.views.report_json import JsonObject, retention_document
 
 
-def explanation_view(found: Explanation) -> RenderableType:
+def explanation_view(explanation: Explanation) -> RenderableType:
     """Return the verdict and the remedy, the log drawn to scale, then a line for each bound."""
     table = Table(box=None, pad_edge=False)
     table.add_column("bound")
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("set by", overflow="fold")
-    for bound in found.bounds:
+    for bound in explanation.bounds:
         name, value = _shown(bound)
         table.add_row(name, value, Text(one_line(bound.set_by)))
-    gone = found.retention.deleted.segments
+    gone = explanation.retention.deleted.segments
     lines = [f"Retention would delete {counted(gone, 'segment')} now"] if gone else []
-    lines += [one_line(note) for note in (*found.notes, *found.notices)]
-    parts: list[RenderableType] = [Text(one_line(found.verdict), "bold")]
-    if found.remedy:
-        parts.append(Text(f"What to do: {one_line(found.remedy.words)}"))
+    lines += [one_line(note) for note in (*explanation.notes, *explanation.notices)]
+    parts: list[RenderableType] = [Text(one_line(explanation.verdict), "bold")]
+    if explanation.remedy:
+        parts.append(Text(f"What to do: {one_line(explanation.remedy.words)}"))
         parts += [
             Text(f"  {printable(command)}", no_wrap=True, overflow="ignore")
-            for command in found.remedy.commands
+            for command in explanation.remedy.commands
         ]
-    for line in before_a_start(found.start_problems):
+    for line in before_a_start(explanation.start_problems):
         is_command = line.startswith(" ")
         parts.append(
             Text(printable(line), no_wrap=is_command, overflow="ignore" if is_command else "fold")
         )
-    if found.sections:
-        parts += [Text(), LogDrawing(found.sections, found.marks)]
-    lines.insert(0, f"As of {iso_time(found.as_of_ms)}")
-    parts += [Text(), table, Text()] if found.bounds else []
+    if explanation.sections:
+        parts += [Text(), LogDrawing(explanation.sections, explanation.marks)]
+    lines.insert(0, f"As of {iso_time(explanation.as_of_ms)}")
+    parts += [Text(), table, Text()] if explanation.bounds else []
     return Group(*parts, *(Text(line) for line in lines))
 
 
@@ -67,25 +67,25 @@ def _shown(bound: NamedBound) -> tuple[str, str]:
     return bound.name, "none" if bound.value is None else str(bound.value)
 
 
-def explanation_document(found: Explanation) -> JsonObject:
+def explanation_document(explanation: Explanation) -> JsonObject:
     """The same as JSON, after the fields of the summary."""
     return {
-        "log_dir": found.log_dir,
-        "topic": found.topic,
-        "partition": found.partition,
-        "outcome": found.outcome,
-        "verdict": found.verdict,
-        "reason": found.reason,
-        "log_reason_code": found.reason_code,
-        "remedy": to_json(found.remedy),
-        "sections": to_json(found.sections),
-        "bounds": to_json(found.bounds),
-        "retention": retention_document(found.retention),
-        "notes": list(found.notes),
-        "notices": list(found.notices),
-        "start_problems": to_json(found.start_problems),
-        "as_of_ms": found.as_of_ms,
-        "as_of": iso_time(found.as_of_ms),
+        "log_dir": explanation.log_dir,
+        "topic": explanation.topic,
+        "partition": explanation.partition,
+        "outcome": explanation.outcome,
+        "verdict": explanation.verdict,
+        "reason": explanation.reason,
+        "log_reason_code": explanation.reason_code,
+        "remedy": to_json(explanation.remedy),
+        "sections": to_json(explanation.sections),
+        "bounds": to_json(explanation.bounds),
+        "retention": retention_document(explanation.retention),
+        "notes": list(explanation.notes),
+        "notices": list(explanation.notices),
+        "start_problems": to_json(explanation.start_problems),
+        "as_of_ms": explanation.as_of_ms,
+        "as_of": iso_time(explanation.as_of_ms),
     }
 
 

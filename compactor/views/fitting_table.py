@@ -110,13 +110,17 @@ def reason_lines(
     longest = max(map(len, [*counts, f"{others:,}" if others else ""]))
     lines: list[Text] = []
     for count, group in zip(counts, groups, strict=False):
-        lines += _with_count(count.rjust(longest), _told(group, width - longest, brief))
+        lines += _with_count(
+            count.rjust(longest), _reason_group_lines(group, width - longest, brief)
+        )
     if others:
         lines.append(Text(f"{others:>{longest},}{_GAP}for other reasons ({rest})", "dim"))
     return lines
 
 
-def _told(group: ReasonGroup, width: int, brief: Callable[[ReasonCode], str]) -> list[Text]:
+def _reason_group_lines(
+    group: ReasonGroup, width: int, brief: Callable[[ReasonCode], str]
+) -> list[Text]:
     failed = group.status is LogStatus.FAILED
     reason = f"{'failed: ' if failed else ''}{one_line(group.reason)}"
     room = width - len(_GAP)

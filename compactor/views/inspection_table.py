@@ -22,12 +22,12 @@ DETAILS_OF = 3  # logs at most; of more, a line for each
 SHOWN_OF_KEY = 600  # characters: a group and a topic may have 249 each, and more
 
 
-def inspection_view(found: Inspection, width: int) -> RenderableType:
+def inspection_view(inspection: Inspection, width: int) -> RenderableType:
     """Return a line for each log; of a few, everything that is known."""
-    parts: list[RenderableType] = [*_overview(found.logs, width)]
-    if len(found.logs) <= DETAILS_OF:
-        for log in found.logs:
-            parts += [Text(""), *_details(log, _name(log, found.logs), width)]
+    parts: list[RenderableType] = [*_overview(inspection.logs, width)]
+    if len(inspection.logs) <= DETAILS_OF:
+        for log in inspection.logs:
+            parts += [Text(""), *_details(log, _name(log, inspection.logs), width)]
     return Group(*parts)
 
 
@@ -159,19 +159,19 @@ def _key_facts(log: LogInspection) -> Iterator[tuple[str, str]]:
     yield "versions", ", ".join(told) or "none"
 
 
-def _tombstone_facts(found: Tombstones) -> Iterator[tuple[str, str]]:
-    if not found.records:
+def _tombstone_facts(tombstones: Tombstones) -> Iterator[tuple[str, str]]:
+    if not tombstones.records:
         yield "tombstones", "none"
         return
-    latest = found.latest_of_their_keys
+    latest = tombstones.latest_of_their_keys
     last = "" if latest is None else f", {latest:,} of them the latest of their key"
-    yield "tombstones", f"{found.records:,}, {size_text(found.bytes)}{last}"
-    if found.oldest_ms is not None and found.newest_ms is not None:
-        yield "  written", f"{iso_time(found.oldest_ms)} to {iso_time(found.newest_ms)}"
-    for why in found.why:
+    yield "tombstones", f"{tombstones.records:,}, {size_text(tombstones.bytes)}{last}"
+    if tombstones.oldest_ms is not None and tombstones.newest_ms is not None:
+        yield "  written", f"{iso_time(tombstones.oldest_ms)} to {iso_time(tombstones.newest_ms)}"
+    for why in tombstones.why:
         yield "  still there", why
-    if found.earliest_removal_ms is not None:
-        yield "  can go from", iso_time(found.earliest_removal_ms)
+    if tombstones.earliest_removal_ms is not None:
+        yield "  can go from", iso_time(tombstones.earliest_removal_ms)
 
 
 def _range(of: SizeClass) -> str:
@@ -208,10 +208,10 @@ def _key_text(key: HeavyKey) -> str:
     return text if more <= 0 else f"{text[:SHOWN_OF_KEY]}… and {counted(more, 'character')} more"
 
 
-def inspection_document(found: Inspection) -> JsonObject:
+def inspection_document(inspection: Inspection) -> JsonObject:
     return {
-        "as_of_ms": found.as_of_ms,
-        "seconds": round(found.seconds, 3),
-        "logs": to_json(found.logs),
-        "warnings": list(found.warnings),
+        "as_of_ms": inspection.as_of_ms,
+        "seconds": round(inspection.seconds, 3),
+        "logs": to_json(inspection.logs),
+        "warnings": list(inspection.warnings),
     }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from compactor.broker_start.values import StartProblem, forbid_start
 from compactor.host.printable import counted, first_few, one_line, printable
-from compactor.host.shell_commands import compactor, named, tool, with_all_given
+from compactor.host.shell_commands import compactor, named, tool, with_typed_options
 from compactor.log_dirs.missing_logs import START_NO_BROKER
 from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
 from compactor.planning.remedies import REMEDIES, remedy_of
@@ -101,7 +101,7 @@ def after_plan(to_clean: Sequence[str], problems: Sequence[StartProblem] = ()) -
         return before_a_start(problems)  # each refusal says what to do
     return [
         "Next: this says what would go, record for record, and changes nothing:",
-        f"  {with_all_given('run', *to_clean, options=('--dry-run',))}",
+        f"  {with_typed_options('run', *to_clean, options=('--dry-run',))}",
         *before_a_start(problems),
     ]
 
@@ -130,7 +130,9 @@ def after_recovery(
     return ["Next: start the broker, or compact first:", run, *_set_aside_by_start(problems)]
 
 
-def after_verify(log_dir: str, found: "Verification", compared: "Comparison | None") -> list[str]:
+def after_verify(
+    log_dir: str, verification: "Verification", compared: "Comparison | None"
+) -> list[str]:
     """Return what follows a verification: with findings what not to do; else what can go."""
     if compared is not None and compared.findings:
         sources, codes = _sources(compared), {each.reason_code for each in compared.findings}
@@ -149,19 +151,19 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
                 else []
             ),
         ]
-    if any(map(is_log_missing, found.findings)):
+    if any(map(is_log_missing, verification.findings)):
         return [f"Next: {_BRING_BACK[0].lower()}{_BRING_BACK[1:]}"]
     unfit = [
-        *before_a_start(found.start_problems),
-        *_of_renamable(found),
-        *_of_removable(found),
-        *_of_checkpoints(found),
+        *before_a_start(verification.start_problems),
+        *_of_renamable(verification),
+        *_of_removable(verification),
+        *_of_checkpoints(verification),
     ]
-    if found.rebuilt and not found.other_findings:
-        return [*unfit, *_of_rebuilt(found, is_start_forbidden=bool(unfit))]
-    if found.findings:
-        rebuilt = [f"{_rebuilt_words(found)}."] if found.rebuilt else []
-        return [*unfit, *rebuilt, *_of_findings(log_dir, found)]
+    if verification.rebuilt and not verification.other_findings:
+        return [*unfit, *_of_rebuilt(verification, is_start_forbidden=bool(unfit))]
+    if verification.findings:
+        rebuilt = [f"{_rebuilt_words(verification)}."] if verification.rebuilt else []
+        return [*unfit, *rebuilt, *_of_findings(log_dir, verification)]
     if compared is not None and compared.linked:
         return [
             f"Next: remove {printable(compared.before)} when you are satisfied: until then the "
@@ -170,12 +172,19 @@ def after_verify(log_dir: str, found: "Verification", compared: "Comparison | No
     return []
 
 
-def _of_findings(log_dir: str, found: "Verification") -> list[str]:
+def _of_findings(log_dir: str, verification: "Verification") -> list[str]:
     """Say what helps once for each kind: a log is fetched again only where its data is damaged."""
     steps: list[str] = []
-    is_some_mended = bool(found.rebuilt or found.to_remove or found.to_rename or found.checkpoints)
+    is_some_mended = bool(
+        verification.rebuilt
+        or verification.to_remove
+        or verification.to_rename
+        or verification.checkpoints
+    )
     is_any_damaged = False
-    for code, finding in {each.reason_code: each for each in found.other_findings[::-1]}.items():
+    for code, finding in {
+        each.reason_code: each for each in verification.other_findings[::-1]
+    }.items():
         if code is ReasonCode.DAMAGED or code not in REMEDIES:
             is_any_damaged = True
             continue
@@ -184,7 +193,7 @@ def _of_findings(log_dir: str, found: "Verification") -> list[str]:
         place = (
             LogPlace(log_dir, "", 0) if key is None else LogPlace(os.path.dirname(own_dir), *key)
         )
-        remedy = remedy_of(code, place, may_start=not forbid_start(found.start_problems))
+        remedy = remedy_of(code, place, may_start=not forbid_start(verification.start_problems))
         steps.append(f"Next: {remedy.words[:1].lower()}{remedy.words[1:]}")
         steps += [f"  {command}" for command in remedy.commands]
     if is_any_damaged:
@@ -196,9 +205,9 @@ def _of_findings(log_dir: str, found: "Verification") -> list[str]:
     return steps
 
 
-def _of_renamable(found: "Verification") -> list[str]:
+def _of_renamable(verification: "Verification") -> list[str]:
     """Return what helps segments that exist under another name."""
-    paths = [path for filling in found.to_rename.values() for path in filling]
+    paths = [path for filling in verification.to_rename.values() for path in filling]
     if not paths:
         return []
     files = "the file below" if len(paths) == 1 else "the files below"
@@ -209,22 +218,22 @@ def _of_renamable(found: "Verification") -> list[str]:
     ]
 
 
-def _of_removable(found: "Verification") -> list[str]:
+def _of_removable(verification: "Verification") -> list[str]:
     """Indexes that a broker believes, though the log contradicts them."""
-    if not found.to_remove:
+    if not verification.to_remove:
         return []
-    indexes = counted(len(found.to_remove), "index", "indexes")
+    indexes = counted(len(verification.to_remove), "index", "indexes")
     return [
         f"Next: remove {indexes} while no broker is at work here: its start makes them anew from "
         "the log, of which no record is damaged.",
-        f"  {tool('rm', '--', *sorted(found.to_remove))}",
+        f"  {tool('rm', '--', *sorted(verification.to_remove))}",
     ]
 
 
-def _of_checkpoints(found: "Verification") -> list[str]:
+def _of_checkpoints(verification: "Verification") -> list[str]:
     """Return what helps checkpoints with findings that a broker's start does not mind."""
     steps: list[str] = []
-    for path in found.checkpoints:
+    for path in verification.checkpoints:
         back = f"Next: bring {printable(path)} back from a backup"
         if path.endswith(RECOVERY_POINT):
             steps += [
@@ -240,16 +249,16 @@ def _of_checkpoints(found: "Verification") -> list[str]:
     return steps
 
 
-def _of_rebuilt(found: "Verification", is_start_forbidden: bool) -> list[str]:
+def _of_rebuilt(verification: "Verification", is_start_forbidden: bool) -> list[str]:
     """No record is damaged, and nothing has to be fetched."""
-    words = f"{_rebuilt_words(found)}; no record is damaged"
+    words = f"{_rebuilt_words(verification)}; no record is damaged"
     if is_start_forbidden:
         return [f"{words}."]
     return [f"Next: start the broker, if none is at work here. {words}."]
 
 
-def _rebuilt_words(found: "Verification") -> str:
-    return f"A start rebuilds {counted(len(found.rebuilt), 'index', 'indexes')} from the log"
+def _rebuilt_words(verification: "Verification") -> str:
+    return f"A start rebuilds {counted(len(verification.rebuilt), 'index', 'indexes')} from the log"
 
 
 def _sources(compared: "Comparison") -> list[str]:
@@ -261,9 +270,9 @@ def _sources(compared: "Comparison") -> list[str]:
     return sources
 
 
-def after_configs(found: "Sequence[TopicConfiguration]") -> list[str]:
+def after_configs(configurations: "Sequence[TopicConfiguration]") -> list[str]:
     """Return what follows `configs` where no source has a topic's settings."""
-    if all(topic.entries or topic.is_deleted for topic in found):
+    if all(topic.entries or topic.is_deleted for topic in configurations):
         return []
     return [
         "Next: say where the broker's metadata log is, by --metadata DIR, or give what this",
@@ -272,17 +281,17 @@ def after_configs(found: "Sequence[TopicConfiguration]") -> list[str]:
     ]
 
 
-def after_inspection(found: "Inspection") -> list[str]:
+def after_inspection(inspection: "Inspection") -> list[str]:
     """Return what follows an inspection, for the first log with an open transaction."""
-    for log in found.logs:
+    for log in inspection.logs:
         if log.open_transactions:
             return _of_open_transaction(log.log_dir, log.name)
     return []
 
 
-def after_offsets(log_dir: str, found: "LogOffsets") -> list[str]:
+def after_offsets(log_dir: str, offsets: "LogOffsets") -> list[str]:
     """Return what follows `log offsets` of a log with an open transaction."""
-    return _of_open_transaction(log_dir, found.name) if found.open_transactions else []
+    return _of_open_transaction(log_dir, offsets.name) if offsets.open_transactions else []
 
 
 def after_change(

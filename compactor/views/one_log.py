@@ -15,30 +15,30 @@ from compactor.views.json_values import to_json
 from compactor.views.report_json import JsonObject
 
 
-def offsets_view(found: LogOffsets) -> RenderableType:
+def offsets_view(offsets: LogOffsets) -> RenderableType:
     """Return the offsets, then leader epochs, open transactions and times, if any."""
-    size = f"{counted(found.segments, 'segment')}, {size_text(found.size_bytes)}"
-    heading = Text(printable(f"{found.name}: {size}"), no_wrap=True, overflow="ignore")
+    size = f"{counted(offsets.segments, 'segment')}, {size_text(offsets.size_bytes)}"
+    heading = Text(printable(f"{offsets.name}: {size}"), no_wrap=True, overflow="ignore")
     parts: list[RenderableType] = [heading]
-    parts.append(_table(("offset", "is", "note"), _rows(found)))
-    if found.epochs:
-        epochs = [tuple(map(str, epoch)) for epoch in found.epochs]
+    parts.append(_table(("offset", "is", "note"), _rows(offsets)))
+    if offsets.epochs:
+        epochs = [tuple(map(str, epoch)) for epoch in offsets.epochs]
         parts.append(_table(("leader epoch", "from", "up to"), iter(epochs)))
-    if found.open_transactions:
-        parts.append(_table(("open transaction of", "epoch", "from", "last batch"), _open(found)))
-    if found.times:
-        parts.append(_table(("time", "offset", "time of that record"), _times(found)))
+    if offsets.open_transactions:
+        parts.append(_table(("open transaction of", "epoch", "from", "last batch"), _open(offsets)))
+    if offsets.times:
+        parts.append(_table(("time", "offset", "time of that record"), _times(offsets)))
     return Group(*parts)
 
 
-def warnings_of(found: LogOffsets) -> list[str]:
+def warnings_of(offsets: LogOffsets) -> list[str]:
     """Return what a person should know before relying on these numbers."""
     warnings = [
         f"{path}: a broker that starts would cut off the end of it, or all of it; what is said "
         f"here is without that. This says what is wrong: {about_file('verify', path)}"
-        for path in found.hidden
+        for path in offsets.hidden
     ]
-    if not found.has_clean_shutdown:
+    if not offsets.has_clean_shutdown:
         warnings.append(
             "the broker did not stop cleanly, or is running: this is what it would find if it "
             "started now"
@@ -46,8 +46,8 @@ def warnings_of(found: LogOffsets) -> list[str]:
     return warnings
 
 
-def offsets_document(found: LogOffsets) -> JsonObject:
-    document: JsonObject = to_json(found)
+def offsets_document(offsets: LogOffsets) -> JsonObject:
+    document: JsonObject = to_json(offsets)
     return document
 
 
@@ -60,30 +60,30 @@ def _table(columns: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Table:
     return table
 
 
-def _rows(found: LogOffsets) -> Iterator[tuple[str, str, str]]:
-    behind = found.log_end - found.high_watermark
+def _rows(offsets: LogOffsets) -> Iterator[tuple[str, str, str]]:
+    behind = offsets.log_end - offsets.high_watermark
     replicated = f"{counted(behind, 'offset')} behind it are not known to be replicated"
     unknown = "no checkpoint says how far the log is replicated: taken to be its end"
-    undecided = "open transactions begin there" if found.open_transactions else ""
-    yield "log start", str(found.log_start), ""
+    undecided = "open transactions begin there" if offsets.open_transactions else ""
+    yield "log start", str(offsets.log_start), ""
     yield (
         "cleaner checkpoint",
-        "none" if found.cleaner is None else str(found.cleaner),
-        "" if found.cleaner is None else "what is below was cleaned",
+        "none" if offsets.cleaner is None else str(offsets.cleaner),
+        "" if offsets.cleaner is None else "what is below was cleaned",
     )
-    yield "recovery point", str(found.recovery_point), "what is below is on disk"
+    yield "recovery point", str(offsets.recovery_point), "what is below is on disk"
     yield (
         "last stable offset",
-        str(found.last_stable),
-        undecided if found.last_stable < found.high_watermark else "",
+        str(offsets.last_stable),
+        undecided if offsets.last_stable < offsets.high_watermark else "",
     )
-    note = (replicated if behind else "") if found.is_high_watermark_known else unknown
-    yield "high watermark", str(found.high_watermark), note
-    yield "log end", str(found.log_end), "the next record gets it"
+    note = (replicated if behind else "") if offsets.is_high_watermark_known else unknown
+    yield "high watermark", str(offsets.high_watermark), note
+    yield "log end", str(offsets.log_end), "the next record gets it"
 
 
-def _open(found: LogOffsets) -> Iterator[tuple[str, str, str, str]]:
-    for txn in found.open_transactions:
+def _open(offsets: LogOffsets) -> Iterator[tuple[str, str, str, str]]:
+    for txn in offsets.open_transactions:
         yield (
             f"producer {txn.producer_id}",
             str(txn.producer_epoch),
@@ -92,8 +92,8 @@ def _open(found: LogOffsets) -> Iterator[tuple[str, str, str, str]]:
         )
 
 
-def _times(found: LogOffsets) -> Iterator[tuple[str, str, str]]:
-    for time in found.times:
+def _times(offsets: LogOffsets) -> Iterator[tuple[str, str, str]]:
+    for time in offsets.times:
         record_ms = time.timestamp_ms
         yield (
             iso_time(time.asked_ms),

@@ -105,15 +105,15 @@ def _space(plan: RoundPlan, space: SpaceFacts | None) -> JsonObject | None:
     }
 
 
-def _log_dir(found: LogDirFacts) -> JsonObject:
+def _log_dir(facts: LogDirFacts) -> JsonObject:
     return {
-        "path": found.path,
-        "partitions": found.partitions,
-        "has_clean_shutdown": found.has_clean_shutdown,
-        "has_high_watermarks": found.has_high_watermarks,
-        "ignored": [{"name": name, "reason": why} for name, why in found.ignored],
-        "foreign": list(found.foreign),
-        "problem": found.problem,
+        "path": facts.path,
+        "partitions": facts.partitions,
+        "has_clean_shutdown": facts.has_clean_shutdown,
+        "has_high_watermarks": facts.has_high_watermarks,
+        "ignored": [{"name": name, "reason": why} for name, why in facts.ignored],
+        "foreign": list(facts.foreign),
+        "problem": facts.problem,
     }
 
 

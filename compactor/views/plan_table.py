@@ -220,7 +220,7 @@ STANDINGS = {
 }
 
 
-class Said(NamedTuple):
+class PlanDetails(NamedTuple):
     """What is known beside the plan."""
 
     space: SpaceFacts | None = None
@@ -240,12 +240,12 @@ class Screen(NamedTuple):
     top: int | None = SHOWN_ROWS  # rows of the list; None: everything
 
 
-NOTHING_ELSE = Said()
+NOTHING_ELSE = PlanDetails()
 ONE_SCREEN = Screen()
 
 
 def plan_view(
-    plan: RoundPlan, width: int, said: Said = NOTHING_ELSE, screen: Screen = ONE_SCREEN
+    plan: RoundPlan, width: int, said: PlanDetails = NOTHING_ELSE, screen: Screen = ONE_SCREEN
 ) -> RenderableType:
     """The plan, to be printed on a console of that width: of many logs no more than a screen."""
     is_whole = screen.top is None or len(plan.inventory) <= screen.top
@@ -272,7 +272,7 @@ def plan_view(
     parts += [remedies, Text()] if remedies else []
     parts += _reasons(plan, is_whole, width)
     parts += _retention(plan, is_whole, width)
-    for line in _told_lines(plan, said):
+    for line in _notice_lines(plan, said):
         parts += whole_words(one_line(line), width)
     for warning in said.warnings:
         parts += whole_words(f"Warning: {one_line(warning)}", width, "bold")
@@ -284,7 +284,7 @@ def plan_view(
     return Group(*parts, *whole_words(_summary(plan), width))
 
 
-def _told_lines(plan: RoundPlan, said: Said) -> list[str]:
+def _notice_lines(plan: RoundPlan, said: PlanDetails) -> list[str]:
     lines = _remarks(plan)
     lines += expected_lines(said.expected) if said.expected else []
     return [*lines, *_space_lines(said.space), *notices_of(plan)]

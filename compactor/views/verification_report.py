@@ -14,18 +14,18 @@ from compactor.views.fitting_table import Column, table_lines, whole_words
 from compactor.views.report_json import JsonObject
 
 
-def verification_document(found: Verification) -> JsonObject:
+def verification_document(verification: Verification) -> JsonObject:
     """Return the fields that follow those of the summary."""
     return {
         "totals": {
-            "partitions": found.partitions,
-            "segments": found.segments,
-            "batches": found.batches,
-            "records": found.records,
-            "log_bytes": found.log_bytes,
-            "findings": len(found.findings),
+            "partitions": verification.partitions,
+            "segments": verification.segments,
+            "batches": verification.batches,
+            "records": verification.records,
+            "log_bytes": verification.log_bytes,
+            "findings": len(verification.findings),
         },
-        "notices": list(found.notices),
+        "notices": list(verification.notices),
     }
 
 
@@ -33,28 +33,28 @@ def finding_document(finding: Finding) -> JsonObject:
     return finding._asdict()
 
 
-def comparison_document(found: Comparison) -> JsonObject:
+def comparison_document(comparison: Comparison) -> JsonObject:
     """Return the totals of a comparison, for the summary."""
-    held = found.partitions
+    held = comparison.partitions
     return {
-        "before": found.before,
-        "as_of_ms": found.clock.as_of_ms,
-        "as_of": iso_time(found.clock.as_of_ms),
-        "as_of_is_clock_of_cleaning": found.clock.is_exact,
-        "partitions": len(held) + found.untouched,
-        "untouched_partitions": found.untouched,
-        "unmatched_partitions": len(found.unmatched),
-        "partitions_sharing_files": found.linked,
+        "before": comparison.before,
+        "as_of_ms": comparison.clock.as_of_ms,
+        "as_of": iso_time(comparison.clock.as_of_ms),
+        "as_of_is_clock_of_cleaning": comparison.clock.is_exact,
+        "partitions": len(held) + comparison.untouched,
+        "untouched_partitions": comparison.untouched,
+        "unmatched_partitions": len(comparison.unmatched),
+        "partitions_sharing_files": comparison.linked,
         "keys": sum(p.keys for p in held),
         "records_before": sum(p.records_before for p in held),
         "records_after": sum(p.records_after for p in held),
         "gone": {reason: sum(p.gone[reason] for p in held) for reason in REASONS},
-        "soundness": {soundness.value: count for soundness, count in found.counts().items()},
-        "findings": len(found.findings),
+        "soundness": {soundness.value: count for soundness, count in comparison.counts().items()},
+        "findings": len(comparison.findings),
     }
 
 
-def partition_documents(found: Comparison) -> list[JsonObject]:
+def partition_documents(comparison: Comparison) -> list[JsonObject]:
     """Return an object for each partition that was cleaned."""
     return [
         {
@@ -76,22 +76,22 @@ def partition_documents(found: Comparison) -> list[JsonObject]:
             "appended_from": p.appended_from,
             "checkpoint_missing": p.is_cut_short,
         }
-        for p in found.partitions
+        for p in comparison.partitions
     ]
 
 
-def verification_line(found: Verification) -> str:
+def verification_line(verification: Verification) -> str:
     """Return what was checked, as a line for a person."""
-    batches = f"{found.batches:,} batch{'' if found.batches == 1 else 'es'}"
+    batches = f"{verification.batches:,} batch{'' if verification.batches == 1 else 'es'}"
     parts = [
-        counted(found.partitions, "partition"),
-        counted(found.segments, "segment"),
+        counted(verification.partitions, "partition"),
+        counted(verification.segments, "segment"),
         batches,
-        counted(found.records, "record"),
-        size_text(found.log_bytes),
+        counted(verification.records, "record"),
+        size_text(verification.log_bytes),
     ]
     what = ", ".join(parts)
-    count = counted(len(found.findings), "finding") if found.findings else "all sound"
+    count = counted(len(verification.findings), "finding") if verification.findings else "all sound"
     return f"{what}: {count}"
 
 
@@ -100,16 +100,16 @@ SHOWN_FINDINGS = 200
 SHOWN_NAMES = 3
 
 
-def comparison_view(found: Comparison, width: int) -> RenderableType:
+def comparison_view(comparison: Comparison, width: int) -> RenderableType:
     """Return what was compared, what is gone and why, and whether it holds."""
     parts: list[RenderableType] = []
-    if found.partitions:
-        parts += _lines(found.partitions, width)
-    if len(found.partitions) > SHOWN_PARTITIONS:
-        more = len(found.partitions) - SHOWN_PARTITIONS
+    if comparison.partitions:
+        parts += _lines(comparison.partitions, width)
+    if len(comparison.partitions) > SHOWN_PARTITIONS:
+        more = len(comparison.partitions) - SHOWN_PARTITIONS
         parts.append(Text(f"… and {more:,} more (all: --report FILE.json)", "dim"))
-    findings = map(str, found.findings[:SHOWN_FINDINGS])
-    for line in (*_notes(found), *findings, _summary(found)):
+    findings = map(str, comparison.findings[:SHOWN_FINDINGS])
+    for line in (*_notes(comparison), *findings, _summary(comparison)):
         parts += whole_words(printable(line), width)
     return Group(*parts)
 
@@ -135,65 +135,65 @@ def _cells(partitions: list[Compared], reasons: list[str]) -> list[str]:
     return [f"{sum(p.keys for p in partitions):,}", f"{before:,} → {after:,}", *gone]
 
 
-def _notes(found: Comparison) -> list[str]:
-    notes = [_clock(found.clock)]
+def _notes(comparison: Comparison) -> list[str]:
+    notes = [_clock(comparison.clock)]
     notes += [
         f"{p.name}: the log started at offset {p.log_start_before} and starts at "
         f"{p.log_start_offset} now; what lay below was deleted ({p.log_start_shown_by} shows it)"
-        for p in found.partitions
+        for p in comparison.partitions
         if p.log_start_offset > p.log_start_before
     ]
     notes += [
         f"{p.name}: no checkpoint says how far it was cleaned; checked up to the active segment"
-        for p in found.partitions
+        for p in comparison.partitions
         if p.is_cut_short and any(p.gone.values())
     ]
     notes += [
         f"{p.name}: no report has {counted(p.unreported_moments, 'delete horizon')} that a "
         "cleaning set since: a broker's cleaner did, or a run that was killed"
-        for p in found.partitions
+        for p in comparison.partitions
         if p.unreported_moments
     ]
     notes += [
         f"{p.name}: a cleaning that no report tells of has removed tombstones or markers "
         f"({p.possible_removals:,}); the cleaner's checkpoint or a delete horizon shows one, and "
         "delete.retention.ms has passed since the copy was made"
-        for p in found.partitions
+        for p in comparison.partitions
         if p.possible_removals
     ]
     notes += [
         f"{p.name}: {named('log truncate')} deleted {counted(p.gone[TRUNCATED], 'record')} from "
         f"offset {p.appended_from or p.log_end} on (--run-report shows it)"
-        for p in found.partitions
+        for p in comparison.partitions
         if p.gone[TRUNCATED]
     ]
-    if not (found.clock.is_exact or found.clock.evidence.has_reports):
+    if not (comparison.clock.is_exact or comparison.clock.evidence.has_reports):
         notes += [
             f"{p.name}: delete horizons of {p.horizon_moments:,} moments were set, as by a run "
             "that was interrupted and one that completed it; --run-report checks each"
-            for p in found.partitions
+            for p in comparison.partitions
             if p.horizon_moments > 1
         ]
     notes += [
         f"{p.name}: what is there from offset {p.appended_from} on was appended since"
-        for p in found.partitions
+        for p in comparison.partitions
         if p.appended_from is not None
     ]
     notes += [
         f"{p.name}: .txnindex and markers disagreed on "
         f"{counted(p.disputed_batches, 'batch', 'batches')} before the cleaning "
         "already; consumers go by .txnindex, and so does this check"
-        for p in found.partitions
+        for p in comparison.partitions
         if p.disputed_batches
     ]
-    if found.linked:
+    if comparison.linked:
         notes.append(
-            f"{counted(found.linked, 'partition')} with files that the copy shares: a change "
+            f"{counted(comparison.linked, 'partition')} with files that the copy shares: a change "
             "inside of such a file would show on both sides"
         )
-    if found.unmatched:
-        names = ", ".join(found.unmatched[:SHOWN_NAMES])
-        count = counted(len(found.unmatched), "partition")
+    if comparison.unmatched:
+        names = ", ".join(comparison.unmatched[:SHOWN_NAMES])
+        count = counted(len(comparison.unmatched), "partition")
         notes.append(f"no copy to compare with: {count} ({names})")
     return notes
 
@@ -209,13 +209,14 @@ def _clock(clock: CleaningClock) -> str:
     return f"{held}, this machine's clock; --run-report or --as-of gives that of the cleaning"
 
 
-def _summary(found: Comparison) -> str:
-    held = f"{counted(len(found.partitions), 'partition')} changed, {found.untouched:,} untouched"
-    counts = ", ".join(f"{count:,} {soundness}" for soundness, count in found.counts().items())
+def _summary(comparison: Comparison) -> str:
+    changed = f"{counted(len(comparison.partitions), 'partition')} changed"
+    held = f"against {comparison.before}: {changed}, {comparison.untouched:,} untouched"
+    counts = ", ".join(f"{count:,} {soundness}" for soundness, count in comparison.counts().items())
     held += f" ({counts})"
-    if found.findings:
-        return f"against {found.before}: {held}: {counted(len(found.findings), 'finding')}"
+    if comparison.findings:
+        return f"{held}: {counted(len(comparison.findings), 'finding')}"
     return (
-        f"against {found.before}: {held}: every key has its latest record, all that is left is as "
-        "it was, all that is gone had a reason"
+        f"{held}: every key has its latest record, all that is left is as it was, all that is gone "
+        "had a reason"
     )

@@ -10,7 +10,7 @@ from compactor.command_line.command import Request
 from compactor.command_line.commands import app
 from compactor.command_line.parser import parse
 from compactor.host import shell_commands
-from compactor.host.shell_commands import given_by_nobody
+from compactor.host.shell_commands import typed_options_forgotten
 
 # by program, and by its own command where it has one: the options that Kafka 4.3.1 takes of those
 # that can be printed here (its tools' --help)
@@ -52,7 +52,7 @@ def require_right(words: Sequence[str]) -> None:
 
 
 def _require_parsed(words: Sequence[str]) -> None:
-    with given_by_nobody():
+    with typed_options_forgotten():
         try:
             found = parse(app, words)
         except Exception as error:  # of the library's own kinds

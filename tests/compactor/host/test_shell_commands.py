@@ -9,15 +9,15 @@ from subprocess import PIPE
 import pytest
 
 from compactor.host.shell_commands import (
-    Given,
+    TypedOptions,
     about_file,
     as_user,
     compactor,
-    given_by_nobody,
-    note_given,
+    note_typed_options,
     option,
     tool,
-    with_all_given,
+    typed_options_forgotten,
+    with_typed_options,
 )
 from storage.formats import clean_shutdown
 from storage.log.log_dir_lock import LOCK_FILE
@@ -72,8 +72,8 @@ def test_what_was_typed_about_settings_is_carried_over_where_it_is_taken() -> No
         *(("--topic-configs", "-a b"), ("--include", "x"), ("--set", "a=1"), ("--set", "b=2")),
         *(("--as-of", "7"), ("--report", "r.json"), ("--save", "s")),
     )
-    with given_by_nobody():
-        note_given(Given(typed, takes.__getitem__))
+    with typed_options_forgotten():
+        note_typed_options(TypedOptions(typed, takes.__getitem__))
         settings = "'--topic-configs=-a b' --set a=1 --set b=2"
         assert compactor("log roll", "/d", "t-0") == f"compactor log roll /d t-0 {settings}"
         assert compactor("explain", "/d", "t-0") == f"compactor explain /d t-0 {settings} --as-of 7"
@@ -82,7 +82,7 @@ def test_what_was_typed_about_settings_is_carried_over_where_it_is_taken() -> No
         assert compactor("verify", "/d", options=("--against", "/c")) == (
             "compactor verify /d --against /c '--topic-configs=-a b'"
         )
-        assert with_all_given("run", "/d", options=("--include", "y", "--set", "c=3")) == (
+        assert with_typed_options("run", "/d", options=("--include", "y", "--set", "c=3")) == (
             "compactor run /d --include y --set c=3 '--topic-configs=-a b' --set a=1 --set b=2 "
             "--as-of 7"
         )

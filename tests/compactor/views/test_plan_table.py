@@ -18,7 +18,7 @@ from compactor.views.plan_table import (
     NOT_REFUSED,
     NOTHING_ELSE,
     ONE_SCREEN,
-    Said,
+    PlanDetails,
     Screen,
     plan_view,
 )
@@ -27,7 +27,7 @@ from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, clean_up_to
 
 
 def shown(
-    plan: RoundPlan, width: int = 120, screen: Screen = ONE_SCREEN, said: Said = NOTHING_ELSE
+    plan: RoundPlan, width: int = 120, screen: Screen = ONE_SCREEN, said: PlanDetails = NOTHING_ELSE
 ) -> str:
     out = io.StringIO()
     Console(file=out, width=width).print(plan_view(plan, width, said, screen), crop=False)
@@ -164,7 +164,7 @@ def test_dirty_bytes_are_called_so_and_a_sample_says_what_would_be_freed(tmp_pat
     assert "dirty to clean" in text
     assert "to gain" not in text + shown(plan, screen=Screen(top=1))
     assert "estimated gain" not in text
-    said = Said(estimates=estimates)
+    said = PlanDetails(estimates=estimates)
     found = rows(shown(plan, 160, said=said))
     assert "to clean 2 474 B 237 B 237 B 118 B to 158 B".split() in found
     assert "all 4 948 B 395 B 237 B 118 B to 158 B 158 B high watermark".split() in found
@@ -177,7 +177,7 @@ def test_dirty_bytes_are_called_so_and_a_sample_says_what_would_be_freed(tmp_pat
 def test_a_gain_that_cannot_be_told_is_called_so(tmp_path: Path) -> None:
     plan = mixed_plan(tmp_path)
     estimates = {log.path: cannot_tell(100, "too few keys") for log in plan.logs}
-    found = shown(plan, 160, Screen(top=1), Said(estimates=estimates))
+    found = shown(plan, 160, Screen(top=1), PlanDetails(estimates=estimates))
     assert "never 1 1 237 B 158 B 100.0% 158 B not known".split() in rows(found)
 
 
@@ -188,7 +188,7 @@ def test_the_list_says_what_its_order_goes_by(tmp_path: Path) -> None:
         plan.logs[0].path: Estimate(0.0, 0.0, 158),
         plan.logs[1].path: Estimate(1.0, 1.0, 158),
     }
-    text = shown(plan, 160, said=Said(estimates=estimates))
+    text = shown(plan, 160, said=PlanDetails(estimates=estimates))
     assert "log, most to clean first" in text
     assert text.index("never-0") < text.index("once-0")
 
@@ -204,8 +204,8 @@ def test_what_to_do_stands_below_the_sizes_and_whether_a_run_would_be_refused(
         "--assume-fully-replicated",
         "set aside compactor recover, or run again",
     ]
-    assert NOT_REFUSED in " ".join(shown(plan, said=Said(refusals=())).split())
-    refused = " ".join(shown(plan, said=Said(refusals=("locked",))).split())
+    assert NOT_REFUSED in " ".join(shown(plan, said=PlanDetails(refusals=())).split())
+    refused = " ".join(shown(plan, said=PlanDetails(refusals=("locked",))).split())
     assert "A run would be refused: locked" in refused
     assert NOT_REFUSED not in refused + shown(plan)
 
