@@ -16,7 +16,7 @@ from enum import Enum
 from functools import cache, wraps
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from compactor.api.options import Bounds
+from compactor.api.options import Number
 from compactor.api.python_words import python_words
 from compactor.offline_log.record_filter import NewRecord
 from compactor.outcome.exit_codes import UsageError
@@ -138,10 +138,10 @@ def _fitting_one_of(name: str, value: Any, annotation: Any) -> Any:
     raise _UnfitError(_Unfit(name, value, _words(annotation)))
 
 
-def _fitting_bounded(name: str, value: Any, annotation: Any, bounds: Bounds) -> Any:
+def _fitting_bounded(name: str, value: Any, annotation: Any, limits: Number) -> Any:
     found = _fitting(name, value, annotation)
-    if not bounds.allow(found):
-        raise _UnfitError(_Unfit(name, value, f"{_words(annotation)} {bounds.words}"))
+    if not limits.allows(found):
+        raise _UnfitError(_Unfit(name, value, f"{_words(annotation)} {limits.words}"))
     return found
 
 

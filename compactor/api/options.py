@@ -29,7 +29,7 @@ _MASTER = re.compile(
 
 
 class Number(NamedTuple):
-    """Limits of an option that takes a number; both are allowed themselves."""
+    """Limits of a number, for an option or an argument; both are allowed themselves."""
 
     least: int
     most: int | None = None
@@ -55,6 +55,20 @@ class Number(NamedTuple):
         if self.most is None or not self.shows_most:
             return f"x>={self.least}"
         return f"{self.least}<=x<={self.most}"
+
+    @property
+    def words(self) -> str:
+        """The limits in words."""
+        return f"from {self.least} on" if self.most is None else f"from {self.least} to {self.most}"
+
+    def allows(self, number: float) -> bool:
+        """Return whether a number is within the limits."""
+        return self.least <= number and (self.most is None or number <= self.most)
+
+
+Natural = Annotated[int, Number(0)]
+Positive = Annotated[int, Number(1)]
+Niceness = Annotated[int, Number(0, 19)]
 
 
 class Option(NamedTuple):
@@ -129,12 +143,12 @@ def option(
     return field(metadata={_KEY: declared}, **of_field)
 
 
-def option_of(found: "Field[Any]") -> Option | None:
+def option_of(of_record: "Field[Any]") -> Option | None:
     """Return the option that fills a field, with its name."""
-    declared: Option | None = found.metadata.get(_KEY)
+    declared: Option | None = of_record.metadata.get(_KEY)
     if declared is None:
         return None
-    return declared._replace(name=declared.name or f"--{found.name.replace('_', '-')}")
+    return declared._replace(name=declared.name or f"--{of_record.name.replace('_', '-')}")
 
 
 def options_of(record: type) -> dict[str, Option]:
@@ -194,23 +208,3 @@ def rate_bytes(name: str, text: str) -> int:
     if found < LEAST_RATE:
         raise UsageError(f"{name} {text}: expected 1MB/s or more, like 200MB/s")
     return found
-
-
-class Bounds(NamedTuple):
-    """Limits of a number; both are allowed themselves."""
-
-    least: int
-    most: int | None = None  # None: that of 64 bits
-
-    @property
-    def words(self) -> str:
-        return f"from {self.least} on" if self.most is None else f"from {self.least} to {self.most}"
-
-    def allow(self, number: float) -> bool:
-        """Say whether a number lies within them."""
-        return self.least <= number and (self.most is None or number <= self.most)
-
-
-Natural = Annotated[int, Bounds(0)]
-Positive = Annotated[int, Bounds(1)]
-Niceness = Annotated[int, Bounds(0, 19)]

@@ -20,9 +20,9 @@ from compactor.command_line.command import Format, Request, Result
 from compactor.command_line.commands import app
 from compactor.command_line.console import show_warnings
 from compactor.command_line.interrupts import SignalNotes
-from compactor.command_line.operands import VARIABLE
 from compactor.command_line.output_files import metrics_file, replacing, report_files, write_report
 from compactor.command_line.parser import parse, usage_message
+from compactor.command_line.shared_options import VARIABLE
 from compactor.host import machine
 from compactor.host.log_lines import Level, log_format_of, log_line, note_run_id, written_as
 from compactor.host.output import (

@@ -25,12 +25,12 @@ from compactor.command_line.log_change_command import (
 )
 from compactor.command_line.log_offsets_command import Offsets
 from compactor.command_line.log_read_command import Read
-from compactor.command_line.operands import SHELLS, VARIABLE
 from compactor.command_line.parser import CommandParser, group
 from compactor.command_line.plan_command import Plan
 from compactor.command_line.recover_command import Recover
 from compactor.command_line.report_command import Report
 from compactor.command_line.run_command import Run
+from compactor.command_line.shared_options import SHELLS, VARIABLE
 from compactor.command_line.undo_command import Undo
 from compactor.command_line.verify_command import Verify
 from compactor.host.machine import version

@@ -13,8 +13,12 @@ from compactor.command_line.command import (
     output_part,
     part,
 )
-from compactor.command_line.operands import directories_or_topics, log_dirs_and_topic
-from compactor.command_line.shared_options import CONFIGURATION, LOG_DIR_MISSING
+from compactor.command_line.shared_options import (
+    CONFIGURATION,
+    LOG_DIR_MISSING,
+    directories_or_topics,
+    log_dirs_and_topic,
+)
 from compactor.host.output import print_line
 from compactor.outcome.exit_codes import ExitCode
 from compactor.views.report_json import summary

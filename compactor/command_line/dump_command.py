@@ -8,7 +8,7 @@ from typing import ClassVar
 from compactor import api, views
 from compactor.api.options import Number, option
 from compactor.command_line.command import Command, Output, operand, output_part
-from compactor.command_line.operands import logs
+from compactor.command_line.shared_options import logs
 from compactor.host.log_lines import Level, log_line
 from compactor.host.output import print_utf8
 from compactor.host.printable import printable

@@ -14,12 +14,12 @@ from compactor.command_line.command import (
     part,
 )
 from compactor.command_line.console import show, show_warnings
-from compactor.command_line.operands import directories_or_logs
 from compactor.command_line.shared_options import (
     CONFIGURATION,
     LOG_DIR_MISSING,
     LOG_DIRS,
     LOG_MISSING,
+    directories_or_logs,
 )
 from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode

@@ -15,12 +15,13 @@ from compactor.command_line.command import (
     part,
 )
 from compactor.command_line.console import show, show_lines, show_warnings, shown_progress
-from compactor.command_line.operands import directories_or_logs, log_dirs_and_partitions
 from compactor.command_line.shared_options import (
     CONFIGURATION,
     LOG_DIR_MISSING,
     PARTITIONS,
     PARTITIONS_HELP,
+    directories_or_logs,
+    log_dirs_and_partitions,
 )
 from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode

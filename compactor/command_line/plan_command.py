@@ -15,12 +15,12 @@ from compactor.command_line.command import (
     part,
 )
 from compactor.command_line.console import show, show_lines, show_warnings
-from compactor.command_line.operands import directories_or_logs
 from compactor.command_line.shared_options import (
     CONFIGURATION,
     LOG_DIR_MISSING,
     LOG_DIRS,
     SELECTION,
+    directories_or_logs,
     fail_if,
 )
 from compactor.outcome.exit_codes import ending_of_logs

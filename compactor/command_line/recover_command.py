@@ -15,8 +15,12 @@ from compactor.command_line.command import (
     part,
 )
 from compactor.command_line.console import show, show_lines, shown_progress
-from compactor.command_line.operands import directories_or_logs
-from compactor.command_line.shared_options import CONFIGURATION, LOG_DIR_MISSING, LOG_DIRS
+from compactor.command_line.shared_options import (
+    CONFIGURATION,
+    LOG_DIR_MISSING,
+    LOG_DIRS,
+    directories_or_logs,
+)
 from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import summary

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 
+from compactor.host.printable import counted
 from compactor.offline_log.open_log import OpenLog
 from compactor.offline_log.record_filter import NewRecord
 from compactor.offline_log.truncate import AppendedRecord, Change
@@ -36,8 +37,8 @@ def append(records: Sequence[NewRecord], codec: Codec) -> Change:
         log.follow_end()
         tombstones = sum(record.value is None for record in records)
         return (
-            f"appends {_counted(len(records), 'record')} ({tombstones} of them without a value) "
-            f"in {_counted(batches, 'batch', 'es')} from offset {first} on, leader epoch "
+            f"appends {counted(len(records), 'record')} ({tombstones} of them without a value) "
+            f"in {counted(batches, 'batch', 'batches')} from offset {first} on, leader epoch "
             f"{request.leader_epoch}"
         )
 
@@ -130,7 +131,3 @@ def _encoded(batch: Sequence[NewRecord], codec: Codec, now_ms: int) -> bytes:
         for offset, record in enumerate(batch)
     ]
     return encode_batch(records, codec)
-
-
-def _counted(count: int, noun: str, plural: str = "s") -> str:
-    return f"{count:,} {noun}{'' if count == 1 else plural}"

@@ -4,8 +4,11 @@ A value that is shown as it is has its own type. An object that exists in a docu
 type whose name ends with `Document`.
 
 A field that is not required is absent from a summary, or where a command was not asked for it.
+`report.schema.json` beside this module is what comes out; a test holds the two together, and
+`python -m compactor.views.report_types` writes it.
 """
 
+import os
 from typing import Any, Literal, NotRequired, TypedDict
 
 from compactor.broker_start.values import StartProblem
@@ -15,12 +18,20 @@ from compactor.inspection.inspection import LogInspection
 from compactor.offline_log.log_offsets import Ends, LogOffsets
 from compactor.offline_log.truncate import AppendedRecord
 from compactor.originals.undo import UndoReport
-from compactor.outcome.round_report import CopyReport, LogStatus, OriginalsReport, SegmentCounts
+from compactor.outcome.round_report import (
+    REPORT_SCHEMA_VERSION,
+    CopyReport,
+    LogStatus,
+    OriginalsReport,
+    SegmentCounts,
+)
 from compactor.planning.expected import Expected
 from compactor.planning.outcomes import Standing
 from compactor.planning.remedies import Remedy
 from compactor.reason_codes import ReasonCode
 from compactor.verification.evidence import Soundness
+from compactor.views.json_values import Schema
+from compactor.views.report_json import JsonObject, to_text
 
 
 class RetentionDocument(TypedDict):
@@ -297,6 +308,7 @@ class PlanDocument(TypedDict):
     start_problems: NotRequired[list[StartProblem]]
 
 
+SCHEMA_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "report.schema.json")
 Status = Literal["ok", "failed", "usage", "refused", "partial", "condition", "interrupted"]
 Value = int | float | str | bool
 
@@ -595,3 +607,36 @@ OF_COMMANDS = {
     "log offsets": LogOffsets,
     **dict.fromkeys((f"log {verb}" for verb in _CHANGES), LogChangeDocument),
 }
+
+
+def report_schema() -> JsonObject:
+    """Return the schema, draft 2020-12. New fields may come: it forbids none."""
+    schema = Schema(NAMES, PARTIAL)
+    ending = schema.of(EndingDocument)
+    rest = [
+        {
+            "if": {
+                "properties": {"command": {"const": command}, "error": False},
+                "required": ["command"],
+            },
+            "then": schema.of(type_),
+        }
+        for command, type_ in OF_COMMANDS.items()
+    ]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What a command of log-compactor ends with",
+        "version": REPORT_SCHEMA_VERSION,
+        "allOf": [ending, *rest],
+        "$defs": schema.parts,
+    }
+
+
+def write_schema() -> None:
+    """Write the file again after a change of the types."""
+    with open(SCHEMA_FILE, "w", encoding="utf-8") as file:
+        file.write(to_text(report_schema()))
+
+
+if __name__ == "__main__":
+    write_schema()

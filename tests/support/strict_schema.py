@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 
-from compactor.views.report_schema import SCHEMA_FILE
+from compactor.views.report_types import SCHEMA_FILE
 
 _STAND_INS = (-1, 2**63 - 1)
 # The value of a setting is what Kafka takes; a time that was asked for, what was asked.

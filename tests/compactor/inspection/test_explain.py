@@ -11,7 +11,7 @@ from rich.console import Console
 from compactor.errors import ConfigError
 from compactor.inspection.explain import Explanation
 from compactor.views.explanation import explanation_document, explanation_view
-from compactor.views.report_schema import report_schema
+from compactor.views.report_types import report_schema
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import (

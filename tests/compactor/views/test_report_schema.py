@@ -7,14 +7,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from compactor.views.report_schema import SCHEMA_FILE, report_schema
+from compactor.views.report_types import SCHEMA_FILE, report_schema
 from tests.browser.documents import run_document
 
 SCHEMA: dict[str, Any] = json.loads(Path(SCHEMA_FILE).read_text())
 
 
 def test_the_file_is_that_of_the_types() -> None:
-    """After a change of them: python -m compactor.views.report_schema."""
+    """After a change of them: python -m compactor.views.report_types."""
     assert report_schema() == SCHEMA
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from compactor.api import options
-from compactor.command_line import operands as operands
+from compactor.command_line import shared_options as operands
 from compactor.outcome.exit_codes import UsageError
 
 
