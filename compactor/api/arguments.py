@@ -1,23 +1,28 @@
 """Checks the arguments of the API's functions against their annotations, before anything is done.
 
-A path may be a `str` or an `os.PathLike`; where several values are expected, one will do.
+A path may be a `str` or an `os.PathLike`; where several values are expected, one will do. An error
+in an argument names the parameter, with the field within it. The command line prints the error's
+`as_options` instead, which names the option.
 """
 
+import errno
 import inspect
 import math
 import numbers
 import os
+import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from contextlib import contextmanager
+from dataclasses import Field, fields, is_dataclass, replace
 from datetime import datetime
 from enum import Enum
 from functools import cache, wraps
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from compactor.api.options import Number
-from compactor.api.python_words import python_words
+from compactor.api.options import Number, option_of
+from compactor.errors import ConfigError
 from compactor.offline_log.record_filter import NewRecord
 from compactor.outcome.exit_codes import UsageError
 from storage.arguments import PathArg, is_text, unfolded
@@ -35,6 +40,24 @@ _WORDS = {
 _AS_THEY_ARE = (bytes, types.NoneType)
 _NO_SERIES = (str, bytes, bytearray, memoryview, Mapping)
 _SERIES = (Sequence, Collection, Iterable, list, tuple)
+_OPTION = re.compile(r"(?<![\w/.-])--([a-z][a-z-]*[a-z])(?: (?:DIR|FILE|REGEX|TOPIC|BYTES)\b)?")
+_PLACEHOLDER = re.compile(r"(?<![\w/.-])(LOG_DIR|RUN_DIR|TO_DIR)\b")
+# elsewhere these are what an option takes
+_FIRST = re.compile(r"^(PATH|SCRIPT|DIR|TOPIC-PARTITION|TOPIC)\b(?!-)")
+_OTHER_NAMES = {  # parameters that no declaration of an option names, the first that fits
+    "against": ("before",),
+    "as-of": ("text",),
+    "fail-if": ("texts",),
+    "from": ("first",),
+    "manifest": ("log_dir",),
+    "output": ("path",),
+    "records": ("path",),
+    "run-report": ("run_reports", "paths", "path"),
+    "sample": ("sample_bytes",),
+    "to": ("end",),
+    "topic": ("topic_partition",),
+    "topic-partition": ("partitions",),
+}
 
 Paths = PathArg | Sequence[PathArg]  # one, or several
 
@@ -67,16 +90,18 @@ def checked(function: F) -> F:
             name = function.__qualname__.removesuffix(".__init__")
             raise UsageError(f"{name}(): {error}") from None
         for name, value in bound.arguments.items():
-            bound.arguments[name] = fitting(name, value, signature.parameters[name].annotation)
-        with python_words(signature, bound.arguments):
+            bound.arguments[name] = fitted_argument(
+                name, value, signature.parameters[name].annotation
+            )
+        with errors_name_parameters(signature, bound.arguments):
             found = function(*bound.args, **bound.kwargs)
-        return _going_on(found, bound) if inspect.isgeneratorfunction(function) else found
+        return _items_of_generator(found, bound) if inspect.isgeneratorfunction(function) else found
 
     return typing.cast(F, call)
 
 
-def _going_on(found: Iterable[Any], bound: inspect.BoundArguments) -> Iterator[Any]:
-    with python_words(bound.signature, bound.arguments):
+def _items_of_generator(found: Iterable[Any], bound: inspect.BoundArguments) -> Iterator[Any]:
+    with errors_name_parameters(bound.signature, bound.arguments):
         yield from found
 
 
@@ -86,13 +111,13 @@ def path_texts(paths: Paths) -> tuple[str, ...]:
     return tuple(os.fspath(path) for path in several)
 
 
-def fitting(name: str, value: Any, annotation: Any) -> Any:
+def fitted_argument(name: str, value: Any, annotation: Any) -> Any:
     """Return a value as its annotation wants it: a path as text, one value as a series of one.
 
     Raise UsageError, which names the parameter.
     """
     try:
-        return _fitting(name, value, annotation)
+        return _fitted(name, value, annotation)
     except _UnfitError as error:
         where, found, expected = error.unfit
         kind = type(found).__name__
@@ -102,7 +127,7 @@ def fitting(name: str, value: Any, annotation: Any) -> Any:
         raise unfit from None
 
 
-def _fitting(name: str, value: Any, annotation: Any) -> Any:
+def _fitted(name: str, value: Any, annotation: Any) -> Any:
     if annotation in (Any, object, inspect.Parameter.empty) or isinstance(annotation, str):
         return value  # a string names a type that is not imported here
     annotation = {Paths: Sequence[str], PathArg: str}.get(annotation, annotation)
@@ -129,7 +154,7 @@ def _fitting_one_of(name: str, value: Any, annotation: Any) -> Any:
     within = []  # of the right kind of thing, with something wrong in it
     for each in several:
         try:
-            return _fitting(name, value, each)
+            return _fitted(name, value, each)
         except _UnfitError as error:
             if error.unfit.name != name or error.unfit.expected != _words(each):
                 within.append(error)
@@ -139,7 +164,7 @@ def _fitting_one_of(name: str, value: Any, annotation: Any) -> Any:
 
 
 def _fitting_bounded(name: str, value: Any, annotation: Any, limits: Number) -> Any:
-    found = _fitting(name, value, annotation)
+    found = _fitted(name, value, annotation)
     if not limits.allows(found):
         raise _UnfitError(_Unfit(name, value, f"{_words(annotation)} {limits.words}"))
     return found
@@ -150,17 +175,19 @@ def _fitting_series(name: str, value: Any, annotation: Any) -> Any:
     if get_origin(annotation) is tuple and len(items) == 2 and items[1] is not ...:
         is_pair = isinstance(value, tuple | list) and len(value) == 2
         _required(name, value, annotation, is_pair)
-        return tuple(_fitting(name, each, kind) for each, kind in zip(value, items, strict=True))
+        return tuple(_fitted(name, each, kind) for each, kind in zip(value, items, strict=True))
     item = items[0] if items else Any
     if item is str and isinstance(value, str | os.PathLike):
-        return (_fitting(f"{name}[0]", value, str),)
+        return (_fitted(f"{name}[0]", value, str),)
     is_series = isinstance(value, Iterable) and not isinstance(value, _NO_SERIES)
     _required(name, value, annotation, is_series)
     if not isinstance(value, Sequence | set | frozenset):
         if get_origin(annotation) is Iterable and isinstance(value, Iterator):
-            return (fitting(f"{name}[{i}]", each, item) for i, each in enumerate(value))  # once
-        return _fitting(name, _items(name, value, annotation), annotation)
-    found = [_fitting(f"{name}[{i}]", each, item) for i, each in enumerate(value)]
+            return (
+                fitted_argument(f"{name}[{i}]", each, item) for i, each in enumerate(value)
+            )  # once
+        return _fitted(name, _items(name, value, annotation), annotation)
+    found = [_fitted(f"{name}[{i}]", each, item) for i, each in enumerate(value)]
     return tuple(found) if get_origin(annotation) is tuple or item is str else value
 
 
@@ -196,7 +223,7 @@ def _fitting_class(name: str, value: Any, annotation: Any) -> Any:
     changed = {}
     for field, kind in _fields_of(annotation).items():
         given = getattr(value, field)
-        found = _fitting(f"{name}.{field}", given, kind)
+        found = _fitted(f"{name}.{field}", given, kind)
         if found is not given:
             changed[field] = found
     if not changed:
@@ -263,3 +290,108 @@ def _plural(annotation: Any) -> str:
     if get_origin(annotation) is tuple and len(items) == 2 and items[1] is not ...:
         return _pair(items, "pairs")
     return {str: "strings", int: "integers"}.get(annotation, _words(annotation))
+
+
+@contextmanager
+def errors_name_parameters(
+    signature: inspect.Signature, arguments: Mapping[str, Any]
+) -> Iterator[None]:
+    """Let errors in arguments name the parameters of a function."""
+    try:
+        yield
+    except ConfigError as error:
+        if error.args == (str(error),):
+            error.as_options = error.as_options or str(error)
+            error.args = (with_parameters(_with_name(str(error), arguments), signature),)
+        raise
+    except OSError as error:
+        name = _of_too_long_a_name(error, arguments)
+        if name is None:
+            raise
+        unfit = UsageError(f"{name} {error.filename}: {error.strerror}")
+        unfit.as_options = f"{error.filename}: {error.strerror}"
+        raise unfit from error
+
+
+def _with_name(text: str, arguments: Mapping[str, Any]) -> str:
+    """Put the parameter before a value with which an error begins."""
+    for name, value in arguments.items():
+        for where, each in _texts(name, value):
+            if text.startswith((f"{each}: ", f"{each!r}: ")):
+                return f"{where} {text}"
+    return text
+
+
+def _of_too_long_a_name(error: OSError, arguments: Mapping[str, Any]) -> str | None:
+    """Return the parameter whose value is too long for a name of a file, or of one beside it.
+
+    Any other error of a file may have come up meanwhile.
+    """
+    if error.errno != errno.ENAMETOOLONG or not isinstance(error.filename, str):
+        return None
+    path = os.path.abspath(error.filename)
+    for name, value in arguments.items():
+        for where, each in _texts(name, value):
+            given = os.path.abspath(each)
+            if path.startswith(given) and "/" not in path.removeprefix(given):
+                return where
+    return None
+
+
+def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield each text of an argument with the path to it, like `options.path`."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, tuple | list):
+        for each in value:
+            yield from _texts(name, each)
+    elif _is_of_options(type(value)):
+        for field in fields(value):
+            yield from _texts(f"{name}.{field.name}", getattr(value, field.name))
+
+
+def with_parameters(text: str, signature: inspect.Signature) -> str:
+    """Put the parameter, with the field within it, in the place of each option that has one."""
+    known = _paths_of_names(signature)
+
+    def parameter(option: str) -> str | None:
+        name = option.lower().replace("_", "-")
+        possible = (
+            name.replace("-", "_"),
+            f"{name.replace('-', '_')}s",
+            *_OTHER_NAMES.get(name, ()),
+        )
+        return next((known[each] for each in possible if each in known), None)
+
+    for pattern in (_FIRST, _OPTION, _PLACEHOLDER):
+        text = pattern.sub(lambda found: parameter(found[1]) or found[0], text)
+    return text
+
+
+def _paths_of_names(signature: inspect.Signature) -> dict[str, str]:
+    """Return the path to each parameter and field by its name, and by that of its option.
+
+    A field's own name counts before an option's, an inner field before an outer one, and a
+    parameter before all.
+    """
+    within = [
+        each
+        for name, parameter in signature.parameters.items()
+        for each in _fields(parameter.annotation, name)
+    ]
+    options = [(option_of(field), path) for field, path in within]
+    return {
+        **{o.name.removeprefix("--").replace("-", "_"): path for o, path in options if o},
+        **{field.name: path for field, path in within},
+        **{name: name for name in signature.parameters},
+    }
+
+
+def _fields(kind: Any, path: str) -> Iterator[tuple[Field[Any], str]]:
+    for field in fields(kind) if _is_of_options(kind) else ():
+        yield field, f"{path}.{field.name}"
+        yield from _fields(field.type, f"{path}.{field.name}")
+
+
+def _is_of_options(kind: Any) -> bool:
+    return isinstance(kind, type) and is_dataclass(kind) and kind.__module__.startswith(__package__)

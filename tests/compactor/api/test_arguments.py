@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from compactor import api
-from compactor.api.arguments import Paths, fitting
-from compactor.api.python_words import in_python
+from compactor.api.arguments import Paths, fitted_argument, with_parameters
 from compactor.command_line.commands import app
 from compactor.outcome.exit_codes import error_line
 from storage.arguments import PathArg
@@ -214,7 +213,7 @@ SIGNATURE = inspect.signature(api.run)
     ],
 )  # fmt: skip
 def test_options_become_parameters_in_what_is_told(told: str, expected: str) -> None:
-    assert in_python(told, SIGNATURE) == expected
+    assert with_parameters(told, SIGNATURE) == expected
 
 
 def test_the_command_line_tells_the_same_error_with_its_options(log_dir: Path) -> None:
@@ -253,7 +252,7 @@ def test_the_command_line_tells_the_same_error_with_its_options(log_dir: Path) -
 )
 def test_words(value: Any, annotation: Any, problem: str) -> None:
     with pytest.raises(api.UsageError) as raised:
-        fitting("it", value, annotation)
+        fitted_argument("it", value, annotation)
     assert str(raised.value) == f"it: expected {problem}"
 
 
@@ -309,7 +308,7 @@ def test_a_path_may_be_one_or_several_and_of_any_kind(log_dir: Path) -> None:
     for log_dirs in (log_dir, str(log_dir), [log_dir], (str(log_dir),)):
         assert len(api.plan(log_dirs).round_plan.inventory) == 1
     assert api.verify(log_dir).partitions == api.verify(str(log_dir)).partitions
-    assert fitting("partitions", "orders-0", Sequence[str]) == ("orders-0",)
+    assert fitted_argument("partitions", "orders-0", Sequence[str]) == ("orders-0",)
 
 
 def test_a_time_may_be_a_datetime(log_dir: Path) -> None:
