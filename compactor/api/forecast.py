@@ -92,10 +92,10 @@ def _settled(rules: Rules, context: RoundContext, problems: Mapping[str, str]) -
     files = OverlayFiles(context.files)
     try:
         log_dirs = [path for each in context.of_brokers for path in each.broker.log_dirs]
-        foreseen = SetAsideLogs(context, problems)
-        why = foreseen.why_set_aside
+        set_aside = SetAsideLogs(context, problems)
+        why = set_aside.why_set_aside
         recovered = [recover_log_dir(path, files=files, why_set_aside=why) for path in log_dirs]
-        known: Problems = {**problems, **problems_of(recovered), **foreseen.refusals}
+        known: Problems = {**problems, **problems_of(recovered), **set_aside.refusals}
         found = plan_of(context._replace(files=files), known, with_files=False)
         found = budgeted_rounds_of(rules, context).within(found)
         return Planned(found, problems, space_facts(found))

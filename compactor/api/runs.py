@@ -222,13 +222,13 @@ def _round(
     options, directories, context, saved, _ = request
     # nothing of a log that is set aside is settled
     known = RememberedLogs(directories.log_dirs, options.retry, context.files).problems
-    foreseen = SetAsideLogs(context, known)
-    recovered = [] if options.dry_run else _recovered(request, foreseen, progress)
+    set_aside = SetAsideLogs(context, known)
+    recovered = [] if options.dry_run else _recovered(request, set_aside, progress)
     remembered = RememberedLogs(directories.log_dirs, options.retry, context.files)
     problems: Problems = {
         **remembered.problems,
         **problems_of(recovered),
-        **foreseen.refusals,
+        **set_aside.refusals,
     }
     if not options.dry_run:
         _discard_expired(request, progress)
@@ -254,7 +254,7 @@ def _round(
 
 
 def _recovered(
-    request: _RunRequest, foreseen: SetAsideLogs, progress: ChangeWatch
+    request: _RunRequest, set_aside: SetAsideLogs, progress: ChangeWatch
 ) -> list[LogDirRecovery]:
     options, directories, context = request[:3]
     return recover_log_dirs(
@@ -262,7 +262,7 @@ def _recovered(
         context,
         progress,
         as_broker=options.recover_first,
-        why_set_aside=foreseen.why_set_aside,
+        why_set_aside=set_aside.why_set_aside,
     )
 
 

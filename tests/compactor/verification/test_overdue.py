@@ -9,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from compactor.verification.evidence import CleaningClock
+from compactor.verification.overdue import LastBatches
+from compactor.verification.reader_log import BATCH
 from storage.file_names import TXN_INDEX, file_name
 from storage.formats import checkpoint
+from storage.formats.producer_snapshot import ProducerEntry
 from tests.compactor.verification.test_verify_against import AT_NOW, NAME, Pair
 from tests.support.made_log import (
     ABORT_KEY,
@@ -165,3 +169,36 @@ def test_below_the_log_start_nothing_may_go_but_with_its_segment(tmp_path: Path)
         checkpoint.write(str(side / checkpoint.LOG_START), {NAME: 1})
     write_segment(pair.new / "orders-0", 0, [keyed(1, "b")])
     assert problems(pair) == ["offset 0: the latest record of its key is gone without a reason"]
+
+
+WITH_DATA = ProducerEntry(7, 2, 5, 40, 3, 1000, None, None)  # its last data batch ended at 40
+WITH_MARKER = ProducerEntry(8, 3, None, None, 0, 1000, 0, None)  # only a marker in this epoch
+LAST = LastBatches({7: WITH_DATA, 8: WITH_MARKER})
+DATA, MARKER = 0x10, 0x30
+
+
+def last_batch(producer_id: int, epoch: int, last_offset: int, attributes: int) -> np.void:
+    made = np.zeros(1, BATCH)
+    made["producer_id"], made["producer_epoch"] = producer_id, epoch
+    made["last_offset"], made["attributes"] = last_offset, attributes
+    found: np.void = made[0]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("made", "is_last"),
+    [
+        (last_batch(7, 2, 40, DATA), True),
+        (last_batch(7, 1, 40, DATA), True),  # known by the offset alone
+        (last_batch(7, 2, 41, DATA), False),
+        (last_batch(7, 2, 39, DATA), False),
+        (last_batch(7, 2, 41, MARKER), False),  # where there was data its marker says nothing
+        (last_batch(8, 3, 12, MARKER), True),
+        (last_batch(8, 2, 12, MARKER), False),  # of an earlier epoch
+        (last_batch(8, 3, 12, DATA), False),
+        (last_batch(9, 3, 12, MARKER), False),  # nobody knows it
+        (last_batch(-1, -1, 40, 0), False),
+    ],
+)
+def test_the_last_of_its_producer(made: np.void, is_last: bool) -> None:
+    assert LAST.has(made) is is_last

@@ -1,14 +1,17 @@
-"""Too few descriptors are told as what they are, before anything begins."""
+"""The machine: too few descriptors are refused before anything begins, and our version is known."""
 
 import json
 import os
 import resource
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from compactor.host import machine
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
 from tests.support.file_states import state_of
@@ -52,3 +55,23 @@ def test_the_error_for_a_limit_that_is_met_later_gives_its_number(tmp_path: Path
     told = "/dev/null: Too many open files: no more than 40 may be at once (ulimit -n)\n"
     assert (done.stdout, done.stderr) == (told, "")
     assert os.listdir(tmp_path) == ["script.py"]
+
+
+PROJECT = Path(__file__).parents[3] / "pyproject.toml"
+
+
+def test_the_distribution_is_the_one_that_this_project_makes() -> None:
+    assert tomllib.loads(PROJECT.read_text())["project"]["name"] == machine.DISTRIBUTION
+
+
+def test_source_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def not_installed(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", lambda name: f"{name} 7")
+    machine.version.cache_clear()
+    assert machine.version() == "log-compactor 7"
+    machine.version.cache_clear()
+    monkeypatch.setattr(metadata, "version", not_installed)
+    assert machine.version() == "unknown"
+    machine.version.cache_clear()
