@@ -79,14 +79,14 @@ class LogPlan:
 
     @property
     def kept_end(self) -> int:
-        """Where a batch ends that stays although it is empty, exclusive (V-2)."""
+        """Return where a batch ends that stays although it is empty, exclusive (V-2)."""
         if self.kept_end_offset is None:
             return self.first_uncleanable_offset
         return self.kept_end_offset
 
     @property
     def segment_count(self) -> int:
-        """Of the segments that are read and rewritten, as log_bytes."""
+        """Return how many segments are read and rewritten, as log_bytes does."""
         return sum(len(group.segments) for group in self.groups)
 
     @property
@@ -95,7 +95,7 @@ class LogPlan:
 
     @property
     def end_offset(self) -> int:
-        """What the map covers, exclusive: the checkpoint after the round (C-6.3)."""
+        """Return what the map covers, exclusive: the checkpoint after the round (C-6.3)."""
         if self.limited_map_end_offset is None:
             return self.first_uncleanable_offset
         return self.limited_map_end_offset
@@ -143,7 +143,7 @@ class Source(NamedTuple):
 
     @classmethod
     def of(cls, path: str, base_offset: int, found: Entry) -> "Source":
-        """The file at path as it was found."""
+        """Return the file at path as it was found."""
         times = found.mtime_ns, found.inode, found.ctime_ns, found.device
         return cls(path, base_offset, found.size_bytes, *times)
 
@@ -305,7 +305,7 @@ class Rewritten(NamedTuple):
 
     @property
     def staged_files(self) -> tuple[str, ...]:
-        """What goes live as it is, the log first; nothing where the driver joins or cuts."""
+        """Return what goes live as it is, the log first; nothing where the driver joins or cuts."""
         if self.facts_file:
             return ()
         files = self.log_file, self.index_file, self.time_index_file, self.txn_index_file
@@ -353,7 +353,7 @@ def log_rules_from(values: Sequence[Any]) -> LogRules:
 
 
 def io_limit_file(work_dir: str) -> str:
-    """What the processes of this host go by, under a limit.
+    """Return what the processes of this host go by, under a limit.
 
     It holds a time of a clock that begins with each boot: another host of that name, or this one
     once it was started again, has a file of its own.

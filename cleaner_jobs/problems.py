@@ -1,4 +1,4 @@
-"""Errors as data: on the way from a task to the driver an exception loses its type."""
+"""Errors of tasks, as exceptions, and as values that keep their kind on the way to the driver."""
 
 from cleaner_jobs.messages import TaskProblem
 from cleaner_jobs.source_identity import LogChangedError

@@ -27,7 +27,7 @@ def check_same(path: str, before: Entry | None, now: Entry | None) -> None:
 
 
 def check_in_place(source: Source, files: Files = LOCAL) -> None:
-    """Raise LogChangedError where a source is not the file that was planned for; OSError likewise.
+    """Raise LogChangedError where a source is not the file that was planned for, or OSError.
 
     For the driver: a device has another number on another host.
     """
@@ -38,12 +38,15 @@ def check_in_place(source: Source, files: Files = LOCAL) -> None:
 
 
 def check_opened(source: Source, opened: Entry) -> None:
-    """Likewise for a task that has just opened the file by its name. opened: a look at it."""
+    """Raise LogChangedError where the file that a task has just opened is not the planned one.
+
+    opened: a look at the open file.
+    """
     _check_same(source, opened)
 
 
 def check_open(source: Source, opened: Entry) -> None:
-    """Likewise once it has read the last byte: its name must lead to the same file still."""
+    """Raise LogChangedError where the name, after the last read, leads to another file."""
     found = _found(source, LOCAL)
     _check_same(source, opened)
     _check_same(source, found)
@@ -52,19 +55,19 @@ def check_open(source: Source, opened: Entry) -> None:
 
 
 def with_second_name(source: Source, files: Files = LOCAL) -> Source:
-    """The source as it is after we have linked it, which is a change of its ctime alone."""
+    """Return the source as it is after we have linked it, which is a change of its ctime alone."""
     linked = source._replace(log_ctime_ns=_found(source, files).ctime_ns)
     check_in_place(linked, files)
     return linked
 
 
 def _found(source: Source, files: Files) -> Entry:
-    """What is under its name now, in the directory that is held."""
+    """Return what is under its name now, in the directory that is held."""
     return entry_of(files, source.path)
 
 
 def _check_same(source: Source, found: Entry) -> None:
-    """By what every host sees alike. Nobody can set the time of change but by changing the file."""
+    """Compare by what every host sees alike: only a change of the file changes its ctime."""
     planned = source.log_bytes, source.log_mtime_ns, source.log_inode, source.log_ctime_ns
     if planned == (found.size_bytes, found.mtime_ns, found.inode, found.ctime_ns):
         return

@@ -7,5 +7,5 @@ STAGED_MARKER = ".compactor-"  # in the name of every staged file
 
 
 def staged_suffix(run_id: str, attempt: str) -> str:
-    """What is put behind a segment file's name; attempt is unique among the tasks of the run."""
+    """Return what follows a segment file's name; attempt is unique among the run's tasks."""
     return f"{STAGED_MARKER}{run_id}-{attempt}"

@@ -47,7 +47,7 @@ Int64Array = NDArray[np.int64]
 
 
 def words_of(batches: TxnBatches) -> Int64Array:
-    """The same memory, (n, TXN_WORDS) of it."""
+    """Return the same memory, (n, TXN_WORDS) of it."""
     words: Int64Array = batches.view(np.int64).reshape(-1, TXN_WORDS)
     return words
 
@@ -56,7 +56,7 @@ NO_RANGES: Int64Array = np.empty((0, RANGE_COLUMNS), np.int64)
 
 
 def read_txn_batches(part: Part) -> TxnBatches:
-    """The transactional and control batches of a part, in order."""
+    """Return the transactional and control batches of a part, in order."""
     rows = np.empty(part.txn_batches, TXN_BATCH)
     data = rows.view(np.uint8).data
     with naming(part.file), open(part.file, "rb") as source:

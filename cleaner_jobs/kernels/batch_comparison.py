@@ -7,13 +7,23 @@ what stands before that checksum is compared here. What a batch is to look like:
 to C-11.13.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cleaner_jobs.kernels.kept_batches import COPY, DROP, EMPTY, REBUILD_WITH_HORIZON
 from cleaner_jobs.kernels.offset_map import fingerprint
-from cleaner_jobs.kernels.rebuild import PRESERVED_ATTRIBUTES
+from cleaner_jobs.kernels.rebuild import (
+    CODE,
+    KEPT_END,
+    KEPT_START,
+    PRESERVED_ATTRIBUTES,
+    BatchRows,
+    Decisions,
+    HorizonDecisions,
+    RecordSpan,
+    SourceBuffers,
+)
 from cleaner_jobs.kernels.record_form import NO_SUCH_RECORD, record_end, record_time_delta
 from storage.formats.batch_columns import (
     ATTRIBUTES,
@@ -89,9 +99,21 @@ KEPT, BASE, LATEST, FIRST, LAST, COMPARED = range(6)
 EXPECTED_COLUMNS = 6
 
 
+class SourceHeader(NamedTuple):
+    """What the header of a source batch says of its records."""
+
+    base_offset: int
+    base_ms: int
+    max_ms: int
+    attributes: int
+
+
 @inlined
 def _null_value(payload: ByteArray, at: Any, end: Any) -> bool:
-    """Whether the value behind the key that begins at `at` is null; what does not parse has one."""
+    """Return whether the value behind the key that begins at `at` is null.
+
+    A value that does not parse counts as not null.
+    """
     length, at = read_varint(payload, at)
     if length > 0:
         at += length
@@ -103,24 +125,23 @@ def _null_value(payload: ByteArray, at: Any, end: Any) -> bool:
 
 @kernel
 def compare_records(
-    source: tuple[ByteArray, int, int],
-    header: tuple[int, int, int, int],
-    decisions: tuple[ByteArray, int, bool],
-    written: tuple[ByteArray, int, int],
+    source: RecordSpan,
+    header: SourceHeader,
+    states: ByteArray,
+    horizon_ms: int,
+    gives_horizons: bool,
+    written: RecordSpan,
     expected: Int64Array,
 ) -> int:
     """Check written records against those of the source that stay, each from its length on.
 
-    source, written: a buffer with SLACK_BYTES behind the records, and from where to where they
-    stand. header: base offset, base timestamp, max timestamp and attributes of the source.
-    decisions: a state for each of its records, the horizon that the batch is to be given or -1, and
-    whether the round gives any. expected: (EXPECTED_COLUMNS,), filled.
+    states: one for each record of the source. horizon_ms: that the batch is to be given, or -1.
+    gives_horizons: whether the round gives any. expected: (EXPECTED_COLUMNS,), filled.
     Returns SAME, or what differs first.
     """
     payload, start, end = source
     out, out_start, out_end = written
     base_offset, base_timestamp, max_timestamp, attributes = header
-    states, horizon_ms, gives_horizons = decisions
     is_legacy = attributes & LEGACY != 0
     log_append_time = attributes & LOG_APPEND_TIME != 0
     had_horizon = attributes & DELETE_HORIZON != 0
@@ -213,7 +234,7 @@ def sum_heads(buffer: ByteArray, start: int, end: int) -> tuple[np.uint64, int, 
 
 @kernel
 def first_other_row(rows: Int64Array, again: Int64Array) -> int:
-    """The first batch of which another framing says something else; -1: there is none.
+    """Return the first batch of which another framing says something else; -1: there is none.
 
     Their TXN_FLAGS are not from the file, and are not compared.
     """
@@ -226,16 +247,18 @@ def first_other_row(rows: Int64Array, again: Int64Array) -> int:
 
 @kernel
 def have_same_bytes(first: ByteArray, second: ByteArray, length: int) -> bool:
-    """Whether both begin with the same bytes, of that number."""
+    """Return whether both begin with the same bytes, of that number."""
     return bool(same_bytes(first, np.int64(0), second, np.int64(0), np.int64(length)))
 
 
 @inlined
-def _source_header(buffer: ByteArray, at: Any, row: Int64Array) -> tuple[Any, Any, Any, Any]:
+def _source_header(buffer: ByteArray, at: Any, row: Int64Array) -> SourceHeader:
     """Base offset, base timestamp, max timestamp and attributes: as they stand, or as upgraded."""
     if row[ATTRIBUTES] & LEGACY != 0:
-        return row[BASE_OFFSET], row[BASE_TIMESTAMP], row[MAX_TIMESTAMP], row[ATTRIBUTES]
-    return (
+        return SourceHeader(
+            row[BASE_OFFSET], row[BASE_TIMESTAMP], row[MAX_TIMESTAMP], row[ATTRIBUTES]
+        )
+    return SourceHeader(
         load_be_int64(buffer, at),
         load_be_int64(buffer, at + BASE_TIMESTAMP_AT),
         load_be_int64(buffer, at + MAX_TIMESTAMP_AT),
@@ -245,7 +268,7 @@ def _source_header(buffer: ByteArray, at: Any, row: Int64Array) -> tuple[Any, An
 
 @inlined
 def _has_identity(buffer: ByteArray, at: Any, out: ByteArray, out_at: Any) -> bool:
-    """Whether offsets, leader epoch, format and producer of a batch are those of its source."""
+    """Return whether a batch has offsets, leader epoch, format and producer of its source."""
     delta_at, producer_at = LAST_OFFSET_DELTA_AT, PRODUCER_ID_AT
     return bool(
         same_bytes(buffer, at, out, out_at, BASE_OFFSET_BYTES)
@@ -257,7 +280,7 @@ def _has_identity(buffer: ByteArray, at: Any, out: ByteArray, out_at: Any) -> bo
 
 @inlined
 def _has_converted_identity(expected: Int64Array, out: ByteArray, at: Any) -> bool:
-    """Likewise where the source is a legacy message (C-11.12)."""
+    """Return whether a batch has the identity that a legacy message gets (C-11.12)."""
     return bool(
         load_be_int64(out, at) == expected[FIRST]
         and load_be_int32(out, at + LEADER_EPOCH_AT) == NO_LEADER_EPOCH
@@ -271,7 +294,7 @@ def _has_converted_identity(expected: Int64Array, out: ByteArray, at: Any) -> bo
 
 @inlined
 def _attributes(header: Any, row: Int64Array, is_emptied: bool, given_ms: Any) -> Any:
-    """Those of a batch that is emptied (C-11.9) or rebuilt (C-11.13)."""
+    """Return those of a batch that is emptied (C-11.9) or rebuilt (C-11.13)."""
     _, base_timestamp, _, attributes = header
     if is_emptied:
         if row[ATTRIBUTES] & LEGACY != 0:
@@ -285,7 +308,7 @@ def _attributes(header: Any, row: Int64Array, is_emptied: bool, given_ms: Any) -
 
 @inlined
 def _has_facts(expected: Int64Array, out: ByteArray, at: Any) -> Any:
-    """Whether times and count in the header at `at` are those that follow from the records."""
+    """Return whether times and count in the header at `at` follow from the records."""
     return (
         load_be_int64(out, at + BASE_TIMESTAMP_AT) == expected[BASE]
         and load_be_int64(out, at + MAX_TIMESTAMP_AT) == expected[LATEST]
@@ -295,19 +318,17 @@ def _has_facts(expected: Int64Array, out: ByteArray, at: Any) -> Any:
 
 @kernel
 def compare_payloads(
-    source: tuple[ByteArray, int, Int64Array],
+    source: BatchRows,
     payloads: tuple[ByteArray, Int64Array],
-    decisions: tuple[ByteArray, Int64Array, Int64Array, bool],
+    decisions: HorizonDecisions,
     written: tuple[ByteArray, Int64Array],
     expected: Int64Array,
 ) -> tuple[int, int]:
     """Check rebuilt payloads, before they are compressed, against those of their sources.
 
-    source: the window's buffer, where that begins in its file, and rows of its batches. payloads:
-    batch i stands in bounds[i, 0]:bounds[i, 1]. decisions: states of records, the first record of
-    each batch among them, the horizon that each is to be given or -1, whether the round gives any.
-    written: a buffer, and results as of rebuild_payloads; a batch that it has not rebuilt is
-    skipped. expected: (batches, EXPECTED_COLUMNS), filled.
+    payloads: a buffer, and bounds: batch i stands in bounds[i, 0]:bounds[i, 1]. written: a buffer,
+    and results as of rebuild_payloads; a batch that it has not rebuilt is skipped. expected:
+    (batches, EXPECTED_COLUMNS), filled.
     Returns the batch that differs, and in what; -1 and SAME if none does.
     """
     buffer, file_position, rows = source
@@ -315,14 +336,16 @@ def compare_payloads(
     states, first_records, horizons_ms, gives_horizons = decisions
     out, results = written
     for i in range(rows.shape[0]):
-        if results[i, 4] != OK:
+        if results[i, CODE] != OK:
             continue
         first = first_records[i]
         found = compare_records(
-            (payload, bounds[i, 0], bounds[i, 1]),
+            RecordSpan(payload, bounds[i, 0], bounds[i, 1]),
             _source_header(buffer, rows[i, POSITION] - file_position, rows[i]),
-            (states[first : first + rows[i, RECORDS_COUNT]], horizons_ms[i], gives_horizons),
-            (out, results[i, 0], results[i, 1]),
+            states[first : first + rows[i, RECORDS_COUNT]],
+            horizons_ms[i],
+            gives_horizons,
+            RecordSpan(out, results[i, KEPT_START], results[i, KEPT_END]),
             expected[i],
         )
         if found != SAME:
@@ -332,15 +355,19 @@ def compare_payloads(
 
 @kernel
 def _compare_rebuilt(
-    source: tuple[ByteArray, ByteArray, int, Int64Array],
-    decisions: tuple[int, ByteArray, int],
-    written: tuple[ByteArray, int, int],
+    source: SourceBuffers,
+    row: Int64Array,
+    action: int,
+    states: ByteArray,
+    horizon_ms: int,
+    written: RecordSpan,
     expected: Int64Array,
 ) -> int:
-    """One batch, rebuilt or emptied. source: as of compare_batches, with its own place and row."""
-    buffer, upgraded, source_at, row = source
-    action, states, horizon_ms = decisions
-    out, at, size = written
+    """Check one batch that was rebuilt or emptied. written: the whole batch."""
+    buffer, file_position, upgraded, _ = source
+    source_at = row[POSITION] - file_position
+    out, at, end = written
+    size = end - at
     header = _source_header(buffer, source_at, row)
     is_legacy = row[ATTRIBUTES] & LEGACY != 0
     given_ms: Any = horizon_ms if action == REBUILD_WITH_HORIZON else np.int64(-1)
@@ -349,7 +376,7 @@ def _compare_rebuilt(
             return ITS_SIZE
         expected[KEPT] = 0
         expected[BASE] = -1
-        expected[LATEST] = header[2]
+        expected[LATEST] = header.max_ms
         expected[FIRST] = row[BASE_OFFSET]
         expected[LAST] = row[LAST_OFFSET]
     elif expected[COMPARED] == 0:
@@ -361,10 +388,12 @@ def _compare_rebuilt(
             start = row[RECORDS_START]
             stop = row[RECORDS_END]
         found = compare_records(
-            (payload, start, stop),
+            RecordSpan(payload, start, stop),
             header,
-            (states, given_ms, horizon_ms >= 0),
-            (out, at + BATCH_HEADER_BYTES, at + size),
+            states,
+            given_ms,
+            horizon_ms >= 0,
+            RecordSpan(out, at + BATCH_HEADER_BYTES, end),
             expected,
         )
         if found != SAME:
@@ -380,21 +409,22 @@ def _compare_rebuilt(
 
 @kernel
 def compare_batches(
-    source: tuple[ByteArray, ByteArray, int, Int64Array],
-    decisions: tuple[ByteArray, ByteArray, int],
+    source: SourceBuffers,
+    rows: Int64Array,
+    decisions: Decisions,
+    horizon_ms: int,
     written: tuple[ByteArray, int],
     expected: Int64Array,
 ) -> tuple[int, int]:
     """Check whole written batches, sealed, against their sources.
 
-    source: the window's buffer, the upgraded records of legacy batches, where the buffer begins in
-    its file, and rows. decisions: actions of each batch, states of each record, and the horizon of
-    this round. written: a buffer, the batches from its start on, and where they end. expected:
-    (batches, EXPECTED_COLUMNS), filled but for those batches whose records were compared before.
+    horizon_ms: of this round. written: a buffer, the batches from its start on, and where they end.
+    expected: (batches, EXPECTED_COLUMNS), filled but for those batches whose records were compared
+    before.
     Returns the batch that differs, and in what; -1 and SAME if none does.
     """
-    buffer, upgraded, file_position, rows = source
-    actions, states, horizon_ms = decisions
+    buffer, file_position, _, _ = source
+    actions, _, states = decisions
     out, end = written
     at: Any = np.int64(0)
     record = 0
@@ -415,9 +445,12 @@ def compare_batches(
                 found = ITS_HEADER
         else:
             found = _compare_rebuilt(
-                (buffer, upgraded, source_at, rows[i]),
-                (int(actions[i]), states[first_record:record], horizon_ms),
-                (out, at, size),
+                source,
+                rows[i],
+                int(actions[i]),
+                states[first_record:record],
+                horizon_ms,
+                RecordSpan(out, at, at + size),
                 expected[i],
             )
         if found != SAME:

@@ -58,7 +58,7 @@ class KeptBatches(NamedTuple):
 
 
 def delete_horizon(now_ms: int, delete_retention_ms: int) -> int:
-    """The horizon that a round gives; -1, none, where the sum does not fit 64 bits (C-11.8)."""
+    """Return the horizon that a round gives, or -1 where it does not fit 64 bits (C-11.8)."""
     horizon_ms = now_ms + delete_retention_ms
     return horizon_ms if horizon_ms <= MAX_INT64 else -1
 
@@ -82,7 +82,7 @@ def _is_kept_empty(row: Int64Array, kept_batches: Any) -> bool:
 def decide_batches(
     rows: Int64Array,
     states: ByteArray,
-    kept_batches: tuple[int, Int64Array, Int64Array, Int64Array],
+    kept_batches: KeptBatches,
     now_ms: int,
     actions: ByteArray,
     kept_records: Int32Array,

@@ -68,7 +68,7 @@ AHEAD = 24  # records: so far ahead of its turn the slot of one is fetched
 
 
 def fold_slots(largest: int) -> int:
-    """How many slots a table has to have for the largest bucket."""
+    """Return how many slots a table has to have for the largest bucket."""
     return 1 << max(4, (FOLD_SLOTS * largest - 1).bit_length())
 
 
@@ -167,7 +167,7 @@ def fold_keys(
 
 @inlined
 def _slot_of(table: UInt64Array, mask: Any, entries: UInt64Array, entry: Any) -> tuple[Any, Any]:
-    """The slot of an entry's key, and the index of the entry that it holds, or -1."""
+    """Return the slot of an entry's key, and the index of the entry that it holds, or -1."""
     first, second = entries[entry, 0], entries[entry, 1]
     slot = first & mask
     while True:
@@ -204,7 +204,7 @@ def _join(entries: UInt64Array, held: Any, later: Any) -> bool:
 
 @inlined
 def _latest_bytes(entries: UInt64Array, entry: Any) -> Any:
-    """Of the latest record that an entry stands for."""
+    """Return the bytes of the latest record that an entry stands for."""
     word = entries[entry, 1]
     if (word >> np.uint64(VERSIONS_SHIFT)) & np.uint64(VERSIONS_MASK) == np.uint64(1):
         return np.int64(entries[entry, 2] & np.uint64(BYTES_MASK))
@@ -213,7 +213,7 @@ def _latest_bytes(entries: UInt64Array, entry: Any) -> Any:
 
 @inlined
 def _key_of(table: UInt64Array, entries: UInt64Array, keys: Any, entry: Any, number: Any) -> Any:
-    """The index of an entry's key in `keys`, or number after having put it there."""
+    """Return the index of an entry's key in `keys`, or number after having put it there."""
     first, second = entries[entry, 0], entries[entry, 1] & np.uint64(HASH_MASK)
     here = (second & np.uint64(TAG_MASK)) | np.uint64(number + 1)
     mask = np.uint64(table.shape[0] - 1)
@@ -318,7 +318,7 @@ LAST_OFFSET_COMMIT_TYPE = 1
 
 @inlined
 def _part_of(payloads: ByteArray, at: Any, end: Any, part: Any) -> tuple[Any, Any]:
-    """Where the name begins in a key, and its length; a length below zero: it has none."""
+    """Return where the name begins in a key, and its length; a length below zero: it has none."""
     if end - at < 4:
         return at, np.int64(-1)
     record_type = load_be_int16(payloads, at)

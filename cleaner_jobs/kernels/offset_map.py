@@ -55,13 +55,16 @@ UInt8Array = NDArray[np.uint8]
 
 
 def table_slots(entries: int) -> int:
-    """A power of two that leaves the open-addressing table at most two thirds full."""
+    """Return a power of two that leaves the open-addressing table at most two thirds full."""
     return 1 << max(4, int(entries * 3 // 2).bit_length())
 
 
 @inlined
 def fingerprint(first_hash: Any, second_hash: Any, offset: Any) -> Any:
-    """A 64-bit number for one (key, offset); two sets of records with the same sum are the same."""
+    """Return a 64-bit number for one (key, offset).
+
+    Two sets of records with the same sum of these are the same.
+    """
     x = first_hash ^ (np.uint64(offset) * np.uint64(0x9E3779B97F4A7C15))
     x ^= x >> np.uint64(32)
     x *= np.uint64(0xD6E8FEB86659FD93)
@@ -73,8 +76,9 @@ def fingerprint(first_hash: Any, second_hash: Any, offset: Any) -> Any:
 
 @kernel
 def sum_fingerprints(columns: Any, count: int) -> tuple[int, np.uint64]:
-    """Count the data records among the first count of parsed columns, and sum their fingerprints,
-    modulo 2^64.
+    """Count the data records among parsed columns, and sum their fingerprints, modulo 2^64.
+
+    count: how many records, from the first on, are looked at.
     """
     first_hash, second_hash, offsets, states = columns
     records = 0
@@ -88,7 +92,7 @@ def sum_fingerprints(columns: Any, count: int) -> tuple[int, np.uint64]:
 
 @inlined
 def _has_entry(state: Any) -> bool:
-    """Whether a record may survive, or is in the map though it does not."""
+    """Return whether a record may survive, or is in the map though it does not."""
     reason = state & np.uint8(REASON_MASK)
     if reason == np.uint8(KEEP) or reason == np.uint8(EXPIRED):
         return bool(state & np.uint8(CONTROL_RECORD) == 0)
@@ -103,8 +107,9 @@ def pack_part(
     entries: UInt64Array,
     starts: UInt64Array,
 ) -> int:
-    """Lay out an entry for every record that may survive, by hash partition, each in log order;
-    likewise for those that are in the map alone.
+    """Lay out an entry for each record that may survive, by hash partition, each in log order.
+
+    Records that are in the map alone get an entry, too.
 
     columns: of the records of a part, and of no other. first_offset: what the entries' offsets are
     relative to. hash_partition_bits: the hash partition of a record is that many topmost bits of
@@ -154,8 +159,7 @@ def keep_latest(
     starts: UInt64Array,
     table: UInt64Array,
 ) -> tuple[int, int, np.uint64]:
-    """Mark the records of a part that a later one in its map supersedes, and take their entries
-    out.
+    """Mark the records of a part that a later one supersedes, and take their entries out.
 
     states: of the records. first_offset, entries, starts: as pack_part has left them; the entries
     that stay move together. table: uint64, with a power of two of slots that has room for the
@@ -312,8 +316,9 @@ def collect_superseded(
 
 @kernel
 def drop_superseded(states: UInt8Array, ordinals: NDArray[np.uint32]) -> bool:
-    """Give the records of these ordinals their reason to go. False where there is no such record;
-    then the states are of no use.
+    """Mark the records of these ordinals as superseded.
+
+    Returns False where there is no such record; then the states are of no use.
     """
     for ordinal in ordinals:
         if ordinal >= states.shape[0]:
@@ -325,8 +330,10 @@ def drop_superseded(states: UInt8Array, ordinals: NDArray[np.uint32]) -> bool:
 
 @kernel
 def count_in_batches(rows: Int64Array, states: UInt8Array) -> tuple[int, int, int]:
-    """How many batches are without records; how many are legacy; and how many tombstones, which may
-    stay, are in batches without a delete horizon. states: of all records of the batches.
+    """Return how many batches are empty, how many legacy, and how many tombstones lack a horizon.
+
+    The tombstones counted are those that may stay, in batches without a delete horizon. states: of
+    all records of the batches.
     """
     empty = legacy = tombstones = 0
     at: Any = 0

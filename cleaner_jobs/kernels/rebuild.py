@@ -6,7 +6,7 @@ payload and checksum. Source: Kafka, MemoryRecords.buildRetainedRecordsInto, Mem
 DefaultRecordBatch.writeEmptyHeader (compaction C-11.9 to C-11.14).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,6 +64,87 @@ from storage.kernels.varint_kernel import read_varint, varint_bytes, write_varin
 
 PRESERVED_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 FLAGS_AT = ATTRIBUTES_AT + ATTRIBUTES_BYTES - 1  # the byte that holds all attribute bits
+# a batch that is not rebuilt by the kernel: its fields are not in the form that Kafka writes, or it
+# does not parse any more, so that it has to be rebuilt slowly, or refused
+NOT_CANONICAL = 1
+
+# A record grows by at most nine bytes of timestamp delta and four of length.
+GROWTH_BYTES_PER_RECORD = 13
+# A legacy message has no such header, and its record a few fields of ten bytes at most each.
+GROWTH_BYTES_PER_MESSAGE = BATCH_HEADER_BYTES + 40
+# columns of what rebuild_payloads finds of a batch
+KEPT_START, KEPT_END, BASE, LATEST, CODE, REFUSED, FIRST_OFFSET, FINAL_OFFSET = range(8)
+RESULT_COLUMNS = 8
+# why pack_batches stopped
+ALL_DONE, NO_ROOM, NO_CODEC = range(3)
+NOT_PACKED, NOTHING_READY = -1, -1
+
+
+class HeaderTimes(NamedTuple):
+    """The times in the header of a batch."""
+
+    base_ms: int
+    max_ms: int
+    has_horizon: bool  # whether the base is a delete horizon
+
+
+class RecordSpan(NamedTuple):
+    """Records, or a batch, in a buffer that has SLACK_BYTES behind them."""
+
+    buffer: ByteArray
+    start: int
+    end: int
+
+
+class BatchRows(NamedTuple):
+    """Batches in a buffer."""
+
+    buffer: ByteArray
+    file_position: int  # of the first byte of the buffer
+    rows: Int64Array
+
+
+class SourceBuffers(NamedTuple):
+    """Where batches stand, whole and in parts."""
+
+    buffer: ByteArray
+    file_position: int  # of the first byte of buffer
+    upgraded: ByteArray  # records of legacy batches, in format v2
+    packed: ByteArray  # batches that are packed already
+
+
+class Decisions(NamedTuple):
+    """What is decided of batches and of their records."""
+
+    actions: ByteArray  # of each batch
+    kept_records: Int32Array  # of each batch
+    states: ByteArray  # of each record
+
+
+class HorizonDecisions(NamedTuple):
+    """What is decided of batches that are all rebuilt."""
+
+    states: ByteArray  # of records
+    first_records: Int64Array  # of each batch: the first of its records among the states
+    horizons_ms: Int64Array  # that each batch is to be given, or -1
+    gives_horizons: bool  # whether the round gives any
+
+
+class KeptRecords(NamedTuple):
+    """What is kept of batches, uncompressed."""
+
+    plain: ByteArray
+    results: Int64Array  # of rebuild_payloads
+    kept_records: Int32Array  # how many of each batch; 0: of a legacy one that is emptied
+    horizons_ms: Int64Array  # that each batch is given, or -1
+
+
+class PackProgress(NamedTuple):
+    """How far `pack_batches` has come."""
+
+    done: int  # batches
+    at: int  # where the next goes
+    ready_bytes: int  # of its payload that stand in their place already, or NOTHING_READY
 
 
 @kernel
@@ -73,13 +154,13 @@ def write_header(
     out: ByteArray,
     at: int,
     size: int,
-    times: tuple[int, int, bool],
+    times: HeaderTimes,
     records_count: int,
 ) -> None:
     """Write the header of a rebuilt batch, all but its checksum.
 
     What is not named here is the source batch's, whose header stands at source_at. size: of the
-    whole batch. times: base timestamp, max timestamp, whether the base is a delete horizon.
+    whole batch.
     """
     base_timestamp, max_timestamp, has_horizon = times
     copy_bytes(out, at, source, source_at, BATCH_HEADER_BYTES)
@@ -114,35 +195,24 @@ def write_empty_batch(
     source: ByteArray, source_at: int, max_timestamp: int, out: ByteArray, at: int
 ) -> None:
     """Write a batch without records in the place of the one at source_at (C-11.9), no checksum."""
-    write_header(source, source_at, out, at, BATCH_HEADER_BYTES, (-1, max_timestamp, False), 0)
+    write_header(
+        source, source_at, out, at, BATCH_HEADER_BYTES, HeaderTimes(-1, max_timestamp, False), 0
+    )
     kept_bits = np.uint8(LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
     store_be_int16(out, at + ATTRIBUTES_AT, np.int64(source[source_at + FLAGS_AT] & kept_bits))
 
 
 @kernel
 def has_horizon_after(row: Int64Array, new_horizon_ms: int) -> bool:
-    """Whether a rebuilt batch carries a delete horizon; a negative one is not kept (E-36)."""
+    """Return whether a rebuilt batch has a delete horizon; a negative one is not kept (E-36)."""
     if new_horizon_ms >= 0:
         return True
     return bool(row[ATTRIBUTES] & DELETE_HORIZON != 0 and row[BASE_TIMESTAMP] >= 0)
 
 
-# a batch that is not rebuilt by the kernel: its fields are not in the form that Kafka writes, or it
-# does not parse any more, so that it has to be rebuilt slowly, or refused
-NOT_CANONICAL = 1
-
-# A record grows by at most nine bytes of timestamp delta and four of length.
-GROWTH_BYTES_PER_RECORD = 13
-# A legacy message has no such header, and its record a few fields of ten bytes at most each.
-GROWTH_BYTES_PER_MESSAGE = BATCH_HEADER_BYTES + 40
-# columns of what rebuild_payloads finds of a batch
-KEPT_START, KEPT_END, BASE, LATEST, CODE, REFUSED, FIRST_OFFSET, FINAL_OFFSET = range(8)
-RESULT_COLUMNS = 8
-
-
 @kernel
 def lacks_producer_state(row: Int64Array) -> bool:
-    """Whether a batch has a producer id, but not the sequence or epoch that go with it (C-11.14).
+    """Return whether a batch has a producer id, but no sequence or epoch with it (C-11.14).
 
     Kafka's builder refuses to write such a batch again; a control batch needs no sequence.
     """
@@ -154,8 +224,7 @@ def lacks_producer_state(row: Int64Array) -> bool:
 
 @kernel
 def rebuild_records(
-    payload: ByteArray,
-    span: tuple[int, int],
+    records: RecordSpan,
     row: Int64Array,
     states: ByteArray,
     new_horizon_ms: int,
@@ -165,15 +234,15 @@ def rebuild_records(
 ) -> tuple[int, int, int, int, int]:
     """Write the kept records of one batch to out, with deltas from the new base timestamp.
 
-    payload: its (decompressed) records stand in payload[span[0]:span[1]]. states: uint8 of its
-    records, one for each. new_horizon_ms: the horizon it is to be given, or -1: keep what it has.
-    offset_shift: by how much its base offset rises. out: with room for the records and
-    GROWTH_BYTES_PER_RECORD for each, and SLACK_BYTES.
+    records: of the batch, decompressed. states: uint8, one for each of them. new_horizon_ms: the
+    horizon it is to be given, or -1: keep what it has. offset_shift: by how much its base offset
+    rises. out: with room for the records and GROWTH_BYTES_PER_RECORD for each, and SLACK_BYTES.
     Returns the position behind what was written, base timestamp, max timestamp, OK or
     NOT_CANONICAL, and whether (1 or 0) Kafka's builder refuses what was written here (C-11.14).
     """
-    at: Any = np.int64(span[0])
-    batch_end: Any = np.int64(span[1])
+    payload, start, stop = records
+    at: Any = np.int64(start)
+    batch_end: Any = np.int64(stop)
     if states.shape[0] < row[RECORDS_COUNT]:
         return out_at, 0, 0, NOT_CANONICAL, 0
     refused = 1 if lacks_producer_state(row) else 0
@@ -225,15 +294,14 @@ def rebuild_records(
 
 
 @kernel
-def kept_span(
-    payload: ByteArray, span: tuple[int, int], row: Int64Array, states: ByteArray
-) -> tuple[int, int]:
-    """The offsets of the first and the last kept record; of the batch itself where none is kept.
+def kept_span(records: RecordSpan, row: Int64Array, states: ByteArray) -> tuple[int, int]:
+    """Return the offsets of the first and the last kept record, or else those of the batch.
 
-    span, states: as of rebuild_records, which finds what does not parse.
+    records, states: as of rebuild_records, which finds what does not parse.
     """
-    at: Any = np.int64(span[0])
-    batch_end: Any = np.int64(span[1])
+    payload, start, stop = records
+    at: Any = np.int64(start)
+    batch_end: Any = np.int64(stop)
     first = row[BASE_OFFSET]
     last = row[LAST_OFFSET]
     found = False
@@ -259,31 +327,28 @@ def rebuild_payloads(
     payloads: ByteArray,
     bounds: Int64Array,
     rows: Int64Array,
-    decisions: tuple[ByteArray, Int64Array, Int64Array],
+    decisions: HorizonDecisions,
     out: ByteArray,
     results: Int64Array,
 ) -> None:
     """Rebuild the records of several decompressed batches, one behind the other.
 
-    payloads: batch i stands in bounds[i, 0]:bounds[i, 1]. decisions: states of records (uint8), the
-    first record of each batch among them, the horizon that each is to be given or -1. results:
-    (batches, RESULT_COLUMNS), filled: where the batch begins and ends in out, base timestamp, max
-    timestamp, code and refusal as rebuild_records returns them, base offset and last offset. The
-    offsets of a legacy batch become those of its first and last kept record (C-11.12).
+    payloads: batch i stands in bounds[i, 0]:bounds[i, 1]. results: (batches, RESULT_COLUMNS),
+    filled: where the batch begins and ends in out, base timestamp, max timestamp, code and refusal
+    as rebuild_records returns them, base offset and last offset. The offsets of a legacy batch
+    become those of its first and last kept record (C-11.12).
     """
-    states, first_records, horizons_ms = decisions
+    states, first_records, horizons_ms, _ = decisions
     at = 0
     for i in range(rows.shape[0]):
         first = first_records[i]
         its_states = states[first : first + rows[i, RECORDS_COUNT]]
         base_offset, last_offset = rows[i, BASE_OFFSET], rows[i, LAST_OFFSET]
+        records = RecordSpan(payloads, bounds[i, 0], bounds[i, 1])
         if rows[i, ATTRIBUTES] & LEGACY != 0:
-            base_offset, last_offset = kept_span(
-                payloads, (bounds[i, 0], bounds[i, 1]), rows[i], its_states
-            )
+            base_offset, last_offset = kept_span(records, rows[i], its_states)
         end, base, latest, code, refused = rebuild_records(
-            payloads,
-            (bounds[i, 0], bounds[i, 1]),
+            records,
             rows[i],
             its_states,
             horizons_ms[i],
@@ -305,29 +370,26 @@ def rebuild_payloads(
 
 @kernel
 def rewrite_batches(
-    buffers: tuple[ByteArray, ByteArray, ByteArray],
-    file_position: int,
-    batches: tuple[Int64Array, Int64Array],
-    decisions: tuple[ByteArray, Int32Array, ByteArray],
+    source: SourceBuffers,
+    rows: Int64Array,
+    places: Int64Array,
+    decisions: Decisions,
     horizon_ms: int,
     out: ByteArray,
     spans: Int64Array,
 ) -> tuple[int, int, int, int]:
     """Write to out what becomes of batches: copied, rebuilt, emptied, dropped.
 
-    buffers: of the batches, whose first byte is at file_position; of the upgraded records of
-    legacy ones, which are never copied nor emptied here; and of batches that are packed already.
-    batches: their rows, and the place of each that is packed; 0 and 0 of one that is not, a
-    negative one where it could not be. decisions: actions and kept records of each batch, states
-    of each record. horizon_ms: of this round. spans: (>= batches, 2), filled with where in out the
-    batches stand that need a checksum.
+    source: legacy batches are never copied nor emptied here. places: (batches, 2), where each
+    stands that is packed; 0 and 0 of one that is not, a negative one where it could not be.
+    horizon_ms: of this round. spans: (>= batches, 2), filled with where in out the batches stand
+    that need a checksum.
     Returns bytes written, number of spans, the batch at which it stopped since it is NOT_CANONICAL
     or not packed (-1 if none), and how many of those before it, rebuilt here, Kafka's builder
     refuses.
     """
     actions, kept_records, states = decisions
-    rows, places = batches
-    buffer, upgraded, packed = buffers
+    buffer, file_position, upgraded, packed = source
     at = 0
     span = 0
     record = 0
@@ -354,17 +416,18 @@ def rewrite_batches(
             its_states = states[record : record + count]
             is_legacy = rows[i, ATTRIBUTES] & LEGACY != 0
             payload = buffer
-            records = (source_at + BATCH_HEADER_BYTES, source_at + rows[i, SIZE])
+            first: Any = source_at + BATCH_HEADER_BYTES
+            behind: Any = source_at + rows[i, SIZE]
             offsets = (rows[i, BASE_OFFSET], rows[i, LAST_OFFSET])
             offset_shift: Any = np.int64(0)
             if is_legacy:
                 payload = upgraded
-                records = (rows[i, RECORDS_START], rows[i, RECORDS_END])
-                offsets = kept_span(payload, records, rows[i], its_states)
+                first = rows[i, RECORDS_START]
+                behind = rows[i, RECORDS_END]
+                offsets = kept_span(RecordSpan(payload, first, behind), rows[i], its_states)
                 offset_shift = offsets[0] - rows[i, BASE_OFFSET]
             end, base, latest, code, refused = rebuild_records(
-                payload,
-                records,
+                RecordSpan(payload, first, behind),
                 rows[i],
                 its_states,
                 new_horizon_ms,
@@ -375,7 +438,7 @@ def rewrite_batches(
             if code != OK:
                 return at, span, i, refused_batches
             refused_batches += refused
-            times = (base, latest, has_horizon_after(rows[i], new_horizon_ms))
+            times = HeaderTimes(base, latest, has_horizon_after(rows[i], new_horizon_ms))
             if is_legacy:
                 size = end - at
                 write_converted_header(rows[i], out, at, size, offsets, times, kept_records[i])
@@ -389,34 +452,24 @@ def rewrite_batches(
     return at, span, -1, refused_batches
 
 
-ALL_DONE, NO_ROOM, NO_CODEC = range(3)
-NOT_PACKED, NOTHING_READY = -1, -1
-
-
 @kernel
 def pack_batches(
-    source: tuple[ByteArray, int, Int64Array],
-    records: tuple[ByteArray, Int64Array],
-    decisions: tuple[Int32Array, Int64Array],
+    source: BatchRows,
+    records: KeptRecords,
     out: ByteArray,
     places: Int64Array,
-    progress: tuple[int, int, int],
+    progress: PackProgress,
     tools: Any,
 ) -> tuple[int, int, int]:
     """Put whole batches into out, one behind the other, sealed.
 
-    source: of the batches before, as in a window. records: what is kept of each, uncompressed, and
-    the results of rebuild_payloads. decisions: how many records are kept of each (none: of a
-    legacy one that is emptied), and the horizon that each is given or -1. places: (batches, 2),
-    filled in: where each begins and ends in out; NOT_PACKED of one that the filter did not take.
-    progress: how many batches are done, where the next goes, and how many bytes of its payload
-    stand in their place already, or NOTHING_READY. tools: as of payload_kernels.
+    source: the batches as they were. places: (batches, 2), filled in: where each begins and ends in
+    out; NOT_PACKED of one that the filter did not take. tools: as of payload_kernels.
     Returns how many are done, where the next goes, and why it stopped: ALL_DONE, NO_ROOM for the
     next in whatever codec, or NO_CODEC: it is to be compressed by others.
     """
     buffer, file_position, rows = source
-    plain, results = records
-    kept_records, horizons_ms = decisions
+    plain, results, kept_records, horizons_ms = records
     done, at, ready = progress
     while done < rows.shape[0]:
         start, end = results[done, KEPT_START], results[done, KEPT_END]
@@ -457,12 +510,15 @@ def _write_header(
     count, has_horizon = facts
     at, behind = place
     size = behind - at
-    times = (result[BASE], result[LATEST], has_horizon)
+    base, latest = result[BASE], result[LATEST]
     if row[ATTRIBUTES] & LEGACY == 0:
-        write_header(buffer, source_at, out, at, size, times, count)
+        write_header(
+            buffer, source_at, out, at, size, HeaderTimes(base, latest, has_horizon), count
+        )
         return
     if count == 0:
-        times = (np.int64(-1), row[MAX_TIMESTAMP], False)
+        base, latest, has_horizon = np.int64(-1), row[MAX_TIMESTAMP], False
+    times = HeaderTimes(base, latest, has_horizon)
     offsets = (result[FIRST_OFFSET], result[FINAL_OFFSET])
     write_converted_header(row, out, at, size, offsets, times, count)
     if count == 0:

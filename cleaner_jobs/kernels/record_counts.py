@@ -5,7 +5,7 @@ an inspection for a chunk of a file at a time, while the cache holds it. It leav
 does not know, or finds anything wrong with, to the general way in Python.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,19 @@ from cleaner_jobs.inspection_counters import (
     UNCLEANABLE,
 )
 from cleaner_jobs.kernels.key_counts import hash_key_parts
-from cleaner_jobs.kernels.packed_runs import plausible
-from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, NOT_PLAIN, PART_FULL, frame_chunk
+from cleaner_jobs.kernels.scan_runs import (
+    LEFT,
+    NO_MORE,
+    NOT_TAKEN,
+    PART_FULL,
+    Chunks,
+    Parsing,
+    PartSoFar,
+    Scratch,
+    bound_plain,
+    frame_chunk,
+    plausible,
+)
 from cleaner_jobs.kernels.transactions import flag_aborted, mark_read
 from storage.formats.batch_columns import (
     ABORTED,
@@ -71,7 +82,6 @@ from storage.formats.batch_columns import (
     parse_records,
 )
 from storage.formats.batch_header import (
-    BATCH_HEADER_BYTES,
     CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
@@ -79,9 +89,42 @@ from storage.formats.batch_header import (
     TRANSACTIONAL,
 )
 from storage.formats.batch_kernels import decompress_batches, first_wrong_checksum
+from storage.formats.batch_windows import Place
 from storage.kernels.kernel import allocating_kernel, inlined, kernel
 from storage.kernels.memory_access import bit_length
 from storage.kernels.varint_kernel import read_varint, read_varlong
+
+
+class ParsedRecords(NamedTuple):
+    """Records as parse_records has filled them in."""
+
+    offsets: Int64Array
+    states: NDArray[np.uint8]
+    first: int  # which of them is the first of the batches at work
+
+
+class CountLimits(NamedTuple):
+    """What the sections of a log and its tombstones are told apart by."""
+
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    now_ms: int
+
+
+class Counting(NamedTuple):
+    """What is counted, and by what."""
+
+    limits: CountLimits
+    key_part: int  # BY_KEY, or what else of a key is counted by
+
+
+class CountOutput(NamedTuple):
+    """What `count_run` fills in."""
+
+    rows: Int64Array  # of batches, from the top
+    columns: Any  # as of scan_run
+    sizes: NDArray[np.uint32]  # as of count_records
+    counters: Int64Array  # as of count_records
 
 
 @inlined
@@ -104,7 +147,7 @@ def _count_batch(row: Int64Array, counters: Int64Array) -> None:
 
 @inlined
 def _horizon_of(row: Int64Array, now_ms: Any, counters: Int64Array) -> Any:
-    """What the delete horizon of a batch with a tombstone is."""
+    """Return what the delete horizon of a batch with a tombstone is."""
     attributes = row[ATTRIBUTES]
     if attributes & LEGACY != 0:
         return np.int64(LEGACY_FORMAT)
@@ -121,16 +164,14 @@ def count_records(
     payloads: ByteArray,
     bounds: Int64Array,
     rows: Int64Array,
-    records: tuple[Int64Array, NDArray[np.uint8], int],
-    limits: tuple[int, int, int],
+    records: ParsedRecords,
+    limits: CountLimits,
     out: tuple[NDArray[np.uint32], Int64Array],
 ) -> None:
     """Count batches and the records of each.
 
-    payloads, bounds, rows: as of parse_records, which has found nothing wrong with them. records:
-    offsets and states that it has filled in, and which of them is the first of these batches.
-    limits: first dirty offset, first uncleanable offset, now in ms. out: a size in bytes for each
-    record, filled in as the offsets are; counters (COUNTERS,), added to.
+    payloads, bounds, rows: as of parse_records, which has found nothing wrong with them. out: a
+    size in bytes for each record, filled in as the offsets are; counters (COUNTERS,), added to.
     """
     offsets, states, record = records
     sizes, counters = out
@@ -223,7 +264,7 @@ def _count_special(row: Int64Array, record: Any, limits: Any, counters: Int64Arr
 
 @inlined
 def _of_one_kind(rows: Int64Array, count: Any) -> tuple[Any, Any]:
-    """How many batches, from the first on, are all plain or all compressed; and their records."""
+    """Return how many first batches are all plain or all compressed, and their records."""
     records: Any = np.int64(0)
     is_packed = rows[0, ATTRIBUTES] & CODEC_MASK != 0
     for i in range(count):
@@ -236,50 +277,47 @@ def _of_one_kind(rows: Int64Array, count: Any) -> tuple[Any, Any]:
 
 @allocating_kernel
 def count_run(
-    source: tuple[int, int, int, int, ByteArray],
-    at: tuple[int, int],
-    run: tuple[int, int, int, int, int],
-    parsing: tuple[Any, Any, Int64Array, int],
-    scratch: tuple[ByteArray, Int64Array, NDArray[np.bool_], Any],
-    out: tuple[Int64Array, Any, tuple[int, int, int], NDArray[np.uint32], Int64Array],
+    source: Chunks,
+    at: Place,
+    run: PartSoFar,
+    max_bytes: int,
+    parsing: Parsing,
+    scratch: Scratch,
+    out: CountOutput,
+    counting: Counting,
 ) -> tuple[int, int, int, int]:
     """Parse and count the records of a run of batches of format v2.
 
-    source, at: as of frame_plain. run: how many records the run at work holds, and how many at
-    most; its first offset (-1: it holds no batch), and how many offsets at most; how many bytes of
-    records more it may hold. parsing: limits and secret as of parse_records, ranges as of
-    flag_aborted, and BY_KEY, or what else of a key is counted by. scratch: a buffer for what some
-    batches hold; bounds, and whether it is read, of as many as there are rows; tools as of
-    payload_kernels. out: rows and columns as of scan_plain, then limits, sizes and counters as of
-    count_records.
+    run: what was counted so far. max_bytes: how many bytes of records more it may hold.
     Returns how many batches are done, how many records the run holds then, the bytes of its new
-    records, and why the run ended: LEFT and NOT_PLAIN mean that the next batch goes step by step.
+    records, and why the run ended: LEFT and NOT_TAKEN mean that the next batch goes step by step.
     """
     _, _, end, _, buffer = source
     position, previous_offset = at
-    filled, max_records, first_offset, most_offsets, most_bytes = run
-    limits, secret, aborted, part = parsing
+    filled, max_records, first_offset, max_offsets = run
+    limits, secret, aborted = parsing
+    count_limits, part = counting
     payload, bounds, is_read, tools = scratch
-    rows, columns, counting, sizes, counters = out
+    rows, columns, sizes, counters = out
     offsets, states = columns[2], columns[3]
     every, no_digests = np.zeros(0, np.bool_), np.zeros(0, np.uint64)
     batches: Any = np.int64(0)
     behind: Any = np.int64(filled)
     payload_bytes: Any = np.int64(0)
     while position < end and batches < rows.shape[0]:
-        framed = frame_chunk(source, (position, previous_offset), rows[batches:])
+        framed = frame_chunk(source, Place(position, previous_offset), rows[batches:])
         if framed == 0:
-            return batches, behind, payload_bytes, NOT_PLAIN
+            return batches, behind, payload_bytes, NOT_TAKEN
         count, records = _of_one_kind(rows[batches:], framed)
         if count == 0:
-            return batches, behind, payload_bytes, NOT_PLAIN
+            return batches, behind, payload_bytes, NOT_TAKEN
         its = rows[batches : batches + count]
         if first_offset >= 0 and (
-            behind + records > max_records or its[-1, LAST_OFFSET] - first_offset >= most_offsets
+            behind + records > max_records or its[-1, LAST_OFFSET] - first_offset >= max_offsets
         ):
             return batches, behind, payload_bytes, PART_FULL
         if records > states.shape[0] - behind:
-            return batches, behind, payload_bytes, NO_MORE if batches else NOT_PLAIN
+            return batches, behind, payload_bytes, NO_MORE if batches else NOT_TAKEN
         if first_offset < 0:
             first_offset = its[0, BASE_OFFSET]
         flag_aborted(its, aborted)
@@ -303,26 +341,24 @@ def count_run(
                 )
                 data = payload
             else:
-                for i in range(taken):
-                    start = left[i, POSITION] - position
-                    bounds[i, 0] = start + BATCH_HEADER_BYTES
-                    bounds[i, 1] = start + left[i, SIZE]
+                bound_plain(left, position, taken, bounds)
             taken, _ = plausible(bounds, left, left_is_read, taken)
             if taken == 0:
-                return batches, behind, payload_bytes, NOT_PLAIN
+                return batches, behind, payload_bytes, NOT_TAKEN
             size: Any = np.int64(0)
             for i in range(taken):
                 size += bounds[i, 1] - bounds[i, 0]
-            if payload_bytes + size > most_bytes:
+            if payload_bytes + size > max_bytes:
                 return batches, behind, payload_bytes, PART_FULL
             parsed, _, code, _ = parse_records(
                 data, bounds[:taken], left[:taken], limits, secret, columns, behind
             )
             if code != OK:
                 return batches, behind, payload_bytes, LEFT
-            records_of = (offsets, states, behind)
+            parsed_records = ParsedRecords(offsets, states, behind)
+            out_of_count = (sizes, counters)
             count_records(
-                data, bounds[:taken], left[:taken], records_of, counting, (sizes, counters)
+                data, bounds[:taken], left[:taken], parsed_records, count_limits, out_of_count
             )
             if part != BY_KEY:
                 by = (part, secret)

@@ -22,7 +22,7 @@ LAST_BYTE_BELOW = np.uint8(0x10)
 
 @inlined
 def record_end(payload: ByteArray, at: Any, end: Any) -> tuple[Any, Any]:
-    """Where the body of the record at `at` begins, and where it ends: within `end`.
+    """Return where the body of the record at `at` begins, and where it ends: within `end`.
 
     NO_SUCH_RECORD and `end` if it does not, or has no room for the fields that every record has.
     """
@@ -36,7 +36,10 @@ def record_end(payload: ByteArray, at: Any, end: Any) -> tuple[Any, Any]:
 
 @inlined
 def record_time_delta(payload: ByteArray, body: Any, end: Any) -> tuple[Any, Any]:
-    """The timestamp delta, and the position behind it; NO_SUCH_RECORD if that is not below end."""
+    """Return the timestamp delta, and the position behind it.
+
+    The position is NO_SUCH_RECORD if it is not below end.
+    """
     delta, rest = read_varlong(payload, body + 1)
     if rest >= end:
         return delta, np.int64(NO_SUCH_RECORD)
@@ -45,7 +48,7 @@ def record_time_delta(payload: ByteArray, body: Any, end: Any) -> tuple[Any, Any
 
 @inlined
 def _is_shortest(payload: ByteArray, at: Any, behind: Any, value: Any) -> bool:
-    """Whether a varint that was read is as Kafka writes it: no byte, and no bit, too many."""
+    """Return whether a varint is as Kafka writes it: no byte, and no bit, too many."""
     if behind - at != varint_bytes(value):
         return False
     return bool(behind - at < MAX_VARINT_BYTES or payload[behind - 1] < LAST_BYTE_BELOW)
@@ -53,7 +56,7 @@ def _is_shortest(payload: ByteArray, at: Any, behind: Any, value: Any) -> bool:
 
 @inlined
 def _canonical_length(payload: ByteArray, at: Any, end: Any) -> tuple[Any, Any, bool]:
-    """A length, the position behind it, and whether it is as Kafka writes it and holds up to end.
+    """Return a length, the position behind it, and whether it is as Kafka writes it and fits.
 
     Of a null there is nothing behind.
     """
@@ -66,7 +69,7 @@ def _canonical_length(payload: ByteArray, at: Any, end: Any) -> tuple[Any, Any, 
 
 @inlined
 def is_canonical(payload: ByteArray, at: Any, end: Any) -> bool:
-    """Whether a record that ends at `end` is, from its offset delta on, as Kafka writes it.
+    """Return whether a record that ends at `end` is, from its offset delta on, as Kafka writes it.
 
     Header keys beyond ASCII count as not canonical: Kafka decodes and encodes them (C-11.11 b).
     """

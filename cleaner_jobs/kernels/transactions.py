@@ -13,7 +13,7 @@ Aborted transactions are rows of the four numbers of a `.txnindex` entry. Source
 CleanedTransactionMetadata, ProducerStateManager.lastStableOffset; compaction C-8, log-format F-11.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ NONE = -1  # no such offset
 
 @kernel
 def _slot_of(table: Int64Array, producer_id: int) -> int:
-    """Where a producer stands, or would stand."""
+    """Return where a producer stands, or would stand."""
     mask = np.uint64(table.shape[0] - 1)
     mixed = np.uint64(producer_id) * np.uint64(0x9E3779B97F4A7C15)
     slot = (mixed ^ (mixed >> np.uint64(32))) & mask
@@ -88,23 +88,30 @@ def move_table(table: Int64Array, larger: Int64Array) -> None:
                 larger[slot, column] = table[i, column]
 
 
+class AbortedTxns(NamedTuple):
+    """Aborted transactions, and how many of them are taken in."""
+
+    entries: Int64Array  # all of them
+    known: Int64Array  # the numbers of those that are known, by rising first offset
+    taken: int  # of those
+
+
 @kernel
 def follow_transactions(
     batches: tuple[Int64Array, int],
-    aborted: tuple[Int64Array, Int64Array, int],
+    aborted: AbortedTxns,
     books: tuple[Int64Array, int],
     out: tuple[Any, Int64Array],
 ) -> tuple[int, int, int]:
     """Keep the books of C-8.1 over batches, as Kafka's cleaner does.
 
-    batches: (n, TXN_WORDS), and the first one that was not taken in yet. aborted: all aborted
-    transactions; the numbers of those that are known, by rising first offset; how many of them
-    were taken in. books: the table, and how many producers it holds. out: for each batch, whether
-    it is data of an aborted transaction, or a control batch that may go (uint8), and the number of
-    the transaction whose entry goes with a control batch that stays, or -1.
+    batches: (n, TXN_WORDS), and the first one that was not taken in yet. books: the table, and how
+    many producers it holds. out: for each batch, whether it is data of an aborted transaction, or a
+    control batch that may go (uint8), and the number of the transaction whose entry goes with a
+    control batch that stays, or -1.
 
-    Returns how many batches are done, and anew how many transactions were taken in and how many
-    producers the table holds.
+    Returns how many batches are done, how many transactions are taken in then, and how many
+    producers the table holds then.
     """
     rows, start = batches
     entries, known, taken = aborted
@@ -169,7 +176,7 @@ def flags_in_ranges(rows: Int64Array, ranges: Int64Array, flags: Any) -> None:
 
 @kernel
 def flags_at(ranges: Int64Array, producer_id: int, last_offset: int) -> int:
-    """The flags of the range of a producer in which an offset lies; 0 where it lies in none."""
+    """Return the flags of the range of a producer in which an offset lies, or 0."""
     low, high = 0, ranges.shape[0]  # the first range behind (producer id, last offset)
     while low < high:
         middle = (low + high) >> 1

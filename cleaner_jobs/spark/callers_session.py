@@ -31,7 +31,7 @@ def why_unusable(session: object) -> str | None:
 
 
 def has_session() -> bool:
-    """Whether a session runs in this process. pyspark is not loaded to find out."""
+    """Return whether a session runs in this process. pyspark is not loaded to find out."""
     loaded = sys.modules.get("pyspark")
     context = getattr(loaded, "SparkContext", None)
     return getattr(context, "_active_spark_context", None) is not None
@@ -41,7 +41,7 @@ LOCAL_DIR = "spark.local.dir"
 
 
 def given_local_dirs(environ: Mapping[str, str], session: "SparkSession | None") -> list[str]:
-    """The directories that spark-submit, or a session, was given; none where it is left open.
+    """Return the block directories that spark-submit, or a session, was given, if any.
 
     Of spark-submit before it has made any: it does so when a session begins.
     """

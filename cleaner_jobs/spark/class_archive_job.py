@@ -19,7 +19,9 @@ MASTER = "local[2]"
 
 
 def _end_once(_number: int, _frame: FrameType | None) -> None:
-    """Where all processes are interrupted this one is told twice, by whoever started it, too: the
+    """Ignore further interrupts, and raise KeyboardInterrupt.
+
+    Where all processes are interrupted, this one gets the signal twice, also from its parent: the
     second time must not end the cleaning up.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)

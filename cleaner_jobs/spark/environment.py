@@ -78,12 +78,12 @@ class Unfit(NamedTuple):
 
 
 def is_local(master: str) -> bool:
-    """Whether tasks run in the driver's own Java. A local-cluster has executors like any other."""
+    """Return whether tasks run in the driver's own Java; a local-cluster has executors."""
     return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 def is_all_ours(master: str | None, environ: Mapping[str, str]) -> bool:
-    """Whether no setting of the user's counts: Java is started here, for this machine."""
+    """Return whether no setting of the user's counts: Java is started here, for this machine."""
     return SUBMITTED_VARIABLE not in environ and (master is None or is_local(master))
 
 
@@ -102,7 +102,7 @@ def require_fit(master: str | None, environ: Mapping[str, str]) -> None:
 
 
 def setting_of(name: str) -> Setting | None:
-    """The row of a variable; None: it has nothing to do with Spark."""
+    """Return the row of a variable; None: it has nothing to do with Spark."""
     for setting in SETTINGS:
         if name == setting.name or (
             setting.name.endswith("*") and name.startswith(setting.name[:-1])
@@ -112,7 +112,7 @@ def setting_of(name: str) -> Setting | None:
 
 
 def own_environ(environ: Mapping[str, str], local: bool) -> dict[str, str]:
-    """The environment that Spark is started in, and that its jars and caches are found by.
+    """Return the environment that Spark is started in, and that its jars and caches are found by.
 
     local: without anything of another Spark. Otherwise the user's, without what contradicts a
     master that is named.
@@ -160,7 +160,7 @@ def has_jars(home: Path) -> bool:
 
 
 def why_unfit(environ: Mapping[str, str], local: bool) -> Unfit | None:
-    """What keeps Spark from starting in this environment, of what can be seen before."""
+    """Return what keeps Spark from starting in this environment, of what can be seen before."""
     return _of_pyspark(environ) or _of_jars(environ, local) or _of_loopback()
 
 
@@ -182,7 +182,7 @@ def _of_pyspark(environ: Mapping[str, str]) -> Unfit | None:
 
 
 def version_of(home: Path) -> str | None:
-    """Of a pyspark, without loading it."""
+    """Return the version of a pyspark, without loading it."""
     try:
         found = re.search(r'__version__[^=]*= *"([^"]+)"', (home / "version.py").read_text())
     except (OSError, UnicodeDecodeError):
@@ -213,7 +213,7 @@ def jars_version(home: Path) -> str:
 
 
 def _release(version: str) -> list[str]:
-    """A third number mends errors, and both sides understand each other."""
+    """Return a third number mends errors, and both sides understand each other."""
     return version.split(".")[:2]
 
 
@@ -231,7 +231,7 @@ def _of_loopback() -> Unfit | None:
 
 
 def settings_here(environ: Mapping[str, str]) -> list[tuple[str, Setting]]:
-    """The variables of the table that are set, with their values, and the files with settings."""
+    """Return the set variables of the table with their values, and the files with settings."""
     found = []
     for name in sorted(environ):
         row = setting_of(name)
@@ -241,7 +241,7 @@ def settings_here(environ: Mapping[str, str]) -> list[tuple[str, Setting]]:
 
 
 def counting_here(environ: Mapping[str, str]) -> str:
-    """What to say behind the cause of a start that failed; empty where nothing is set."""
+    """Return what to say behind the cause of a start that failed; empty where nothing is set."""
     counting = [text for text, row in settings_here(environ) if row.counts_on_cluster]
     if not counting:
         return ""
@@ -255,7 +255,7 @@ def _shown(name: str, value: str) -> str:
 
 
 def _files_here(environ: Mapping[str, str]) -> Iterator[str]:
-    """Without the values in them, which may be secret."""
+    """Return the files with settings, without the values in them, which may be secret."""
     directory = Path(environ.get("SPARK_CONF_DIR") or spark_home(environ) / "conf")
     for name in CONF_FILES:
         path = directory / name

@@ -51,7 +51,7 @@ class Samples(NamedTuple):
 def what_to_ask(
     spark: SparkContext, work_dir: str, samples: Samples, to_write: bool, names: Names = ()
 ) -> Asked | None:
-    """What executors are asked for; None where tasks run in the driver's own Java.
+    """Return what executors are asked for; None where tasks run in the driver's own Java.
 
     to_write: whether files are put into the directories. names: those that executors have for
     directories of the driver's. The work directory gets a token.
@@ -77,7 +77,7 @@ def what_to_ask(
 def executor_problems(
     spark: SparkContext, work_dir: str, asked: Asked, say: Callable[[str], None] = lambda _: None
 ) -> list[ExecutorProblem]:
-    """What executors lack. A job of a task for each core asks them.
+    """Return what executors lack. A job of a task for each core asks them.
 
     Where Spark tried a task again, and it answered then, the failure may have been a passing one: a
     second job shows whether it comes again.
@@ -92,7 +92,7 @@ def executor_problems(
 def _ask(
     spark: SparkContext, work_dir: str, asked: Asked, what: str, say: Callable[[str], None]
 ) -> tuple[list[tuple[str, str, str]], list[ExecutorProblem]]:
-    """What executors answer, and why tasks failed before they could answer."""
+    """Return what executors answer, and why tasks failed before they could answer."""
     group = JobGroup(f"{work_dir}: {what}", f"compactor: {what}")
     try:
         with running_job(spark, group, lambda: _answers(spark, asked)) as outcome:
@@ -122,7 +122,7 @@ def _by_problem(reported: Sequence[tuple[str, str, str]]) -> list[ExecutorProble
 
 
 def _python_problems(spark: SparkContext, group: str) -> list[ExecutorProblem]:
-    """Why tasks of the job failed before they could answer, though others have done their work.
+    """Return why tasks of the job failed before they could answer.
 
     Spark names a host together with a cause only in its own records.
     """
@@ -148,7 +148,7 @@ def _python_problems(spark: SparkContext, group: str) -> list[ExecutorProblem]:
 
 
 def _is_of_its_host(message: str) -> bool:
-    """Whether a task failed for what would fail there again: a lost executor is replaced."""
+    """Return whether a task failed for what would fail there again: a lost executor is replaced."""
     return not message.startswith(_PASSING) and failure_cause(message) != PYTHON_DIED
 
 
@@ -157,7 +157,7 @@ def _answers(spark: SparkContext, asked: Asked) -> list[Row]:
 
 
 def answering(asked: Asked) -> Callable[[int], Iterator[Row]]:
-    """What a task does to give the name of its host and, as JSON, what it finds wrong there.
+    """Return what a task does to give the name of its host and, as JSON, what it finds wrong there.
 
     It travels as it is, with the values that it names: none may be a function or class of ours.
     """

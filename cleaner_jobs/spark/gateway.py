@@ -98,7 +98,7 @@ def start_java(
 
 
 def end_java(process: "subprocess.Popen[bytes]") -> None:
-    """At once, with what it has started: a launcher, too, is a Java of its own."""
+    """End Java at once, with what it has started: a launcher, too, is a Java of its own."""
     _, *below = processes_below([process.pid])
     end_processes(below)
     process.kill()
@@ -106,7 +106,7 @@ def end_java(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _wait_for(told: Path, process: "subprocess.Popen[bytes]", waiting: Waiting) -> None:
-    """Until Java has moved the file there, whole."""
+    """Wait until Java has moved the file there, whole."""
     wait, looked = Wait(waiting.say), time.monotonic()
     while not told.exists():
         waiting.let_signals_through()
@@ -130,7 +130,7 @@ def _require_room(path: Path) -> None:
 
 
 def _ignore_interrupts() -> None:
-    """In the child: Ctrl-C is for the driver, which ends Java when it is ready to."""
+    """Ignore Ctrl-C in the child: it is for the driver, which ends Java when it is ready."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -172,7 +172,7 @@ def _launcher_command(options: Mapping[str, str]) -> list[str]:
 
 
 def end_prestarted_daemon(gateway: Any) -> None:
-    """After Java, whose daemon it may be."""
+    """End the prestarted daemon, after Java, whose daemon it may be."""
     daemon: PrestartedDaemon | None = (
         gateway.prestarted_daemon
     )  # py4j makes something up of what is not set
@@ -183,7 +183,7 @@ def end_prestarted_daemon(gateway: Any) -> None:
 def _started(
     launch: Launch, options: Mapping[str, str], source: str, log: IO[bytes], waiting: Waiting
 ) -> Any:
-    """Without the launcher: Java alone, to which pyspark connects as under spark-submit."""
+    """Start Java without the launcher; pyspark connects to it as under spark-submit."""
     ours = [f"-Xmx{options[DRIVER_MEMORY]}", *shlex.split(options[JAVA_OPTIONS])]
     environ, daemon = dict(os.environ), _prestarted_daemon(options, source, log)
     if daemon is not None:
@@ -201,7 +201,7 @@ def _started(
 def _prestarted_daemon(
     options: Mapping[str, str], source: str, log: IO[bytes]
 ) -> PrestartedDaemon | None:
-    """None where its socket has no place, or where it would have no core to itself."""
+    """Start a daemon; None where its socket has no place, or it would have no core to itself."""
     directory = options.get(UNIX_SOCKETS_DIR)
     is_ours = os.environ["PYSPARK_PYTHON"] == sys.executable
     if directory is None or not is_ours or cores() < FEWEST_CORES:
@@ -227,7 +227,7 @@ def _connected(java: StartedJava) -> Any:
 
 
 def _launch_of(gateway: Any) -> Launch:
-    """What the launcher has added to our options, as the Java knows that came of it."""
+    """Return what the launcher has added to our options, as the Java knows that came of it."""
     jvm = gateway.jvm
     module_options = jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions()
     return Launch(

@@ -31,13 +31,13 @@ SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the Pytho
 
 
 def cache_dir(environ: Mapping[str, str]) -> Path:
-    """The user's folder for what can be made again."""
+    """Return the user's folder for what can be made again."""
     base = environ.get("XDG_CACHE_HOME") or Path(home_of(environ)) / ".cache"
     return Path(base) / CACHE_FOLDER
 
 
 def archive_path(environ: Mapping[str, str]) -> Path:
-    """The archive for the Java that JAVA_HOME or PATH name, whether it is there or not.
+    """Return the archive for the Java that JAVA_HOME or PATH name, whether it is there or not.
 
     environ: the one that Spark is started in (`environment.own_environ`).
     """
@@ -47,7 +47,7 @@ def archive_path(environ: Mapping[str, str]) -> Path:
 
 
 def can_be_made(environ: Mapping[str, str]) -> bool:
-    """Whether Java brings the archive that ours lies on."""
+    """Return whether Java brings the archive that ours lies on."""
     home = java_path(environ).resolve().parent.parent
     return is_kept(home / "lib" / "server" / "classes.jsa")
 
@@ -61,7 +61,7 @@ def kept_file(
 
 
 def is_kept(path: Path) -> bool:
-    """Whether a file of the cache is there; not if the cache cannot be read."""
+    """Return whether a file of the cache is there; not if the cache cannot be read."""
     try:
         return path.exists()
     except OSError:
@@ -77,7 +77,7 @@ def forget_older(kept: Path) -> None:
 
 
 def spark_home(environ: Mapping[str, str]) -> Path:
-    """Where Spark's jars are: SPARK_HOME, or else the pyspark package."""
+    """Return where Spark's jars are: SPARK_HOME, or else the pyspark package."""
     if environ.get("SPARK_HOME"):
         return Path(environ["SPARK_HOME"])
     package = find_spec("pyspark")
@@ -86,7 +86,7 @@ def spark_home(environ: Mapping[str, str]) -> Path:
 
 
 def java_path(environ: Mapping[str, str]) -> Path:
-    """The Java that JAVA_HOME names, or else the one in PATH."""
+    """Return the Java that JAVA_HOME names, or else the one in PATH."""
     home = environ.get("JAVA_HOME")
     return Path(home) / "bin" / "java" if home else Path(which("java") or "java")
 
@@ -112,12 +112,12 @@ class Launch(NamedTuple):
 
 
 def launch_path(environ: Mapping[str, str]) -> Path:
-    """The file for the Java and the jars of environ, whether it is there or not."""
+    """Return the file for the Java and the jars of environ, whether it is there or not."""
     return kept_file(environ, "launch", spark_home(environ) / "jars", [str(archive_path(environ))])
 
 
 def read_launch(environ: Mapping[str, str]) -> Launch | None:
-    """What an earlier session wrote down, if it may be used."""
+    """Return what an earlier session wrote down, if it may be used."""
     try:
         match json.loads(launch_path(environ).read_text("utf-8")):
             case [str(class_path), [*options]] if all(isinstance(word, str) for word in options):
@@ -140,6 +140,6 @@ def save_launch(environ: Mapping[str, str], launch: Launch) -> None:
 
 
 def command(launch: Launch, options: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-    """The command line of a Java. options: ours, before those of the launch."""
+    """Return the command line of a Java. options: ours, before those of the launch."""
     words = [*options, "-cp", launch.class_path, *launch.options, MAIN_CLASS]
     return [str(java_path(environ)), *words]

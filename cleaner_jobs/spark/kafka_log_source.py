@@ -137,7 +137,7 @@ class KafkaLogReader(DataSourceReader):
         self._selection = _selection(schema, options)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A part of a segment each, or small segments, of several logs too, up to splitBytes.
+        """Return partitions: a part of a segment each, or small segments up to splitBytes.
 
         Raise BadOptionError for a topic that is not there, OSError, NotALogError, CorruptFileError.
         """
@@ -183,8 +183,9 @@ class FilteredKafkaLogReader(KafkaLogReader):
     """And what filters leave of it."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Read no more than what they let through, as far as they are known here; Spark goes by all
-        of them once more.
+        """Read no more than the filters let through, as far as they are known here.
+
+        Spark applies all of them once more.
         """
         for each in filters:
             column = getattr(each, "attribute", ())

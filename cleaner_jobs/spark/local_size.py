@@ -52,19 +52,19 @@ def memory(root: Path = ROOT) -> Memory:
 
 
 def processors(root: Path = ROOT) -> int | None:
-    """How many the quota of a group comes to, rounded up; None: there is no quota."""
+    """Return how many the quota of a group comes to, rounded up; None: there is no quota."""
     quotas = [quota for group in _groups("cpu", root) for quota in _quota(group)]
     return None if not quotas else max(1, ceil(min(quotas)))
 
 
 def cores() -> int:
-    """How many this process may use: by its affinity, and by the quota of its control group."""
+    """Return how many cores this process may use, by affinity and by its group's quota."""
     own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(own, processors() or own)
 
 
 def memory_kills(root: Path = ROOT) -> int | None:
-    """How many processes of this group the kernel has killed for memory; None: it does not say."""
+    """Return how many processes of this group the kernel has killed for memory, if known."""
     own = next(_groups("memory", root), None)
     if own is not None:
         for name in ("memory.events", "memory.oom_control"):
@@ -75,7 +75,7 @@ def memory_kills(root: Path = ROOT) -> int | None:
 
 
 def _groups(controller: str, root: Path) -> Iterator[Path]:
-    """The directories of the groups that limit this process, its own first."""
+    """Yield the directories of the groups that limit this process, its own first."""
     found = _hierarchy(controller, root)
     if found is None:
         return
@@ -84,7 +84,7 @@ def _groups(controller: str, root: Path) -> Iterator[Path]:
 
 
 def _hierarchy(controller: str, root: Path) -> tuple[Path, Path] | None:
-    """Where the hierarchy of a controller is mounted, and the own group below that."""
+    """Return where the hierarchy of a controller is mounted, and the own group below that."""
     version_2 = None
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
@@ -121,7 +121,7 @@ def _memory_limit(group: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _used(group: Path) -> int:
-    """Without what of the page cache is given back before anything is killed."""
+    """Return the bytes in use, without page cache that is freed before anything is killed."""
     statistics = _numbers(group / "memory.stat", " ")
     cache = statistics.get("total_inactive_file", statistics.get("inactive_file", 0))
     for name in ("memory.current", "memory.usage_in_bytes"):
@@ -170,12 +170,12 @@ class LocalSize(NamedTuple):
 
     @property
     def needed_bytes(self) -> int:
-        """The most that all of its processes take together."""
+        """Return the most that all of its processes take together."""
         return BESIDE_BYTES + self.heap_bytes + self.tasks * WORKER_BYTES
 
     @property
     def heap(self) -> str:
-        """As Java's options have it."""
+        """Return the heap size as Java's options write it."""
         return f"{self.heap_bytes // MIB}m"
 
     @property
@@ -185,7 +185,7 @@ class LocalSize(NamedTuple):
 
 
 def size_within(limit_bytes: int | None, most_tasks: int) -> LocalSize:
-    """The largest that fits; the least that works, where nothing does. None: there is no limit."""
+    """Return the largest size that fits, or the least that works. None: there is no limit."""
     if limit_bytes is None:
         return LocalSize(MOST_HEAP_BYTES, most_tasks)
     rest = limit_bytes - BESIDE_BYTES
@@ -194,7 +194,7 @@ def size_within(limit_bytes: int | None, most_tasks: int) -> LocalSize:
 
 
 def local_size(found: Memory | None = None) -> LocalSize:
-    """Of a session that is started here and now."""
+    """Return the size of a session that is started here and now."""
     limit = (found or memory()).limit
     return size_within(None if limit is None else limit.value, cores())
 
@@ -206,7 +206,7 @@ class KillWatch:
         self._before = memory_kills()
 
     def words(self) -> str:
-        """What to say of it behind a cause; empty where none was killed."""
+        """Return what to say of it behind a cause; empty where none was killed."""
         now = memory_kills()
         if now is None or self._before is None or now <= self._before:
             return ""

@@ -26,7 +26,7 @@ _ended: list[str] = []  # why processes were ended, since the last watch began
 
 
 def bound_seconds(environ: Mapping[str, str]) -> float:
-    """How long to wait. What is no number above 0 counts as not set."""
+    """Return how long to wait. What is no number above 0 counts as not set."""
     with suppress(ValueError):
         seconds = float(environ.get(VARIABLE, ""))
         if 0 < seconds < float("inf"):
@@ -57,7 +57,7 @@ class Wait:
 
 
 def why_ended() -> str:
-    """What to say behind the cause of a failure; empty where no process was ended here."""
+    """Return what to say behind the cause of a failure; empty where no process was ended here."""
     return f": {_ended[0]}" if _ended else ""
 
 
@@ -103,7 +103,7 @@ def end_processes(pids: Iterable[int]) -> None:
 
 
 def stopped_processes(proc: Path = PROC, top: Sequence[int] = ()) -> list[tuple[int, str]]:
-    """The processes of this run, or those from some downwards, that are stopped; their names."""
+    """Return the stopped processes of this run, or of some and their children, with names."""
     if not top:
         top = [os.getpid(), *([os.getppid()] if SUBMITTED_VARIABLE in os.environ else [])]
     found = []
@@ -128,13 +128,13 @@ def processes_below(top: Sequence[int], proc: Path = PROC) -> Iterator[int]:
 
 
 def _has_children(proc: Path) -> bool:
-    """Whether this kernel lists them; otherwise every process of the machine has to be asked."""
+    """Return whether this kernel lists children; if not, all processes have to be asked."""
     own = str(os.getpid())
     return (proc / own / "task" / own / "children").exists()
 
 
 def _children(of: Path) -> list[int]:
-    """Of a process, by the threads that have started them; none of one that has ended."""
+    """Return the children of a process, by the threads that have started them."""
     found = []
     for listed in (of / "task").glob("*/children"):
         with suppress(OSError):  # the thread has ended
@@ -154,7 +154,7 @@ class _Process(NamedTuple):
 
 
 def _process(of: Path) -> _Process | None:
-    """None: it has ended."""
+    """Return a process, or None: it has ended."""
     try:
         text = (of / "stat").read_text("utf-8", "replace")
     except OSError:

@@ -82,7 +82,7 @@ def start(
 
 
 def adopt(environ: Mapping[str, str]) -> bool:
-    """In the one that Java has started: whether another has taken its place, and has ended since.
+    """Let a prestarted daemon take this one's place; return whether it did, and has ended.
 
     False: there is none, or it was loaded under other variables.
     """
@@ -108,7 +108,7 @@ def adopt(environ: Mapping[str, str]) -> bool:
 
 
 def wait_and_serve(listening: socket.socket, load: Callable[[], None]) -> bool:
-    """In the early daemon: load, wait, take over. Whether the place of Java's daemon was taken.
+    """Load, wait, and take over; return whether the place of Java's daemon was taken.
 
     If not, the driver has closed standard input, or Java's daemon loads everything itself.
     """
@@ -141,7 +141,7 @@ def wait_and_serve(listening: socket.socket, load: Callable[[], None]) -> bool:
 
 @contextmanager
 def _ending_with_input() -> Iterator[None]:
-    """Inside, end as soon as standard input is closed. Leaves no thread: this process will fork."""
+    """End this process as soon as standard input is closed; leave no thread: it will fork."""
     awake, wake = os.pipe()
 
     def watch() -> None:
@@ -162,7 +162,7 @@ def _ending_with_input() -> Iterator[None]:
 
 
 def is_same(loaded: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether what was loaded under some variables is what others would have loaded."""
+    """Return whether what was loaded under some variables is what others would have loaded."""
     places = f"{os.pathsep}{loaded.get(MODULES, '')}{os.pathsep}"
     if places not in f"{os.pathsep}{wanted.get(MODULES, '')}{os.pathsep}":
         return False

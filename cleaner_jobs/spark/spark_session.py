@@ -60,7 +60,7 @@ _NO_MACHINE_CREATED = "Error: Could not create the Java Virtual Machine."
 
 
 def cause_of_no_start(error: Exception, log_path: Path) -> str:
-    """One line for the operator: Java's own words if it left any, or else Python's."""
+    """Return one line for the operator: Java's own words if it left any, or else Python's."""
     java_exception = getattr(error, "java_exception", None)
     if java_exception is not None:
         message = java_exception.toString()
@@ -75,7 +75,7 @@ def cause_of_no_start(error: Exception, log_path: Path) -> str:
 
 
 def _complaint(log_path: Path) -> str | None:
-    """What Java wrote before it ended; its virtual machine says it in two lines."""
+    """Return what Java wrote before it ended; its virtual machine says it in two lines."""
     try:
         lines = log_path.read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -246,7 +246,7 @@ def _forget(gateway: Any) -> None:
 
 
 def cause_of_failure(error: Exception) -> str:
-    """Why a job failed, in one line for the operator."""
+    """Return why a job failed, in one line for the operator."""
     if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
         return JAVA_IS_GONE + _kill_words()
     try:
@@ -262,7 +262,7 @@ def cause_of_failure(error: Exception) -> str:
 
 
 def _python_words(cause: str) -> str:
-    """What to say behind a cause that lies in the Python of the tasks, where that is another."""
+    """Return what to say of the Python of the tasks, where that is another one."""
     context: Any = SparkContext._active_spark_context
     python = getattr(context, "pythonExec", sys.executable)
     if python == sys.executable or not OF_PYTHON.search(cause):
@@ -271,7 +271,7 @@ def _python_words(cause: str) -> str:
 
 
 def _settings_words(master: str | None) -> str:
-    """Of the user's own that counted. Those of spark-submit are shown by Spark."""
+    """Return the user's own settings that counted; Spark shows those of spark-submit."""
     if SUBMITTED_VARIABLE in os.environ or is_all_ours(master, os.environ):
         return ""
     return counting_here(os.environ)
@@ -282,7 +282,7 @@ def _kill_words() -> str:
 
 
 def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The options of a session whose Java is started here."""
+    """Return the options of a session whose Java is started here."""
     options = {**ALWAYS, "spark.master": master}
     of_user = _user_options(environ)
     if not is_local(master):
@@ -313,14 +313,14 @@ def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> d
 
 
 def _user_options(environ: Mapping[str, str]) -> list[str]:
-    """What Java cannot find out of a user without a name: it says "?" for both."""
+    """Return what Java cannot find out of a user without a name: it says "?" for both."""
     if has_name():
         return []
     return [_quoted(f"-Duser.home={home_of(environ)}"), f"-Duser.name={name_of_user()}"]
 
 
 def _quoted(option: str) -> str:
-    """As one word, for Spark's launcher and for a shell's rules."""
+    """Quote an option as one word, for Spark's launcher and for a shell's rules."""
     escaped = option.replace("\\", r"\\").replace('"', r"\"")
     return f'"{escaped}"'
 
@@ -349,7 +349,7 @@ def _source() -> str:
 
 
 def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str]) -> SparkConf:
-    """What spark-submit was given, and ours where it says nothing."""
+    """Return what spark-submit was given, and ours where it says nothing."""
     connect_to_java()  # which holds the options of spark-submit
     conf = SparkConf()
     ours = {**ALWAYS, **extra, "spark.app.name": app_name}
@@ -379,7 +379,7 @@ def _start_java_and_context(
 
 
 def _log4j_file() -> Path:
-    """In the source tree `conf/`; in an installed package a folder of its own."""
+    """Return the file in `conf/` of the source tree, or in the installed package."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "conf" / "log4j2.properties"
     return installed if installed.exists() else package.parent / "conf" / "log4j2.properties"

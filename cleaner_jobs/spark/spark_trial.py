@@ -16,7 +16,7 @@ MASTER = "local[2]"
 
 
 def seconds_to_start(work_dir: str) -> float | str:
-    """How long it took, or in a line why it did not work."""
+    """Return how long it took, or in a line why it did not work."""
     began = time.monotonic()
     try:
         with ending_stopped_processes(lambda _: None):

@@ -33,7 +33,7 @@ class TaskFailure(NamedTuple):
 
 
 def task_failure(text: str) -> TaskFailure:
-    """What the text of a failed job says of the task that it failed for."""
+    """Return what the text of a failed job says of the task that it failed for."""
     lost = _LOST_TASK.search(text)
     if lost is None:
         return TaskFailure("", failure_cause(text))
@@ -42,7 +42,7 @@ def task_failure(text: str) -> TaskFailure:
 
 
 def failure_cause(message: str) -> str:
-    """The cause in the message of one task."""
+    """Return the cause in the message of one task."""
     if "Python worker exited unexpectedly" in message or _LOST_PYTHON.search(message):
         return PYTHON_DIED
     worker = _WORKER_ENDED.search(message)

@@ -50,7 +50,7 @@ class RunDescription(NamedTuple):
 
 
 def log_ids_of(tasks: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Of the logs that tasks are about, each once, as they come.
+    """Return the ids of the logs that tasks are about, each once, in order.
 
     Whatever a task has of a log begins with its id: a stretch, rules, or parts and their log.
     """
@@ -77,7 +77,7 @@ class StageFailedError(LogCompactionError):
 
 
 def core_count(spark: SparkContext) -> int:
-    """How many tasks work at once. Raise StageFailedError where Java has gone already."""
+    """Return how many tasks work at once. Raise StageFailedError where Java has gone already."""
     try:
         return spark.defaultParallelism
     except SPARK_ERRORS as error:
@@ -193,7 +193,7 @@ def running_job(
 
 
 def _cancel(spark: SparkContext, group: JobGroup, outcome: Future[list[Row]]) -> None:
-    """Until the job has ended. On another thread: Java may be stopped."""
+    """Cancel a job until it has ended; on another thread, since Java may be stopped."""
 
     def cancel() -> None:
         with suppress(*SPARK_ERRORS):  # it has gone, and the job with it
@@ -218,10 +218,10 @@ def _rows(spark: SparkContext, of: tuple[str, str], tasks: int, asked: Asked | N
 
 @lru_cache(maxsize=4)
 def _tasks_of_any_stage(spark: SparkContext, tasks: int, given: str | None) -> "RDD[Row]":
-    """What the stages of most rounds have in common: to tell Java of it anew takes it a hundredth
-    of a second each time, in which the cores idle.
+    """Return what the stages of most rounds have in common.
 
-    given: what is asked of executors, as Python writes it.
+    To describe it to Java again takes Java a hundredth of a second each time, in which the cores
+    idle. given: what is asked of executors, as Python writes it.
     """
 
     def work(number: int) -> Iterator[Row]:
@@ -244,7 +244,7 @@ def _tasks_of_any_stage(spark: SparkContext, tasks: int, given: str | None) -> "
 
 
 def one_a_task(spark: SparkContext, tasks: int, work: Callable[[int], Iterator[Row]]) -> list[Row]:
-    """The rows that work makes of the number of each task, in a Spark task of its own.
+    """Return the rows that work makes of the number of each task, in a Spark task of its own.
 
     work travels by value, as the functions do that stand in functions.
     """
@@ -252,8 +252,9 @@ def one_a_task(spark: SparkContext, tasks: int, work: Callable[[int], Iterator[R
 
 
 def _of_tasks(spark: SparkContext, tasks: int, work: Callable[[int], Iterator[Row]]) -> "RDD[Row]":
-    """An RDD: as a DataFrame the same job takes Spark twice as long, for SQL's planner has a part
-    in it.
+    """Return an RDD of the rows of tasks.
+
+    The same job takes Spark twice as long as a DataFrame, which SQL's planner has to plan.
     """
 
     def of_partition(number: int, nothing: Iterable[object]) -> Iterator[Row]:
@@ -308,7 +309,7 @@ class ExecutorWatch:
             )
 
     def _cause(self) -> tuple[str | None, str]:
-        """What is being waited for, and what to do about it; None: nothing."""
+        """Return what is being waited for, and what to do about it; None: nothing."""
         if self._executors == 0:
             return (
                 f"{self._spark.master} has no executor for this run",

@@ -78,7 +78,7 @@ def prepare(
 
 
 def kernels_mark(environ: Mapping[str, str]) -> Path:
-    """The file that says that the kernels of this very source are compiled."""
+    """Return the file that says that the kernels of this very source are compiled."""
     files = sorted(p for name in PACKAGES_WITH_KERNELS for p in (SOURCES / name).rglob("*.py"))
     facts = [f"{file} {file.stat().st_mtime_ns} {file.stat().st_size}" for file in files]
     facts += [sys.version, platform.machine(), metadata.version("numba")]
@@ -116,7 +116,7 @@ class _Maker(NamedTuple):
         return cls(process, log_path, ended_by, kills_before)
 
     def made_it(self, seconds: float | None = None) -> bool:
-        """Whether it came to its end, after at most so many seconds, without an error."""
+        """Return whether it came to its end, after at most so many seconds, without an error."""
         try:
             code = self.process.wait(seconds)
         except TimeoutExpired:
@@ -127,7 +127,7 @@ class _Maker(NamedTuple):
         return code == 0
 
     def why_not(self) -> str:
-        """What to say of one that has not made it; one that was killed is tried again next time."""
+        """Return why it has not made it; one that was killed is tried again next time."""
         now = memory_kills()
         if self.process.returncode != -SIGKILL or now is None or now <= (self.kills_before or 0):
             lines = self.log_path.read_text(errors="replace").splitlines()

@@ -19,12 +19,14 @@ from cleaner_jobs.kernels.kept_batches import (
     KeptBatches,
     decide_batches,
 )
-from cleaner_jobs.kernels.plain_runs import LEFT, rewrite_plain
 from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_MESSAGE,
     GROWTH_BYTES_PER_RECORD,
+    SourceBuffers,
     rewrite_batches,
 )
+from cleaner_jobs.kernels.rewrite_runs import RunOutput, RunRules, rewrite_plain
+from cleaner_jobs.kernels.scan_runs import LEFT
 from cleaner_jobs.tasks.packed_batches import rebuild_packed
 from cleaner_jobs.tasks.rewrite_check import Decided, WrittenBatches, check_batches, check_upgraded
 from cleaner_jobs.tasks.slow_rebuild import rebuild_by_field
@@ -87,7 +89,7 @@ class _Output:
         return self._filled + length <= len(self._held())
 
     def room(self, length: int) -> ByteArray:
-        """Where the next `length` bytes go; they count once they are taken."""
+        """Return where the next `length` bytes go; they count once they are taken."""
         held = self._held()
         if self._filled + length > len(held):
             self.flush()
@@ -98,7 +100,7 @@ class _Output:
         self._filled += length
 
     def unchecked(self) -> tuple[ByteArray, int]:
-        """A buffer, and how many bytes at its start were taken but not checked."""
+        """Return a buffer, and how many bytes at its start were taken but not checked."""
         return self._held()[self._checked :], self._filled - self._checked
 
     def checked(self) -> None:
@@ -140,7 +142,9 @@ class BatchRewriter:
         return self._output.written_bytes
 
     def rewrite(self, window: Window, states: NDArray[np.uint8]) -> None:
-        """states: one for each record of the window. Raise CorruptFileError where one is no more
+        """Write what becomes of a window.
+
+        states: one for each record of the window. Raise CorruptFileError where a batch is no longer
         what was scanned, whatever the checksum says, or MiswrittenError where what would be written
         of a batch is not what stands in the window.
         """
@@ -174,20 +178,28 @@ class BatchRewriter:
         states: NDArray[np.uint8],
         discardable: Int64Array,
     ) -> PlainRun:
-        """As rewrite, of the plain batches at a place of a segment, as far as there is room.
+        """Write what becomes of the plain batches at a place, as far as there is room.
 
         states: of the records from there on. discardable: as of flag_discardable.
         """
         rows, rules = rows_of_run(self._buffers), self._rules
         actions = self._buffers.array("actions", len(rows))
         kept = self._buffers.array("kept", len(rows), np.int32)
-        room = len(source.of_kernel[-1]) + GROWTH_BYTES_PER_RECORD * max_records()
+        room = len(source.chunks.buffer) + GROWTH_BYTES_PER_RECORD * max_records()
         count, written, heads, why_ended, left, refused = rewrite_plain(
-            source.of_kernel,
-            (at.position, at.previous_offset),
+            source.chunks,
+            at,
             states,
-            (rules.kept_batches, rules.now_ms, rules.horizon_ms, discardable),
-            (self._output.room(room), (rows, actions, kept), self._scratch(len(rows))),
+            RunRules(rules.kept_batches, rules.now_ms, rules.horizon_ms, discardable),
+            RunOutput(
+                buffer=self._output.room(room),
+                rows=rows,
+                actions=actions,
+                kept_records=kept,
+                spans=self._buffers.array("spans", len(rows), np.int64, 2),
+                places=self._buffers.array("places", len(rows), np.int64, 2),
+                expected=self._buffers.array("expected", len(rows), np.int64, EXPECTED_COLUMNS),
+            ),
         )
         if count:
             self._output.take(written)
@@ -199,14 +211,6 @@ class BatchRewriter:
             at = next_place(rows[count - 1])
         window = source.left(rows[count : count + left], at) if why_ended == LEFT else None
         return PlainRun(rows[:count], int(heads), why_ended, window)
-
-    def _scratch(self, batches: int) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """Room for a kernel to work with: spans, places, expectations."""
-        return (
-            self._buffers.array("spans", batches, np.int64, 2),
-            self._buffers.array("places", batches, np.int64, 2),
-            self._buffers.array("expected", batches, np.int64, EXPECTED_COLUMNS),
-        )
 
     def _decide(self, window: Window, states: NDArray[np.uint8]) -> Decided:
         count = len(window.rows)
@@ -245,8 +249,9 @@ class BatchRewriter:
         return self._output.room(length)
 
     def _check(self, window: Window, end: int, decided: Decided) -> None:
-        """Check what was taken of the batches below end against them, and them against their
-        checksums: what becomes corrupt while it is rebuilt gets no fresh one.
+        """Check what was taken of the batches below end against them, then their checksums.
+
+        What becomes corrupt while it is rebuilt gets no fresh checksum.
         """
         start, self._checked_batches = self._checked_batches, end
         out, length = self._output.unchecked()
@@ -278,7 +283,7 @@ class BatchRewriter:
     def _rewrite_some(
         self, window: Window, span: tuple[int, int], decided: Decided, packed: ByteArray
     ) -> int | None:
-        """The batch that is to be rebuilt by field, where this ended; None: all is done."""
+        """Return the batch that is to be rebuilt by field, where this ended; None: all is done."""
         start, end = span
         rows, places = window.rows[start:end], decided.places[start:end]
         first, last = decided.ordinals[start], decided.ordinals[end]
@@ -288,12 +293,11 @@ class BatchRewriter:
         bound += int((places[:, 1] - places[:, 0]).sum())
         out = self._room(window, start, decided, bound)
         spans = self._buffers.array("spans", len(rows), np.int64, 2)
-        decisions = decided.actions[start:end], decided.kept_records[start:end]
         written, fresh, stopped, refused = rewrite_batches(
-            (window.buffer, window.upgraded, packed),
-            window.file_position,
-            (rows, places),
-            (*decisions, decided.states[first:last]),
+            SourceBuffers(window.buffer, window.file_position, window.upgraded, packed),
+            rows,
+            places,
+            decided.of(start, end),
             self._rules.horizon_ms,
             out,
             spans,
@@ -304,7 +308,7 @@ class BatchRewriter:
         return None if stopped < 0 else start + stopped
 
     def _rebuild_by_field(self, window: Window, row: int, decided: Decided) -> None:
-        """What the kernels left. Raise CorruptFileError where it does not parse."""
+        """Rebuild a batch that the kernels left. Raise CorruptFileError where it does not parse."""
         check_checksums(window._replace(rows=window.rows[row : row + 1]))
         states = decided.states[decided.ordinals[row] : decided.ordinals[row + 1]]
         gives_horizon = decided.actions[row] == REBUILD_WITH_HORIZON

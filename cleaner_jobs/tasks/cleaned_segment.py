@@ -46,7 +46,7 @@ class CleanedLog(NamedTuple):
 
 
 def batch_facts(window: Window) -> BatchFacts:
-    """What indexes are made of, and where a segment can be cut, of each batch of a window."""
+    """Return what indexes are made of, and where a segment can be cut, for each batch."""
     facts = np.empty(len(window.rows), BATCH_FACTS)
     facts["size"] = window.rows[:, SIZE]
     facts["last_offset"] = window.rows[:, LAST_OFFSET]
@@ -56,7 +56,7 @@ def batch_facts(window: Window) -> BatchFacts:
 
 
 class FactsFile:
-    """Leaves the facts of the batches of a piece for whoever joins it with others."""
+    """Writes the facts of the batches of a piece, for the driver that joins it with others."""
 
     def __init__(self, path: str) -> None:
         self._out = open(path, "xb", buffering=0)  # noqa: SIM115  # closed at exit
@@ -74,12 +74,12 @@ class FactsFile:
         write_whole(self._out, data)
 
     def checksum(self) -> int:
-        """Of all facts so far."""
+        """Return the checksum of all facts so far."""
         return self._digest.intdigest()
 
 
 def facts_in(path: str, checksum: int) -> Iterator[BatchFacts]:
-    """What a FactsFile was given, some batches at a time.
+    """Yield what a FactsFile was given, some batches at a time.
 
     Raise WorkFileError, at the end, where it was anything else, or OSError.
     """

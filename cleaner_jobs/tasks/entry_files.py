@@ -101,7 +101,7 @@ class EntrySpill:
             self._digests[turn].update(rows[start:end].data)
 
     def turn(self, number: int) -> Entries:
-        """What was shared out to one turn. Raise WorkFileError where it is not that any more."""
+        """Return the entries of one turn. Raise WorkFileError where they have changed."""
         path, counts = self._paths[number], self._counts[number]
         rows = np.empty((int(counts.sum()), ENTRY_WORDS), np.uint64)
         io_limit.take(rows.nbytes)

@@ -51,11 +51,11 @@ class PathMapping(NamedTuple):
     names: Names = ()
 
     def to_executor(self, value: Any) -> Any:
-        """A value of plain values, with every path in it as it is named here."""
+        """Return a value of plain values, with every path in it as it is named here."""
         return _renamed(value, self.names) if self.names else value
 
     def to_driver(self, value: Any) -> Any:
-        """Likewise, as the driver names it."""
+        """Return a value of plain values, with every path in it as the driver names it."""
         return _renamed(value, tuple((b, a) for a, b in self.names)) if self.names else value
 
 
@@ -63,12 +63,12 @@ SAME_PATHS = PathMapping()
 
 
 def package_versions() -> list[tuple[str, str]]:
-    """The versions of what the result depends on, and a digest of this project's own source."""
+    """Return the versions of what the result depends on, and a digest of our own source."""
     return [*((name, _version(name)) for name in PACKAGES), ("source", _digest())]
 
 
 def find_problems(asked: Asked) -> list[tuple[str, str]]:
-    """What is lacking, and why. Files are looked at, too: nothing may have changed them yet."""
+    """Return what is lacking, and why. Files are checked, too: nothing may have changed yet."""
     paths, problems = _paths(asked)
     if not problems:
         problems += [problem for file in asked.files for problem in _of_file(file, paths)]
@@ -76,7 +76,7 @@ def find_problems(asked: Asked) -> list[tuple[str, str]]:
 
 
 def require_fit_executor(asked: Asked | None) -> PathMapping:
-    """What tasks here stand on, looked for once in a process. Raise UnfitExecutorError."""
+    """Return what tasks here stand on, looked for once in a process. Raise UnfitExecutorError."""
     if asked is None:
         return SAME_PATHS
     if asked.token not in _KNOWN:
@@ -106,12 +106,12 @@ def _paths(asked: Asked) -> tuple[PathMapping, list[tuple[str, str]]]:
 
 
 def _prefixes(asked: Asked) -> list[str]:
-    """The directories that have names of their own here, longest first, and then all the rest."""
+    """Return the directories with names of their own here, longest first, then all the rest."""
     return [*sorted({there for there, _ in asked.names}, key=len, reverse=True), ""]
 
 
 def _wrong_under(asked: Asked, theirs: str, here: str) -> Iterator[tuple[str, str]]:
-    """What is wrong with all that is under one directory of the driver's, if it is called so."""
+    """Yield what is wrong below one of the driver's directories, if it has this name here."""
     names = ((theirs, here),)
     others = _prefixes(asked)
     if _prefix_of(asked.token_path, others) == theirs:
@@ -194,7 +194,7 @@ def _version(name: str) -> str:
 
 @cache
 def _digest() -> str:
-    """Of the sources of the packages that tasks come from."""
+    """Return a digest of the sources of the packages that tasks come from."""
     digest = sha256()
     for package in _SENT:
         for path in sorted((_SOURCES / package).rglob("*.py")):

@@ -77,7 +77,7 @@ class Sign(NamedTuple):
 
 
 def signs_of_life(work_dir: str, stage: str) -> list[Sign]:
-    """What every attempt at a task of a stage shows."""
+    """Return what every attempt at a task of a stage shows."""
     found, directory = [], _directory(work_dir)
     for name in sorted(os.listdir(directory)):
         its_stage, number, _ = name.split("-", 2)
@@ -93,7 +93,7 @@ def signs_of_life(work_dir: str, stage: str) -> list[Sign]:
 
 
 def done_bytes(work_dir: str, stage: str) -> int:
-    """The bytes that the tasks of a stage have worked through; of several attempts the furthest."""
+    """Return the bytes that a stage has worked through; of several attempts the furthest."""
     done: dict[str, int] = {}
     for sign in signs_of_life(work_dir, stage):
         done[sign.number] = max(done.get(sign.number, 0), sign.done_bytes)

@@ -50,7 +50,7 @@ class IndexCheck:
             self._error = self._wrong_entry(rows[batch])
 
     def _wrong_entry(self, row: Int64Array) -> CorruptFileError:
-        """Of the next entry, which leads into the batch of that row."""
+        """Return the error of the next entry, which leads into the batch of that row."""
         relative_offset, entry_position = self._entries[self._next].tolist()
         batch_at, base_offset = row[[POSITION, BASE_OFFSET]].tolist()
         problem = (
@@ -71,7 +71,7 @@ RELATIVE_OFFSET, ENTRY_POSITION = range(2)  # columns of an entry
 
 @kernel
 def first_unordered(entries: Int64Array, log_bytes: int) -> int:
-    """The first entry that is no higher than the one before it, or leads out of the log; or -1."""
+    """Return the first entry that does not ascend, or leads out of the log; or -1."""
     offset, position = -1, -1
     for i in range(entries.shape[0]):
         if entries[i, RELATIVE_OFFSET] <= offset or entries[i, ENTRY_POSITION] <= position:
@@ -86,10 +86,11 @@ def first_unordered(entries: Int64Array, log_bytes: int) -> int:
 def first_unfitting(
     entries: Int64Array, base_offset: int, first: int, rows: Int64Array
 ) -> tuple[int, int]:
-    """From entry `first` on, the first that leads into these batches but not to the start of one,
-    or to one that begins behind its offset; and the row of that batch.
+    """Return the first entry that does not fit these batches, and the row of the batch.
 
-    Where all fit: the first entry behind these batches, and -1. entries: in order.
+    The search begins at entry `first`. An entry does not fit if it leads into a batch but not to
+    its start, or to a batch that begins behind the entry's offset. Where all fit: the first entry
+    behind these batches, and -1. entries: in order.
     """
     i, row = first, 0
     while i < entries.shape[0] and row < rows.shape[0]:

@@ -34,8 +34,15 @@ from cleaner_jobs.kernels.key_counts import (
     sum_keys,
 )
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS, table_slots
-from cleaner_jobs.kernels.plain_runs import NO_MORE, PART_FULL
-from cleaner_jobs.kernels.record_counts import count_records, count_run
+from cleaner_jobs.kernels.record_counts import (
+    Counting,
+    CountLimits,
+    CountOutput,
+    ParsedRecords,
+    count_records,
+    count_run,
+)
+from cleaner_jobs.kernels.scan_runs import NO_MORE, PART_FULL, PartSoFar, Scratch
 from cleaner_jobs.kernels.transactions import flag_aborted
 from cleaner_jobs.messages import RoundSettings, Stretch
 from cleaner_jobs.source_identity import LogChangedError
@@ -120,11 +127,11 @@ class _Counting:
         before = self._columns.filled
         self._columns.parse(window, run, EVERY_OFFSET)
         *_, offsets, states = self._columns.room_for(0)
-        limits = stretch.first_dirty_offset, stretch.map_end_offset, self._settings.now_ms
-        out = self._sizes(before), self._counters
-        count_records(run.buffer, run.bounds, rows, (offsets, states, before), limits, out)
+        parsed, out = ParsedRecords(offsets, states, before), (self._sizes(before), self._counters)
+        limits = self._limits(stretch)
+        count_records(run.buffer, run.bounds, rows, parsed, limits, out)
         if self._part != BY_KEY:
-            _, secret = self._columns.parsing(EVERY_OFFSET)
+            secret = self._columns.parsing(EVERY_OFFSET).secret
             columns = self._columns.room_for(0)
             by = self._part, secret
             hash_key_parts(run.buffer, run.bounds, rows, by, columns, before)
@@ -142,23 +149,21 @@ class _Counting:
         before = self._columns.filled
         columns = self._columns.room_for(max(max_records(), RUN_RECORDS - before))
         sizes = buffers.keep("sizes", len(columns[3]), before, np.uint32)
-        parsing = (*self._columns.parsing(EVERY_OFFSET), aborted, self._part)
-        scratch = (
-            buffers.array("payload of a chunk", CHUNK_PAYLOAD_BYTES + SLACK_BYTES),
-            buffers.array("bounds", len(rows), np.int64, 2),
-            buffers.array("is read", len(rows), np.bool_),
-            tools_of_thread(),
-        )
-        limits = stretch.first_dirty_offset, stretch.map_end_offset, self._settings.now_ms
         first_offset = -1 if self._stretch is None else self._first_offset
-        room = MAX_RUN_BYTES - self._payload_bytes
         count, filled, payload_bytes, why_ended = count_run(
-            source.of_kernel,
-            (at.position, at.previous_offset),
-            (before, RUN_RECORDS, first_offset, MAX_RUN_OFFSETS, room),
-            parsing,
-            scratch,
-            (rows, columns, limits, sizes, self._counters),
+            source.chunks,
+            at,
+            PartSoFar(before, RUN_RECORDS, first_offset, MAX_RUN_OFFSETS),
+            MAX_RUN_BYTES - self._payload_bytes,
+            self._columns.parsing(EVERY_OFFSET, aborted),
+            Scratch(
+                payload=buffers.array("payload of a chunk", CHUNK_PAYLOAD_BYTES + SLACK_BYTES),
+                bounds=buffers.array("bounds", len(rows), np.int64, 2),
+                is_read=buffers.array("is read", len(rows), np.bool_),
+                tools=tools_of_thread(),
+            ),
+            CountOutput(rows, columns, sizes, self._counters),
+            Counting(self._limits(stretch), self._part),
         )
         rows = rows[:count]
         if count:
@@ -168,6 +173,10 @@ class _Counting:
             self._payload_bytes += payload_bytes
             self._log_bytes += int(rows[-1, POSITION] + rows[-1, SIZE] - rows[0, POSITION])
         return rows, why_ended
+
+    def _limits(self, stretch: Stretch) -> CountLimits:
+        now_ms = self._settings.now_ms
+        return CountLimits(stretch.first_dirty_offset, stretch.map_end_offset, now_ms)
 
     def _sizes(self, kept: int) -> Any:
         return self.buffers.keep("sizes", self._columns.filled, kept, np.uint32)
@@ -254,7 +263,7 @@ def _count_stretch(
 def _count_window(
     stretch: Stretch, window: Window, counting: _Counting, buffers: Buffers
 ) -> Iterator[CountedRun]:
-    """What is compressed is checked against its checksum before anything is decompressed."""
+    """Count a window; compressed batches are checked before anything is decompressed."""
     is_packed = window.rows[:, ATTRIBUTES] & (CODEC_MASK | LEGACY) != 0
     check_checksums(window, is_packed)
     try:

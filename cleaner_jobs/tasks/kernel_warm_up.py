@@ -15,10 +15,10 @@ from cleaner_jobs.kernels import (
     kept_batches,
     key_counts,
     offset_map,
-    packed_runs,
-    plain_runs,
     rebuild,
     record_counts,
+    rewrite_runs,
+    scan_runs,
     transactions,
 )
 from cleaner_jobs.kernels.batch_comparison import EXPECTED_COLUMNS
@@ -28,6 +28,7 @@ from storage.codecs.payload_kernels import max_payload_bytes, tools_of_thread
 from storage.codecs.snappy_block import compress_small_block
 from storage.formats import batch_columns, batch_kernels, legacy_upgrade, segment_indexes
 from storage.formats.batch_header import BATCH_HEADER_BYTES
+from storage.formats.batch_windows import Place
 from storage.kernels.kernel import require_keeping
 from storage.kernels.xxh3_kernel import digest_between, digests_between
 
@@ -84,80 +85,81 @@ def warm() -> None:
     index_check.first_unfitting(pairs, 0, 0, rows[:0])
     words = np.zeros((0, TXN_WORDS), np.int64)
     transactions.note_txn_batches(rows[:0], 0, 0, columns[0], words)
-    plain_runs.first_above(window, bounds[:0], rows[:0], 1)
+    scan_runs.first_above(window, bounds[:0], rows[:0], 1)
     kept = kept_batches.KeptBatches.of(0, ())
     actions, kept_records = np.zeros(1, np.uint8), np.zeros(1, np.int32)
     kept_batches.decide_batches(rows[:0], superseded, kept, 0, actions, kept_records)
-    rebuild.rebuild_records(window, (0, 0), rows[0], superseded, -1, 0, window, 0)
+    span = rebuild.RecordSpan(window, 0, 0)
+    rebuild.rebuild_records(span, rows[0], superseded, -1, 0, window, 0)
     horizons = np.zeros(1, np.int64)
-    rebuild.rebuild_payloads(
-        window, bounds[:0], rows[:0], (superseded, horizons, horizons), window, bounds
-    )
-    decisions = actions, kept_records, superseded
-    buffers, framed = (window, window, window), (rows[:0], bounds[:0])
-    rebuild.rewrite_batches(buffers, 0, framed, decisions, -1, window, bounds)
-    nobody = window, 0, rows[:0]
-    packed_runs.filter_batches(
-        nothing,
-        (superseded, horizons, horizons, False),
-        (window, 0, bounds, digests),
-        (window, bounds, digests, np.zeros((1, EXPECTED_COLUMNS), np.int64)),
+    choice = rebuild.HorizonDecisions(superseded, horizons, horizons, False)
+    rebuild.rebuild_payloads(window, bounds[:0], rows[:0], choice, window, bounds)
+    buffers = rebuild.SourceBuffers(window, 0, window, window)
+    decisions = rebuild.Decisions(actions, kept_records, superseded)
+    rebuild.rewrite_batches(buffers, rows[:0], bounds[:0], decisions, -1, window, bounds)
+    expected = np.zeros((1, EXPECTED_COLUMNS), np.int64)
+    rewrite_runs.filter_batches(
+        rewrite_runs.PackedBatches(*nothing),
+        choice,
+        rewrite_runs.FilterScratch(window, 0, bounds, digests),
+        rewrite_runs.FilterOutput(window, bounds, digests, expected),
         tools,
     )
-    choices = kept_records[:0], horizons[:0]
-    rebuild.pack_batches(nobody, (window, bounds), choices, window, bounds, (0, 0, -1), tools)
+    nobody = rebuild.BatchRows(window, 0, rows[:0])
+    of_nobody = rebuild.KeptRecords(window, bounds, kept_records[:0], horizons[:0])
+    progress = rebuild.PackProgress(0, 0, -1)
+    rebuild.pack_batches(nobody, of_nobody, window, bounds, progress, tools)
     batch_kernels.seal_batches(window, bounds[:0])
     batch_kernels.first_wrong_checksum(window, 0, rows[:0], np.zeros(0, np.bool_))
-    expected = np.zeros((1, EXPECTED_COLUMNS), np.int64)
     batch_comparison.sum_heads(window, 0, 0)
     batch_comparison.compare_payloads(
-        (window, 0, rows[:0]),
-        (window, bounds[:0]),
-        (superseded, horizons, horizons, False),
-        (window, bounds),
-        expected,
+        nobody, (window, bounds[:0]), choice, (window, bounds), expected
     )
-    batch_comparison.compare_batches(
-        (window, window, 0, rows[:0]), (actions, superseded, -1), (window, 0), expected
-    )
-    source, ranges = (0, 0, 0, 0, window), np.zeros((0, 4), np.int64)
-    plain_runs.scan_plain(
-        source, (0, -1), (0, 0, -1, 0), ((0, 0, 0), secret, ranges), (rows, bounds, columns)
-    )
-    packed_runs.scan_packed(
-        source,
-        *((0, -1), (0, 0, -1, 0), ((0, 0, 0), secret, ranges)),
-        (window, bounds, np.zeros(1, np.bool_), tools),
-        (rows, columns),
-    )
+    batch_comparison.compare_batches(buffers, rows[:0], decisions, -1, (window, 0), expected)
+    chunks, place = scan_runs.Chunks(0, 0, 0, 0, window), Place(0, -1)
+    parsing = scan_runs.Parsing((0, 0, 0), secret, np.zeros((0, 4), np.int64))
+    scratch = scan_runs.Scratch(window, bounds, np.zeros(1, np.bool_), tools)
+    part = scan_runs.PartSoFar(0, 0, -1, 0)
+    scan_runs.scan_run(chunks, place, part, parsing, scratch, rows, columns, False)
     transactions.mark_read(rows[:0], np.zeros(0, np.bool_))
     _warm_counts((window, bounds, rows), columns, entries)
-    rules, scratch = (kept, 0, -1, horizons), (bounds, bounds, expected)
-    plain_runs.rewrite_plain(
-        source, (0, -1), superseded, rules, (window, (rows, actions, kept_records), scratch)
+    counters, sizes = inspection_counters.new_counters(), np.zeros(1, np.uint32)
+    counting = record_counts.Counting(
+        record_counts.CountLimits(0, 0, 0), inspection_counters.BY_KEY
     )
-    header = np.zeros(BATCH_HEADER_BYTES, np.uint8)
-    rebuild.write_header(header, 0, window, 0, BATCH_HEADER_BYTES, (0, 0, False), 0)
+    counted = record_counts.CountOutput(rows, columns, sizes, counters)
+    record_counts.count_run(chunks, place, part, 0, parsing, scratch, counted, counting)
+    rewrite_runs.rewrite_plain(
+        chunks,
+        place,
+        superseded,
+        rewrite_runs.RunRules(kept, 0, -1, horizons),
+        rewrite_runs.RunOutput(
+            buffer=window,
+            rows=rows,
+            actions=actions,
+            kept_records=kept_records,
+            spans=bounds,
+            places=bounds,
+            expected=expected,
+        ),
+    )
+    header, times = np.zeros(BATCH_HEADER_BYTES, np.uint8), rebuild.HeaderTimes(0, 0, False)
+    rebuild.write_header(header, 0, window, 0, BATCH_HEADER_BYTES, times, 0)
     empty = np.zeros(0, np.int64)
     segment_indexes.build_indexes(0, empty, empty, empty, 4096)
     compress_small_block(b"warm")
 
 
 def _warm_counts(batches: Any, columns: Any, entries: Any) -> None:
-    """Those of an inspection."""
+    """Call the kernels of an inspection."""
     window, bounds, rows = batches
     sizes, slots = np.zeros(1, np.uint32), np.zeros(16, np.uint64)
-    records = columns[2], columns[3], 0
+    records = record_counts.ParsedRecords(columns[2], columns[3], 0)
     counters = inspection_counters.new_counters()
-    source, ranges = (0, 0, 0, 0, window), np.zeros((0, 4), np.int64)
     secret = np.uint64(0), np.uint64(0)
-    record_counts.count_run(
-        source,
-        *((0, -1), (0, 0, -1, 0, 0), ((0, 0, 0), secret, ranges, inspection_counters.BY_KEY)),
-        (window, bounds, np.zeros(1, np.bool_), tools_of_thread()),
-        (rows, columns, (0, 0, 0), sizes, counters),
-    )
-    record_counts.count_records(window, bounds[:0], rows[:0], records, (0, 0, 0), (sizes, counters))
+    limits = record_counts.CountLimits(0, 0, 0)
+    record_counts.count_records(window, bounds[:0], rows[:0], records, limits, (sizes, counters))
     by = inspection_counters.BY_GROUP, secret
     key_counts.hash_key_parts(window, bounds[:0], rows[:0], by, columns, 0)
     buckets = np.zeros(2, np.int64)
@@ -171,12 +173,13 @@ def _warm_counts(batches: Any, columns: Any, entries: Any) -> None:
 
 
 def _warm_transactions() -> None:
-    """Those of the driver: from now on they are in the cache."""
+    """Call the kernels of the driver: from now on they are in the cache."""
     rows, numbers = np.zeros((0, TXN_WORDS), np.int64), np.zeros(0, np.int64)
     four = np.zeros((0, 4), np.int64)  # columns of ranges, entries, tables and what is found
     table, flags = np.zeros((2, transactions.TABLE_COLUMNS), np.int64), np.zeros(0, np.uint8)
     transactions.move_table(table, table.copy())
-    transactions.follow_transactions((rows, 0), (four, numbers, 0), (table, 0), (flags, numbers))
+    aborted = transactions.AbortedTxns(four, numbers, 0)
+    transactions.follow_transactions((rows, 0), aborted, (table, 0), (flags, numbers))
     transactions.flags_in_ranges(rows, four, flags)
     transactions.follow_markers((rows, 0), (four, numbers, 0), (table, 0), four)
     transactions.judge_entries((four, numbers, 0), table, 0, four)
@@ -184,7 +187,7 @@ def _warm_transactions() -> None:
 
 
 def main() -> int:
-    """The exit code: 1 where what is compiled cannot be kept for other processes."""
+    """Return the exit code: 1 where what is compiled cannot be kept for other processes."""
     require_keeping()
     try:
         warm()

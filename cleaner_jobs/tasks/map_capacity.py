@@ -115,7 +115,7 @@ class _MapFilling:
     def _latest_before(
         self, rows: Int64Array, held: tuple[Any, ...], record: int, first_dirty_offset: int
     ) -> int:
-        """The last offset put, or that of the batch before if it is later (C-7.7, C-7.8)."""
+        """Return the last offset put, or that of the batch before if it is later (C-7.7, C-7.8)."""
         ends = np.cumsum(rows[:, RECORDS_COUNT])
         batch = int(np.searchsorted(ends, record, side="right"))
         self._pass_batches(rows[:batch], first_dirty_offset)
@@ -127,9 +127,9 @@ class _MapFilling:
 def find_map_end(
     stretches: Sequence[Stretch], capacity: int, settings: RoundSettings, buffers: Buffers
 ) -> MapEnd:
-    """Where the map of one log ends. stretches: its dirty range, one for a segment, in order.
+    """Return where the map of one log ends.
 
-    Raise CorruptFileError, LogChangedError or OSError.
+    stretches: its dirty range, one for each segment, in order.
     """
     filling = _MapFilling(settings, capacity, buffers)
     for number, stretch in enumerate(stretches):

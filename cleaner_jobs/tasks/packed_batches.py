@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.batch_comparison import DIFFERENCES, EXPECTED_COLUMNS
 from cleaner_jobs.kernels.kept_batches import REBUILD_WITH_HORIZON
-from cleaner_jobs.kernels.packed_runs import CHANGED, DIFFERENT, filter_batches
 from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_RECORD,
     KEPT_END,
@@ -23,8 +22,20 @@ from cleaner_jobs.kernels.rebuild import (
     NOTHING_READY,
     REFUSED,
     RESULT_COLUMNS,
+    BatchRows,
+    HorizonDecisions,
+    KeptRecords,
+    PackProgress,
     pack_batches,
     rebuild_payloads,
+)
+from cleaner_jobs.kernels.rewrite_runs import (
+    CHANGED,
+    DIFFERENT,
+    FilterOutput,
+    FilterScratch,
+    PackedBatches,
+    filter_batches,
 )
 from cleaner_jobs.tasks.rewrite_check import (
     WHAT_WAS_DECOMPRESSED,
@@ -75,7 +86,7 @@ class _Filtered(NamedTuple):
     digests: UInt64Array
 
     def part(self, first: int, end: int | None = None) -> "_Filtered":
-        """Of some of the batches."""
+        """Return the same of some of the batches."""
         return self._replace(
             rows=self.rows[first:end],
             kept_records=self.kept_records[first:end],
@@ -93,8 +104,17 @@ class _Choice(NamedTuple):
     horizons_ms: Int64Array  # that each is to be given, or -1
     decided: Decided
 
+    def decisions(self, count: int) -> HorizonDecisions:
+        """Return what is decided of the first of them."""
+        return HorizonDecisions(
+            states=self.decided.states,
+            first_records=self.decided.ordinals[self.numbers[:count]],
+            horizons_ms=self.horizons_ms[:count],
+            gives_horizons=self.decided.horizon_ms >= 0,
+        )
+
     def behind(self, count: int) -> "_Choice":
-        """Without the first of them."""
+        """Return the choice without its first batches."""
         return self._replace(
             picked=self.picked._replace(rows=self.picked.rows[count:]),
             numbers=self.numbers[count:],
@@ -128,8 +148,8 @@ def rebuild_packed(
 
 
 def _filter_many(choice: _Choice, buffers: Buffers) -> _Filtered:
-    """Of the first batches, as many as kernels take and there is room for; perhaps of none."""
-    window, numbers, horizons_ms, decided = choice
+    """Filter first batches, as many as kernels take and there is room for; perhaps none."""
+    window, numbers, _, decided = choice
     rows = window.rows
     if has_legacy(rows):
         return _filtered(choice, 0, NO_RECORDS, np.empty((0, RESULT_COLUMNS), np.int64), NO_DIGESTS)
@@ -143,10 +163,10 @@ def _filter_many(choice: _Choice, buffers: Buffers) -> _Filtered:
     bounds = buffers.array("bounds of many", count, np.int64, 2)[:count]
     read_digests = buffers.array("digests of many", count, np.uint64)[:count]
     done, why, difference = filter_batches(
-        (window.buffer, window.file_position, rows, is_read(rows)),
-        (decided.states, decided.ordinals[numbers], horizons_ms, decided.horizon_ms >= 0),
-        (payload, FILTERED_BYTES, bounds, read_digests),
-        (plain, results, digests, expected),
+        PackedBatches(window.buffer, window.file_position, rows, is_read(rows)),
+        choice.decisions(count),
+        FilterScratch(payload, FILTERED_BYTES, bounds, read_digests),
+        FilterOutput(plain, results, digests, expected),
         tools_of_thread(),
     )
     if why == DIFFERENT:
@@ -158,16 +178,14 @@ def _filter_many(choice: _Choice, buffers: Buffers) -> _Filtered:
 
 
 def _filter_run(choice: _Choice, buffers: Buffers) -> _Filtered:
-    """Likewise, of one batch at least, step by step."""
-    window, numbers, horizons_ms, decided = choice
+    """Filter one batch at least, step by step."""
+    window, numbers, _, decided = choice
     run = next(payloads(window, buffers, digested=True))
     count = run.end
-    decisions = decided.states, decided.ordinals[numbers[:count]], horizons_ms[:count]
+    decisions = choice.decisions(count)
     plain, results = _filter(run, window.rows[:count], decisions, buffers)
     digests = digests_of(plain, results[:, : KEPT_END + 1])
-    decided.expected[numbers[:count]] = check_payloads(
-        window, run, (*decisions, decided.horizon_ms >= 0), (plain, results)
-    )
+    decided.expected[numbers[:count]] = check_payloads(window, run, decisions, (plain, results))
     return _filtered(choice, count, plain, results, digests)
 
 
@@ -211,12 +229,11 @@ def _pack(filtered: _Filtered, buffers: Buffers) -> tuple[ByteArray, Int64Array]
     done, at, ready = 0, 0, NOTHING_READY
     while True:
         done, at, why = pack_batches(
-            (window.buffer, window.file_position, filtered.rows),
-            (filtered.plain, results),
-            (filtered.kept_records, filtered.horizons_ms),
+            BatchRows(window.buffer, window.file_position, filtered.rows),
+            KeptRecords(filtered.plain, results, filtered.kept_records, filtered.horizons_ms),
             out,
             places,
-            (done, at, ready),
+            PackProgress(done, at, ready),
             tools_of_thread(),
         )
         if why != NO_CODEC:
@@ -231,13 +248,10 @@ def _pack(filtered: _Filtered, buffers: Buffers) -> tuple[ByteArray, Int64Array]
 def _filter(
     run: Payloads,
     rows: Int64Array,
-    decisions: tuple[NDArray[np.uint8], Int64Array, Int64Array],
+    decisions: HorizonDecisions,
     buffers: Buffers,
 ) -> tuple[ByteArray, Int64Array]:
-    """The kept records of a run of batches, and the results of rebuild_payloads.
-
-    decisions: as of rebuild_payloads.
-    """
+    """Return the kept records of a run of batches, and the results of rebuild_payloads."""
     count = run.end - run.first
     room = int(run.bounds[:, 1].max()) + SLACK_BYTES
     room += GROWTH_BYTES_PER_RECORD * int(rows[:, RECORDS_COUNT].sum())

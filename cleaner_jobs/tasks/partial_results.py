@@ -53,7 +53,7 @@ class PartialResults:
         self._read_bytes: dict[str, int] = {}
 
     def new(self) -> Iterator[Row]:
-        """The rows that have come since the last call."""
+        """Yield the rows that have come since the last call."""
         for name in sorted(os.listdir(self._directory)):
             if name.startswith(self._prefix):
                 start = self._read_bytes.get(name, 0)

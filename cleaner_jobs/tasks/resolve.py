@@ -45,7 +45,7 @@ class PartFile:
         os.close(self._descriptor)
 
     def edges(self, part: EntryBlock, hash_partition: int) -> tuple[int, int, int]:
-        """Where a hash partition's entries start and end, in entries, and their checksum."""
+        """Return where a hash partition's entries start and end, in entries, and their checksum."""
         hash_partitions = 1 << part.hash_partition_bits
         at = part.block_at + part.entries * ENTRY_BYTES
         start, end = np.frombuffer(self._read(at + 8 * hash_partition, 16), np.uint64).tolist()
@@ -67,7 +67,7 @@ class PartFile:
             raise WorkFileError(self._path, at, "entries of the map are not what was written")
 
     def states(self, part: Part) -> NDArray[np.uint8]:
-        """A state byte for each record of a part, free to be changed."""
+        """Return a state byte for each record of a part, free to be changed."""
         hash_partitions = 1 << part.hash_partition_bits
         at = part.block_at + part.entries * ENTRY_BYTES
         data = self._read(at, 8 * (2 * hash_partitions + 1) + part.records)
@@ -84,7 +84,7 @@ class PartFile:
         return data
 
     def _fill(self, at: int, target: memoryview) -> None:
-        """As _read, into memory that is there: fresh pages take longer than what fills them."""
+        """Read into memory that exists: fresh pages take longer than what fills them."""
         io_limit.take(len(target))
         with naming(self._path):
             got = read_into(self._descriptor, at, target)
@@ -207,7 +207,7 @@ class _Dropped:
         self.sums += sums
 
     def ordinals(self) -> NDArray[np.uint32]:
-        """Those of one part behind those of another."""
+        """Return those of one part behind those of another."""
         found = np.concatenate(self._ordinals)
         if len(self._ordinals) <= 2:  # of one turn: they are in order
             return found
@@ -255,7 +255,7 @@ class VerdictFiles:
             os.close(descriptor)
 
     def on_part(self, verdict: Verdict, number: int) -> DroppedFromPart:
-        """What a verdict says of part `number` of the log."""
+        """Return what a verdict says of part `number` of the log."""
         index_at = verdict.block_at + number * INDEX_BYTES
         start, checksum, dropped, fingerprints, end = np.frombuffer(
             self._read(verdict, index_at, INDEX_BYTES + 8), np.uint64

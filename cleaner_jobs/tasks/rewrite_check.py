@@ -25,6 +25,7 @@ from cleaner_jobs.kernels.batch_comparison import (
     have_same_bytes,
     sum_heads,
 )
+from cleaner_jobs.kernels.rebuild import BatchRows, Decisions, HorizonDecisions, SourceBuffers
 from cleaner_jobs.messages import FINGERPRINT_RANGE
 from cleaner_jobs.problems import FAULT, MiswrittenError
 from cleaner_jobs.tasks.window_reader import digests_of
@@ -38,7 +39,7 @@ from storage.formats.batch_columns import (
     walk_batches,
 )
 from storage.formats.batch_kernels import UInt64Array
-from storage.formats.batch_windows import Buffers, Payloads, Window
+from storage.formats.batch_windows import NO_RECORDS, Buffers, Payloads, Window
 from storage.formats.legacy_upgrade import Entries, upgrade
 
 WHAT_WAS_DECOMPRESSED = "what it was decompressed to"
@@ -57,6 +58,11 @@ class Decided(NamedTuple):
     places: Int64Array  # (batches, 2): where those that are packed stand, in a buffer of their run
     expected: Int64Array  # (batches, EXPECTED_COLUMNS), filled as they are compared
 
+    def of(self, start: int, end: int) -> Decisions:
+        """Return what is decided of the batches start:end and of their records."""
+        states = self.states[self.ordinals[start] : self.ordinals[end]]
+        return Decisions(self.actions[start:end], self.kept_records[start:end], states)
+
 
 def check_batches(
     window: Window,
@@ -69,11 +75,11 @@ def check_batches(
     written: a buffer, and how many bytes from its start on.
     """
     start, end = span
-    rows = window.rows[start:end]
-    states = decided.states[decided.ordinals[start] : decided.ordinals[end]]
     wrong, difference = compare_batches(
-        (window.buffer, window.upgraded, window.file_position, rows),
-        (decided.actions[start:end], states, decided.horizon_ms),
+        SourceBuffers(window.buffer, window.file_position, window.upgraded, NO_RECORDS),
+        window.rows[start:end],
+        decided.of(start, end),
+        decided.horizon_ms,
         written,
         decided.expected[start:end],
     )
@@ -84,7 +90,7 @@ def check_batches(
 def check_payloads(
     window: Window,
     run: Payloads,
-    decisions: tuple[NDArray[np.uint8], Int64Array, Int64Array, bool],
+    decisions: HorizonDecisions,
     written: tuple[ByteArray, Int64Array],
 ) -> Int64Array:
     """Check what stays of a run of compressed batches against the run, as compare_payloads does.
@@ -95,7 +101,7 @@ def check_payloads(
     rows = window.rows[run.first : run.end]
     expected = np.zeros((len(rows), EXPECTED_COLUMNS), np.int64)
     wrong, difference = compare_payloads(
-        (window.buffer, window.file_position, rows),
+        BatchRows(window.buffer, window.file_position, rows),
         (run.buffer, run.bounds),
         decisions,
         written,
@@ -135,13 +141,13 @@ def check_upgraded(window: Window, buffers: Buffers) -> None:
 
 
 def miswritten(window: Window, row: int, what: str) -> MiswrittenError:
-    """The error for a batch of a window whose copy differs in this."""
+    """Return the error for a batch of a window whose copy differs in this."""
     problem = f"{what} came out wrong when this batch was written anew; {FAULT}"
     return MiswrittenError(window.path, int(window.rows[row, POSITION]), problem)
 
 
 def heads_of(buffer: ByteArray, start: int, end: int) -> tuple[int, int]:
-    """The sum over the batches in buffer[start:end] that sum_heads gives, and their number.
+    """Return the sum over the batches in buffer[start:end] that sum_heads gives, and their number.
 
     A length that is wrong makes it another sum.
     """
@@ -166,7 +172,7 @@ class WrittenBatches:
         self.recompressed += recompressed.tobytes()
 
     def add_digests(self, digests: UInt64Array) -> None:
-        """Of the records of batches that are compressed."""
+        """Take the digests of the records of compressed batches."""
         self.digests = (self.digests + int(digests.sum(dtype=np.uint64))) % FINGERPRINT_RANGE
 
 
@@ -185,7 +191,7 @@ class ReadBackCheck:
         self._found.add(window.buffer, len(window.batches()), self._its[:0])
 
     def take_payloads(self, run: Payloads) -> None:
-        """Of the window that was taken last."""
+        """Take payloads of the window that was taken last."""
         its = self._its[run.first : run.end]
         if its.any():
             self._found.add_digests(digests_of(run.buffer, run.bounds[its]))

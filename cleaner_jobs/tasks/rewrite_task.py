@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.kept_batches import KeptBatches, delete_horizon
 from cleaner_jobs.kernels.offset_map import drop_superseded
-from cleaner_jobs.kernels.plain_runs import NO_MORE
+from cleaner_jobs.kernels.scan_runs import NO_MORE
 from cleaner_jobs.kernels.transactions import flag_discardable
 from cleaner_jobs.messages import (
     FINGERPRINT_RANGE,
@@ -188,7 +188,7 @@ def rewrite_piece(piece: Piece, log: LogRules, context: PieceContext) -> Rewritt
 
 
 def _loses_nothing(piece: Piece, log: LogRules, context: PieceContext) -> bool:
-    """Whether the group is one segment whose every batch would be copied."""
+    """Return whether the group is one segment whose every batch would be copied."""
     if piece.of > 1 or len(piece.sources) > 1:
         return False
     if any(
@@ -212,7 +212,7 @@ def _loses_nothing(piece: Piece, log: LogRules, context: PieceContext) -> bool:
 
 
 def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten | None:
-    """The result for a segment whose indexes, too, are what they would become; None otherwise."""
+    """Return the result for a segment whose indexes, too, would not change, or else None."""
     source = piece.sources[0]
     making, batches = _indexes_in_making(piece, log), 0
     with WindowReader(source.path, source.base_offset, context.buffers) as reader:
@@ -249,7 +249,7 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
 
 
 def _has_indexes(log_file: str, indexes: FinishedIndexes, txn_index: bytes | None) -> bool:
-    """Whether the index files beside a segment hold these bytes."""
+    """Return whether the index files beside a segment hold these bytes."""
     stem = log_file.removesuffix(LOG)
     return (
         _content(stem + INDEX) == indexes.offset_index
@@ -445,7 +445,7 @@ def _result(piece: Piece, files: OutputFiles, log_bytes: int, counts: OutputCoun
 
 
 def _checked(result: Rewritten, cleaned: CleanedLog) -> Rewritten:
-    """What was read back takes the place of what was meant to be written."""
+    """Return what was read back takes the place of what was meant to be written."""
     return result._replace(
         log_checksum=cleaned.log_checksum,
         records_kept=cleaned.records,

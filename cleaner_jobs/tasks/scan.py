@@ -19,8 +19,15 @@ from cleaner_jobs.kernels.offset_map import (
     pack_part,
     table_slots,
 )
-from cleaner_jobs.kernels.packed_runs import scan_packed
-from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, PART_FULL, first_above, scan_plain
+from cleaner_jobs.kernels.scan_runs import (
+    LEFT,
+    NO_MORE,
+    PART_FULL,
+    PartSoFar,
+    Scratch,
+    first_above,
+    scan_run,
+)
 from cleaner_jobs.kernels.transactions import flag_aborted, note_txn_batches
 from cleaner_jobs.messages import FINGERPRINT_RANGE, Part, RoundSettings, Section, Stretch
 from cleaner_jobs.problems import RecordTooLargeError
@@ -136,28 +143,24 @@ class PartBuilder:
         kind: PLAIN or COMPRESSED.
         """
         rows, buffers = rows_of_run(self._buffers), self._buffers
-        bounds = buffers.array("bounds", len(rows), np.int64, 2)
-        before = self._columns.filled
-        part = (
-            *(before, PART_RECORDS),
-            *(self._first_offset if self._batches else -1, MAX_PART_OFFSETS),
+        before, is_packed = self._columns.filled, kind == COMPRESSED
+        room = max(max_records(), PART_RECORDS - before) if is_packed else max_records()
+        first_offset = self._first_offset if self._batches else -1
+        count, filled, heads, why_ended, left = scan_run(
+            source.chunks,
+            at,
+            PartSoFar(before, PART_RECORDS, first_offset, MAX_PART_OFFSETS),
+            self._columns.parsing((stretch.first_dirty_offset, stretch.map_end_offset), aborted),
+            Scratch(
+                payload=buffers.array("payload of a chunk", CHUNK_PAYLOAD_BYTES + SLACK_BYTES),
+                bounds=buffers.array("bounds", len(rows), np.int64, 2),
+                is_read=buffers.array("is read", len(rows), np.bool_),
+                tools=tools_of_thread(),
+            ),
+            rows,
+            self._columns.room_for(room),
+            is_packed,
         )
-        parsing = (
-            *self._columns.parsing((stretch.first_dirty_offset, stretch.map_end_offset)),
-            aborted,
-        )
-        place = at.position, at.previous_offset
-        if kind == PLAIN:
-            columns = self._columns.room_for(max_records())
-            found = scan_plain(source.of_kernel, place, part, parsing, (rows, bounds, columns))
-        else:
-            columns = self._columns.room_for(max(max_records(), PART_RECORDS - before))
-            scratch = (
-                buffers.array("payload of a chunk", CHUNK_PAYLOAD_BYTES + SLACK_BYTES),
-                *(bounds, buffers.array("is read", len(rows), np.bool_), tools_of_thread()),
-            )
-            found = scan_packed(source.of_kernel, place, part, parsing, scratch, (rows, columns))
-        count, filled, heads, why_ended, left = found
         if count:
             self._columns.filled = filled
             self._take(stretch, rows[:count], before, int(heads))
@@ -382,7 +385,7 @@ def _scan_window(
 def txn_batches(
     rows: Int64Array, segment: int, now_ms: int, first_hashes: UInt64Array
 ) -> TxnBatches:
-    """The TXN_BATCH rows of those batches of rows that are transactional or control.
+    """Return the TXN_BATCH rows of those batches of rows that are transactional or control.
 
     first_hashes: of all their records, as parse_records leaves them.
     """

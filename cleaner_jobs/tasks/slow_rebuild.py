@@ -37,8 +37,10 @@ class BatchByField(NamedTuple):
 def rebuild_by_field(
     window: Window, row: int, states: NDArray[np.uint8], given_ms: int | None
 ) -> BatchByField:
-    """states: of its records. given_ms: the horizon that it is given, negative where the round
-    gives none; None: it keeps what it has.
+    """Rebuild one batch of a window from its decoded records.
+
+    states: of its records. given_ms: the horizon that it is given, negative where the round gives
+    none; None: it keeps what it has.
 
     Raise CorruptFileError for what the kernels left, since it does not parse; MiswrittenError where
     what came out is not what stands in the window.
@@ -69,7 +71,7 @@ def rebuild_by_field(
 
 
 def _kept(window: Window, row: int, states: NDArray[np.uint8]) -> tuple[BatchHeader, list[Record]]:
-    """What the batch says of itself, and its records that stay."""
+    """Return what the batch says of itself, and its records that stay."""
     position = int(window.rows[row, POSITION])
     at = position - window.file_position
     batch = window.buffer.data[at : at + int(window.rows[row, SIZE])]
@@ -86,7 +88,7 @@ def _kept(window: Window, row: int, states: NDArray[np.uint8]) -> tuple[BatchHea
 def _compared(
     window: Window, row: int, batch: bytes, decisions: tuple[NDArray[np.uint8], int | None]
 ) -> tuple[int, ...]:
-    """What is to stand in the header of a written batch whose records are those of its source."""
+    """Compare a written batch with its source; return what is to stand in its header."""
     states, given_ms = decisions
     source, kept = _kept(window, row, states)
     position = int(window.rows[row, POSITION])

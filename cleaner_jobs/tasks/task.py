@@ -242,7 +242,7 @@ THREADS = 8
 
 
 class SyncPool:
-    """Syncs files behind the back of whoever wrote them; nothing is durable before `failures`."""
+    """Syncs files in threads; nothing is durable before `failures` has returned."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS)
@@ -277,7 +277,7 @@ class SyncPool:
 
 
 def _sync(paths: Iterable[str], when_durable: Callable[[], None] | None) -> None:
-    """What cannot be synced leaves those behind it unsynced, too: their log is set aside."""
+    """Sync files in order; after a failure the rest stay unsynced, and their log is set aside."""
     for path in paths:
         sync_file(path)
     if when_durable is not None:

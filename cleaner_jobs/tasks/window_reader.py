@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cleaner_jobs.kernels.scan_runs import Chunks, Parsing
 from cleaner_jobs.kernels.transactions import mark_read
 from cleaner_jobs.messages import RoundSettings, Source
 from cleaner_jobs.problems import FAULT, MiswrittenError
 from cleaner_jobs.source_identity import check_open, check_opened
+from cleaner_jobs.txn_batches import NO_RANGES
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.files import io_limit
@@ -76,7 +78,7 @@ class WindowReader:
         check_open(source, look_at(self.descriptor, self.path))
 
     def start(self, position: int) -> Place:
-        """Where to begin at a position; no batch from there on is below the base offset."""
+        """Return where to begin at a position; no batch from there on is below the base offset."""
         return Place(position, self.base_offset - 1)
 
     def windows(self, start: int, end: int) -> Iterator[Window]:
@@ -88,7 +90,7 @@ class WindowReader:
             at = window.next_place()
 
     def window(self, at: Place, end: int) -> Window:
-        """The batches from a place on, which is below end. Raise CorruptFileError as `windows`."""
+        """Return the batches from a place on, which is below end. Raise as `windows` does."""
         window = self._windows.window(at, end)
         if window.problem is not None:
             raise window.problem
@@ -138,7 +140,7 @@ def check_checksums(window: Window, chosen: NDArray[np.bool_] | None = None) -> 
 
 
 def digests_of(buffer: ByteArray, bounds: Int64Array) -> UInt64Array:
-    """Of each of the stretches of a buffer."""
+    """Return the digest of each of the stretches of a buffer."""
     digests = np.empty(len(bounds), np.uint64)
     digests_between(buffer, np.ascontiguousarray(bounds), digests)
     return digests
@@ -157,7 +159,7 @@ def payloads(window: Window, buffers: Buffers, digested: bool = False) -> Iterat
 
 
 def is_read(rows: Int64Array) -> NDArray[np.bool_]:
-    """Of which batches records are looked at."""
+    """Return of which batches records are looked at."""
     found = np.empty(len(rows), np.bool_)
     mark_read(rows, found)
     return found
@@ -172,15 +174,15 @@ class PlainSource(NamedTuple):
     """An open segment, up to a position, and a buffer for a chunk of it."""
 
     path: str
-    of_kernel: tuple[int, int, int, int, ByteArray]  # the source of frame_plain
+    chunks: Chunks  # as kernels read them
 
     @classmethod
     def of(cls, reader: WindowReader, end: int, buffers: Buffers) -> "PlainSource":
         """While the reader is open; the next one overwrites the chunk."""
         length = CHUNK_BYTES + SLACK_BYTES
         chunk = buffers.array("chunk", length)[:length]
-        of_kernel = pread_address(), reader.descriptor, end, reader.base_offset, chunk
-        return cls(reader.path, of_kernel)
+        chunks = Chunks(pread_address(), reader.descriptor, end, reader.base_offset, chunk)
+        return cls(reader.path, chunks)
 
     def read_up_to(self, behind: Place, at: Place) -> Place:
         """behind, once a kernel has read from at to there: how much is known only then."""
@@ -190,12 +192,12 @@ class PlainSource(NamedTuple):
     def left(self, rows: Int64Array, at: Place) -> Window:
         """Batches in the chunk with which a kernel has found something wrong."""
         return Window(
-            path=self.path, buffer=self.of_kernel[-1], file_position=at.position, rows=rows
+            path=self.path, buffer=self.chunks.buffer, file_position=at.position, rows=rows
         )
 
 
 def max_records() -> int:
-    """In one chunk."""
+    """Return how many records one chunk can hold."""
     return CHUNK_BYTES // MIN_RECORD_BYTES
 
 
@@ -207,7 +209,7 @@ def rows_of_run(buffers: Buffers) -> Int64Array:
 
 
 def contradictory_read_error(window: Window, at: Place) -> MiswrittenError:
-    """The error where nothing is wrong with what a kernel has left: memory that says two things."""
+    """Return the error for a chunk that a kernel found wrong, and a second reading sound."""
     problem = f"the batches from here to byte {window.next_place().position} were found wrong, and "
     problem += f"sound when they were looked at again; {FAULT}"
     return MiswrittenError(window.path, at.position, problem)
@@ -236,7 +238,7 @@ class RecordColumns:
         self._room = -1  # how many records have room in them
 
     def room_for(self, records: int) -> tuple[NDArray[Any], ...]:
-        """The columns, with room for so many records more."""
+        """Return the columns, with room for so many records more."""
         needed = self.filled + records
         if needed > self._room:
             self._columns = tuple(
@@ -246,9 +248,9 @@ class RecordColumns:
             self._room = min(map(len, self._columns))
         return self._columns
 
-    def parsing(self, map_offsets: tuple[int, int]) -> tuple[Any, Any]:
-        """Limits and secret, as kernels take them. map_offsets: as of parse."""
-        return (*map_offsets, self._now_ms), self._secret
+    def parsing(self, map_offsets: tuple[int, int], aborted: Int64Array = NO_RANGES) -> Parsing:
+        """Return what kernels parse records by. map_offsets: as of parse."""
+        return Parsing((*map_offsets, self._now_ms), self._secret, aborted)
 
     def parse(self, window: Window, run: Payloads, map_offsets: tuple[int, int]) -> None:
         """Append the records of a run of batches; CorruptFileError where one does not parse.
@@ -257,7 +259,7 @@ class RecordColumns:
         """
         rows = window.rows[run.first : run.end]
         columns = self.room_for(int(rows[:, RECORDS_COUNT].sum()))
-        limits, secret = self.parsing(map_offsets)
+        limits, secret, _ = self.parsing(map_offsets)
         self.filled, bad, code, detail = parse_records(
             run.buffer, run.bounds, rows, limits, secret, columns, self.filled
         )

@@ -21,6 +21,7 @@ from cleaner_jobs.kernels.transactions import (
     ENTRY_FIRST,
     ENTRY_LAST,
     TABLE_COLUMNS,
+    AbortedTxns,
     flags_in_ranges,
     follow_transactions,
     move_table,
@@ -107,7 +108,7 @@ class _Books:
         while done < len(rows):
             done, self._taken, self._producers.used = follow_transactions(
                 (rows, done),
-                (self._entries, self._known, self._taken),
+                AbortedTxns(self._entries, self._known, self._taken),
                 (self._producers.rows, self._producers.used),
                 out,
             )

@@ -24,13 +24,21 @@ from cleaner_jobs.kernels.batch_comparison import (
     LAST,
     LATEST,
     SAME,
+    SourceHeader,
     compare_batches,
     compare_payloads,
     compare_records,
     sum_heads,
 )
 from cleaner_jobs.kernels.kept_batches import COPY, DROP, EMPTY, REBUILD, REBUILD_WITH_HORIZON
-from cleaner_jobs.kernels.rebuild import RESULT_COLUMNS
+from cleaner_jobs.kernels.rebuild import (
+    RESULT_COLUMNS,
+    BatchRows,
+    Decisions,
+    HorizonDecisions,
+    RecordSpan,
+    SourceBuffers,
+)
 from storage.formats.batch_columns import KEEP, OK, SUPERSEDED, TOMBSTONE, ByteArray, Int64Array
 from tests.cleaner_jobs.kernels.framed import NOTHING, framed, padded
 from tests.support.made_log import batch, record
@@ -95,12 +103,14 @@ def compared(
     found = framed([encode(source) for source in sources])
     expected = np.zeros((len(sources), EXPECTED_COLUMNS), np.int64)
     result = compare_batches(
-        (found.buffer, NOTHING, 0, found.rows),
-        (
+        SourceBuffers(found.buffer, 0, NOTHING, NOTHING),
+        found.rows,
+        Decisions(
             np.array([action for action, _ in decisions], np.uint8),
+            np.zeros(len(sources), np.int32),  # not looked at
             np.array([state for _, states in decisions for state in states], np.uint8),
-            HORIZON_MS,
         ),
+        HORIZON_MS,
         (padded(written), len(written)),
         expected,
     )
@@ -239,9 +249,11 @@ def payloads_compared(results: list[list[int]], written: bytes) -> tuple[int, in
     columns = np.zeros((2, RESULT_COLUMNS), np.int64)
     columns[:, : len(results[0])] = results
     return compare_payloads(
-        (found.buffer, 0, found.rows),
+        BatchRows(found.buffer, 0, found.rows),
         (found.buffer, np.array(bounds, np.int64)),
-        (np.array([KEEP] * 3, np.uint8), np.array([0, 2], np.int64), np.array([-1, -1]), True),
+        HorizonDecisions(
+            np.array([KEEP] * 3, np.uint8), np.array([0, 2], np.int64), np.array([-1, -1]), True
+        ),
         (padded(written), columns),
         expected,
     )
@@ -261,43 +273,45 @@ def test_payloads_are_compared_where_they_were_rebuilt() -> None:
 RECORDS_HORIZON_MS = 77_777
 
 
-class Decisions(NamedTuple):
+class RecordDecisions(NamedTuple):
     states: ByteArray
     horizon_ms: int  # that the batch is given, or -1
     gives_horizons: bool
 
 
 def compared_records(
-    source: ReferenceBatch, decisions: Decisions, written: bytes
+    source: ReferenceBatch, decisions: RecordDecisions, written: bytes
 ) -> tuple[int, Int64Array]:
     """written: the bytes of the whole batch; its header is not looked at here."""
     raw = encode(source)
     expected = np.zeros(EXPECTED_COLUMNS, np.int64)
     found = compare_records(
-        (padded(raw), HEADER.size, len(raw)),
-        (source.base_offset, source.base_timestamp, source.max_timestamp, source.attributes),
-        decisions,
-        (padded(written), HEADER.size, len(written)),
+        RecordSpan(padded(raw), HEADER.size, len(raw)),
+        SourceHeader(
+            source.base_offset, source.base_timestamp, source.max_timestamp, source.attributes
+        ),
+        *decisions,
+        RecordSpan(padded(written), HEADER.size, len(written)),
         expected,
     )
     return found, expected
 
 
-def random_decisions(chance: Random, made: ReferenceBatch) -> Decisions:
+def random_decisions(chance: Random, made: ReferenceBatch) -> RecordDecisions:
     """As a round decides: a batch with a tombstone that stays has a horizon, or is given one."""
     states = [chance.choice((KEEP, SUPERSEDED)) for _ in made.records]
     states[chance.randrange(len(states))] = KEEP
     kept = [r for r, state in zip(made.records, states, strict=True) if state == KEEP]
     needs = any(r.value is None for r in kept) and made.delete_horizon_ms is None
     needs = needs and not made.is_control
-    return Decisions(np.array(states, np.uint8), RECORDS_HORIZON_MS if needs else -1, True)
+    return RecordDecisions(np.array(states, np.uint8), RECORDS_HORIZON_MS if needs else -1, True)
 
 
 def kept_of(made: ReferenceBatch, states: ByteArray) -> list[ReferenceRecord]:
     return [r for r, state in zip(made.records, states, strict=True) if state in (KEEP, TOMBSTONE)]
 
 
-def by_reference(made: ReferenceBatch, decisions: Decisions) -> ReferenceBatch:
+def by_reference(made: ReferenceBatch, decisions: RecordDecisions) -> ReferenceBatch:
     given_ms = decisions.horizon_ms if decisions.horizon_ms >= 0 else made.delete_horizon_ms
     return rebuilt(made, kept_of(made, decisions.states), given_ms)
 
@@ -336,7 +350,7 @@ SOURCE = batch(
     ReferenceRecord(15, 200, b"c", b"3"),
 )
 STATES = np.array([SUPERSEDED, KEEP, KEEP], np.uint8)
-PLAIN = Decisions(STATES, -1, True)
+PLAIN = RecordDecisions(STATES, -1, True)
 WRITTEN_RECORDS = by_reference(SOURCE, PLAIN)
 TWO, THREE = WRITTEN_RECORDS.records
 
@@ -393,13 +407,13 @@ def test_a_horizon_is_given_where_a_tombstone_without_one_stays(
     attributes: int, horizon_ms: int, gives_horizons: bool, expected: int
 ) -> None:
     made = replace(TOMBSTONES, attributes=attributes)
-    decisions = Decisions(OF_BOTH, horizon_ms, gives_horizons)
+    decisions = RecordDecisions(OF_BOTH, horizon_ms, gives_horizons)
     assert compared_records(made, decisions, encode(by_reference(made, decisions)))[0] == expected
 
 
 def test_a_batch_without_a_tombstone_is_given_no_horizon() -> None:
     made = batch(record(1, b"a", b"1"), record(2, b"b", b""))
-    decisions = Decisions(np.array([SUPERSEDED, KEEP], np.uint8), RECORDS_HORIZON_MS, True)
+    decisions = RecordDecisions(np.array([SUPERSEDED, KEEP], np.uint8), RECORDS_HORIZON_MS, True)
     assert (
         compared_records(made, decisions, encode(by_reference(made, decisions)))[0] == ITS_HORIZON
     )

@@ -14,6 +14,10 @@ from cleaner_jobs.kernels.rebuild import (
     GROWTH_BYTES_PER_RECORD,
     NOT_CANONICAL,
     RESULT_COLUMNS,
+    Decisions,
+    HorizonDecisions,
+    RecordSpan,
+    SourceBuffers,
     has_horizon_after,
     kept_span,
     lacks_producer_state,
@@ -122,15 +126,15 @@ def test_written_batches_are_those_of_the_reference(seed: int) -> None:
     cases = random_cases(seed)
     found = framed([encode(case.made) for case in cases])
     out, spans = room_for(found, cases), np.zeros((len(cases), 2), np.int64)
-    decisions = (
+    decisions = Decisions(
         np.array([case.action for case in cases], np.uint8),
         np.array([len(case.kept) for case in cases], np.int32),
         states_of(cases),
     )
     end, sealed, wrong, refused = rewrite_batches(
-        (found.buffer, NOTHING, NOTHING),
-        0,
-        (found.rows, np.zeros((len(cases), 2), np.int64)),
+        SourceBuffers(found.buffer, 0, NOTHING, NOTHING),
+        found.rows,
+        np.zeros((len(cases), 2), np.int64),
         decisions,
         HORIZON_MS,
         out,
@@ -160,10 +164,11 @@ def test_payloads_are_those_of_the_reference(seed: int, is_legacy: bool) -> None
     if is_legacy:
         found.rows[:, ATTRIBUTES] |= LEGACY
     counts = [len(case.states) for case in cases]
-    decisions = (
+    decisions = HorizonDecisions(
         states_of(cases),
         np.cumsum([0, *counts], dtype=np.int64)[:-1],
         np.array([HORIZON_MS if c.action == REBUILD_WITH_HORIZON else -1 for c in cases]),
+        True,
     )
     out, results = room_for(found, cases), np.zeros((len(cases), RESULT_COLUMNS), np.int64)
     rebuild_payloads(found.buffer, bounds, found.rows, decisions, out, results)
@@ -194,8 +199,8 @@ def rebuild(raw: ByteArray, end: int, states: list[int], out_bytes: int) -> tupl
     row = framed([encode(PLAIN)]).rows[0]
     out = np.full(out_bytes + SLACK_BYTES, 0xAA, np.uint8)
     given = np.array(states, np.uint8)
-    span = (HEADER.size, end)
-    return rebuild_records(raw, span, row, given, -1, 0, out[:out_bytes], 0), out[out_bytes:]
+    records = RecordSpan(raw, HEADER.size, end)
+    return rebuild_records(records, row, given, -1, 0, out[:out_bytes], 0), out[out_bytes:]
 
 
 def test_records_cut_short_anywhere_are_not_written() -> None:
@@ -236,8 +241,8 @@ def test_states_of_fewer_records_than_the_batch_claims_are_not_gone_by() -> None
 )
 def test_the_span_of_the_kept_records(states: list[int], expected: tuple[int, int]) -> None:
     found = framed([encode(PLAIN)])
-    span = (HEADER.size, found.end)
-    assert kept_span(found.buffer, span, found.rows[0], np.array(states, np.uint8)) == expected
+    records = RecordSpan(found.buffer, HEADER.size, found.end)
+    assert kept_span(records, found.rows[0], np.array(states, np.uint8)) == expected
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from cleaner_jobs.inspection_counters import (
     TOMBSTONES_AT,
     CountedRun,
 )
-from cleaner_jobs.kernels.plain_runs import LEFT, NO_MORE, NOT_PLAIN, PART_FULL
 from cleaner_jobs.kernels.record_counts import count_run
+from cleaner_jobs.kernels.scan_runs import LEFT, NO_MORE, NOT_TAKEN, PART_FULL
 from cleaner_jobs.messages import Source
 from cleaner_jobs.tasks import inspection, window_reader
 from cleaner_jobs.tasks.inspection import count_stretches
@@ -112,7 +112,7 @@ def test_what_is_counted_between_fences_is_what_stands_there(
         assert (sums[RECORDS], sums[NULL_KEYS]) == (made.records, made.null_keys)
         tombstones = sums[TOMBSTONES_AT:][: SECTIONS * HORIZONS * TOMBSTONE_CELL]
         assert tombstones[::TOMBSTONE_CELL].sum() == made.tombstones
-    assert {NO_MORE, PART_FULL, NOT_PLAIN} <= set(fenced.ended)
+    assert {NO_MORE, PART_FULL, NOT_TAKEN} <= set(fenced.ended)
     assert fenced.ended[NO_MORE] > SEEDS
 
 
@@ -130,4 +130,4 @@ def test_a_lie_among_sound_batches_breaks_no_fence_and_is_named(
         *_, failed = counted(tmp_path / str(seed), raws)
         assert not isinstance(failed, CountedRun) and isinstance(failed[1], CorruptFileError)
         assert failed[1].position == sum(map(len, raws[:at]))
-    assert {LEFT, NOT_PLAIN} <= set(fenced.ended)
+    assert {LEFT, NOT_TAKEN} <= set(fenced.ended)

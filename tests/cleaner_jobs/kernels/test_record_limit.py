@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cleaner_jobs.kernels.plain_runs import first_above
+from cleaner_jobs.kernels.scan_runs import first_above
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BATCH_COLUMNS,

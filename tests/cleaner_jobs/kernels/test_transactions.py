@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cleaner_jobs.kernels.transactions import (
     FOUND_COLUMNS,
     TABLE_COLUMNS,
+    AbortedTxns,
     flags_in_ranges,
     follow_markers,
     follow_transactions,
@@ -88,9 +89,10 @@ def test_books_are_kept_as_with_dictionaries(made: list[Row], entries: list[Abor
     verdicts, kept = np.full(len(made), 9, np.uint8), np.full(len(made), 9, np.int64)
     known, out = np.arange(len(entries)), (verdicts, kept)
     while done < len(made):
+        aborted = AbortedTxns(columns_of(entries), known, taken)
         done, taken, used = FENCES.call(
             follow_transactions,
-            ((words(made), done), (columns_of(entries), known, taken), (table, used), out),
+            ((words(made), done), aborted, (table, used), out),
         )
         table = larger(table) if done < len(made) else table
     expected = _kept_in_dictionaries(made, entries)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from crc32c import crc32c
 
-from cleaner_jobs.kernels import packed_runs
+from cleaner_jobs.kernels import rewrite_runs
 from cleaner_jobs.kernels.batch_comparison import COMPARED, EXPECTED_COLUMNS, KEPT, LATEST
 from cleaner_jobs.kernels.kept_batches import REBUILD, REBUILD_WITH_HORIZON
-from cleaner_jobs.kernels.packed_runs import filter_batches
 from cleaner_jobs.kernels.rebuild import rebuild_payloads
+from cleaner_jobs.kernels.rewrite_runs import filter_batches
 from cleaner_jobs.problems import MiswrittenError
 from cleaner_jobs.tasks import packed_batches
 from cleaner_jobs.tasks.packed_batches import rebuild_packed
@@ -170,7 +170,7 @@ def with_a_step_that_flips(monkeypatch: pytest.MonkeyPatch, flip: Callable[..., 
         flip(*given)
 
     monkeypatch.setattr(packed_batches, "filter_batches", uncompiled(filter_batches))
-    for module in (packed_batches, packed_runs):
+    for module in (packed_batches, rewrite_runs):
         monkeypatch.setattr(module, "rebuild_payloads", flipping)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs import source_identity
-from cleaner_jobs.kernels import plain_runs
+from cleaner_jobs.kernels import rewrite_runs
 from cleaner_jobs.kernels.batch_comparison import ITS_SIZE
 from cleaner_jobs.messages import LogRules, Piece, Rewritten, RoundSettings, Source
 from cleaner_jobs.problems import MiswrittenError
@@ -147,8 +147,8 @@ def test_what_only_the_kernel_of_a_run_finds_wrong_leaves_nothing(
     def other(*_: object) -> tuple[int, int]:
         return 0, ITS_SIZE
 
-    monkeypatch.setattr(batch_rewriter, "rewrite_plain", uncompiled(plain_runs.rewrite_plain))
-    monkeypatch.setattr(plain_runs, "compare_batches", other)
+    monkeypatch.setattr(batch_rewriter, "rewrite_plain", uncompiled(rewrite_runs.rewrite_plain))
+    monkeypatch.setattr(rewrite_runs, "compare_batches", other)
     with pytest.raises(MiswrittenError, match="sound when they were looked at again"):
         group.rewritten()
     assert group.files() == []

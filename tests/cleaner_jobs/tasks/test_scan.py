@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 
 from cleaner_jobs import txn_batches
-from cleaner_jobs.kernels import packed_runs, plain_runs
+from cleaner_jobs.kernels import scan_runs
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
-from cleaner_jobs.kernels.packed_runs import scan_packed
+from cleaner_jobs.kernels.scan_runs import scan_run
 from cleaner_jobs.messages import Part, RoundSettings, Section, Source, Stretch
 from cleaner_jobs.problems import MiswrittenError, WorkFileError
 from cleaner_jobs.source_identity import LogChangedError
@@ -410,8 +410,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Modu
     if request.param == "step by step":
         monkeypatch.setattr(window_reader, "pread_address", lambda: 0)
         return window_reader
-    monkeypatch.setattr(scan, "scan_plain", uncompiled(plain_runs.scan_plain))
-    return plain_runs
+    monkeypatch.setattr(scan, "scan_run", uncompiled(scan_runs.scan_run))
+    return scan_runs
 
 
 def test_a_file_that_changes_while_it_is_read_sets_its_log_aside(
@@ -498,11 +498,12 @@ def test_a_run_of_compressed_batches_finds_what_its_steps_find(
     found, runs = [], []
 
     def counted(*given: Any) -> Any:
-        ended = scan_packed(*given)
-        runs.append(ended[0])
+        ended = scan_run(*given)
+        *_, is_packed = given
+        runs.append(ended[0] if is_packed else 0)
         return ended
 
-    monkeypatch.setattr(scan, "scan_packed", counted)
+    monkeypatch.setattr(scan, "scan_run", counted)
     sizes = ((1 << 19, 1 << 14, 1 << 19), (chance.randrange(100, 700), 2, 600))
     for chunk_bytes, run_batches, payload_bytes in sizes:
         monkeypatch.setattr(window_reader, "CHUNK_BYTES", chunk_bytes)
@@ -522,8 +523,8 @@ def test_what_only_the_kernel_of_a_compressed_run_finds_wrong_sets_the_log_aside
 ) -> None:
     """As of plain batches, below."""
     answers = {"first_wrong_checksum": (0, 12345), "parse_records": (0, 0, BAD_RECORD, 0)}
-    monkeypatch.setattr(scan, "scan_packed", uncompiled(packed_runs.scan_packed))
-    monkeypatch.setattr(packed_runs, kernel, lambda *_: answers[kernel])
+    monkeypatch.setattr(scan, "scan_run", uncompiled(scan_runs.scan_run))
+    monkeypatch.setattr(scan_runs, kernel, lambda *_: answers[kernel])
     found = scanner.scan(*scanner.segment([packed(keyed(0, "abc"), Codec.LZ4)]))
     assert found.parts == []
     ((_, error),) = found.errors
@@ -539,8 +540,8 @@ def test_what_only_the_kernel_of_a_run_finds_wrong_sets_the_log_aside(
     def other_checksum(*_: Any) -> tuple[int, int]:
         return 0, 12345
 
-    monkeypatch.setattr(scan, "scan_plain", uncompiled(plain_runs.scan_plain))
-    monkeypatch.setattr(plain_runs, "first_wrong_checksum", other_checksum)
+    monkeypatch.setattr(scan, "scan_run", uncompiled(scan_runs.scan_run))
+    monkeypatch.setattr(scan_runs, "first_wrong_checksum", other_checksum)
     found = scanner.scan(*scanner.segment([keyed(0, "abc")]))
     assert found.parts == []
     ((_, error),) = found.errors

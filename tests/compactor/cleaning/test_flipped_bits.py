@@ -14,7 +14,7 @@ import pytest
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from cleaner_jobs.kernels import packed_runs, plain_runs
+from cleaner_jobs.kernels import rewrite_runs
 from cleaner_jobs.messages import ActiveProducer
 from cleaner_jobs.tasks import batch_rewriter, packed_batches, scan, slow_rebuild, window_reader
 from compactor.outcome.round_report import LogStatus
@@ -129,8 +129,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     if request.param == "step by step":
         monkeypatch.setattr(window_reader, "pread_address", lambda: 0)
         return batch_rewriter
-    monkeypatch.setattr(batch_rewriter, "rewrite_plain", uncompiled(plain_runs.rewrite_plain))
-    return plain_runs
+    monkeypatch.setattr(batch_rewriter, "rewrite_plain", uncompiled(rewrite_runs.rewrite_plain))
+    return rewrite_runs
 
 
 # rebuilt without compression
@@ -232,17 +232,17 @@ def test_of_a_batch_that_is_copied(
 def filtering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """How compressed batches are filtered; what a kernel does not take goes step by step anyhow."""
     if request.param == "step by step":
-        no_room = 0, packed_runs.NO_ROOM, 0
+        no_room = 0, rewrite_runs.NO_ROOM, 0
         monkeypatch.setattr(packed_batches, "filter_batches", lambda *_: no_room)
     else:
-        steps = uncompiled(packed_runs.filter_batches)
+        steps = uncompiled(rewrite_runs.filter_batches)
         monkeypatch.setattr(packed_batches, "filter_batches", steps)
 
 
 def put_in_filtering(monkeypatch: pytest.MonkeyPatch, **around: Any) -> Once:
     """In the place of rebuild_payloads, for compressed batches."""
     once = put(monkeypatch, packed_batches, "rebuild_payloads", **around)
-    monkeypatch.setattr(packed_runs, "rebuild_payloads", once)
+    monkeypatch.setattr(rewrite_runs, "rebuild_payloads", once)
     return once
 
 
