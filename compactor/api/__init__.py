@@ -1,4 +1,4 @@
-"""The commands as functions; docs/api.md shows how they are used.
+"""The commands as functions of Python; docs/api.md shows how they are used.
 
 `__init__.pyi` lists the names. One is loaded when it is first asked for.
 """

@@ -24,7 +24,7 @@ from compactor.errors import RefusedError
 from compactor.host import machine
 from compactor.host.clock import now_ms
 from compactor.host.printable import counted, iso_time, size_text
-from compactor.host.progress import COPY_STAGE, MANIFEST_STAGE, ChangeWatch, adding_up
+from compactor.host.progress import COPY_STAGE, MANIFEST_STAGE, ChangeWatch, running_total
 from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER, UNFINISHED, lacking_in
 from compactor.log_dirs.high_watermarks import require_high_watermarks
 from compactor.log_dirs.lock_support import require_working_locks
@@ -153,7 +153,7 @@ def obstacles_to_copies(copies: Copies, allowed_file_systems: Sequence[str]) -> 
 
 
 @contextmanager
-def copied(
+def make_copies(
     copies: Copies, allowed_file_systems: Sequence[str], progress: ChangeWatch
 ) -> Iterator[None]:
     """Make the copies, and hold their locks.
@@ -179,7 +179,7 @@ def copied(
         progress.copies = copies.paths
         for path in copies.paths:
             set_mark(path, UNFINISHED, files)
-        began, advance = time.monotonic(), adding_up(progress.advance)
+        began, advance = time.monotonic(), running_total(progress.advance)
         progress.stage(COPY_STAGE, sum(contents.size_bytes for contents in copies.contents))
         originals = zip(copies.contents, copies.paths, copies.missing_before, strict=True)
         for contents, path, missing in originals:
@@ -192,13 +192,13 @@ def copied(
         yield
 
 
-def finished(copies: Copies, report: CleaningReport, progress: ChangeWatch) -> CleaningReport:
+def finish_copies(copies: Copies, report: CleaningReport, progress: ChangeWatch) -> CleaningReport:
     """Write the manifests under the locks of the copies; return the report with the copies."""
     began, files = time.monotonic(), copies.context.files
     listed = [files_in(path, files) for path in copies.paths]
     size_bytes = sum(sum(sizes.values()) for sizes in listed)
     progress.stage(MANIFEST_STAGE, size_bytes)
-    advance = adding_up(progress.advance)
+    advance = running_total(progress.advance)
     found = []
     for each, sizes, planned in zip(copies.copied, listed, copies.reports(), strict=True):
         marks = marks_of(each.path, list(sizes), advance)

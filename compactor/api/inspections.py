@@ -10,7 +10,7 @@ from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor.api import path_arguments
 from compactor.api.arguments import Paths
 from compactor.api.options import Natural, Positive
-from compactor.api.progress import OnProgress, watched
+from compactor.api.progress import OnProgress, watch_changes
 from compactor.api.round_context import RoundContext, plan_of, read_round_context
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.cleaning.runners import RunnerChoice, require_own_spark
@@ -81,7 +81,7 @@ def inspect(
     verdicts = _verdicts(plan)
     judgements = {facts.judgement.partition.path: facts.judgement for facts in plan.facts}
     logs = [_log(listing, survey, context, judgements, verdicts) for survey, listing in wanted]
-    with watched(on_progress) as progress:
+    with watch_changes(on_progress) as progress:
         found = inspect_logs(logs, settings, progress)
     return Inspection(
         logs=tuple(found),

@@ -80,7 +80,7 @@ class _Changes(str):
 
 
 @contextmanager
-def watched(on_progress: OnProgress | None) -> Iterator[ChangeWatch]:
+def watch_changes(on_progress: OnProgress | None) -> Iterator[ChangeWatch]:
     """Open a sink of progress; an error that passes gets a note of what was changed."""
     watch = ChangeWatch(Listener(on_progress))
     try:

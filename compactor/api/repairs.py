@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from compactor.api import path_arguments
 from compactor.api.arguments import Paths
-from compactor.api.progress import OnProgress, note_changes, watched
+from compactor.api.progress import OnProgress, note_changes, watch_changes
 from compactor.api.round_context import RoundContext, read_round_context
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.command_context import current_context
@@ -51,7 +51,7 @@ def recover(
     """
     paths = path_arguments.log_dirs(log_dirs, to_write=True)
     locks = lock_log_dirs(paths, allowed_file_systems, after_unclean_shutdown=True)
-    with watched(on_progress) as progress, locks:
+    with watch_changes(on_progress) as progress, locks:
         context = read_round_context(rules, paths)
         current_context().topics |= topics_in(paths, context.files)[0]
         recovered = recover_log_dirs(paths, context, progress, as_kafka=as_kafka)

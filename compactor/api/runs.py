@@ -24,9 +24,9 @@ from compactor.api.budgeted_rounds import (
 )
 from compactor.api.copies import (
     Copies,
-    copied,
     copies_of,
-    finished,
+    finish_copies,
+    make_copies,
     obstacles_to_copies,
 )
 from compactor.api.forecast import SetAsideLogs, obstacles_before_plan
@@ -36,7 +36,7 @@ from compactor.api.path_arguments import (
     require_linkable,
     require_temporary_elsewhere,
 )
-from compactor.api.progress import OnProgress, watched
+from compactor.api.progress import OnProgress, watch_changes
 from compactor.api.repairs import recover_log_dirs
 from compactor.api.round_context import (
     RoundContext,
@@ -124,7 +124,7 @@ def run(
     # watched first: a lock that cannot be given back is an error of a run that has done its work
     # Then the locks: what is planned under them is still true when it is done.
     with (
-        watched(on_progress) as progress,
+        watch_changes(on_progress) as progress,
         _locks(directories, options, progress),
         limited(options.io_limit),  # of copies; a round shares one with its tasks
     ):
@@ -172,7 +172,7 @@ def _round_on_copies(request: _RunRequest, progress: ChangeWatch) -> CleaningRep
     copies = copies_of(directories.log_dirs, directories.copies, options, context)
     if options.dry_run:
         return replace(_round(request, progress, copies), copies=copies.reports())
-    with copied(copies, options.allowed_file_systems, progress):
+    with make_copies(copies, options.allowed_file_systems, progress):
         is_clean = all(clean_shutdown.exists(path, context.files) for path in directories.copies)
         if options.link and not is_clean:
             raise RefusedError(
@@ -187,7 +187,7 @@ def _round_on_copies(request: _RunRequest, progress: ChangeWatch) -> CleaningRep
             None,
             rounds,
         )
-        return finished(copies, _round(there, progress), progress)
+        return finish_copies(copies, _round(there, progress), progress)
 
 
 def _checked_directories(log_dirs: Sequence[str], options: RunOptions) -> _Directories:

@@ -13,7 +13,7 @@ from compactor.api.progress import Listener, OnProgress
 from compactor.copying.manifest import check
 from compactor.copying.manifest import read as read_manifest
 from compactor.host.clock import now_ms
-from compactor.host.progress import MANIFEST_STAGE, adding_up
+from compactor.host.progress import MANIFEST_STAGE, running_total
 from compactor.log_dirs.directory_state import require_whole
 from compactor.outcome.exit_codes import UsageError
 from compactor.settings.config import load_configs
@@ -57,7 +57,7 @@ def verify_manifest(log_dir: PathArg, on_progress: OnProgress | None = None) -> 
         raise UsageError(f"--manifest: {error}") from error
     listener = Listener(on_progress)
     listener.stage(MANIFEST_STAGE, sum(mark.size_bytes for mark in manifest.files))
-    return list(check(path, manifest, adding_up(listener.advance), LOCAL))
+    return list(check(path, manifest, running_total(listener.advance), LOCAL))
 
 
 def known_of_cleanings(

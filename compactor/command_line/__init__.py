@@ -1,1 +1,1 @@
-"""Words in, exit code out."""
+"""The command line: parses words, executes a command, returns an exit code."""

@@ -20,11 +20,16 @@ from compactor.command_line.command import Format, Request, Result
 from compactor.command_line.commands import app
 from compactor.command_line.console import show_warnings
 from compactor.command_line.interrupts import SignalNotes
-from compactor.command_line.output_files import metrics_file, replacing, report_files, write_report
+from compactor.command_line.output_files import (
+    atomic_output,
+    metrics_file,
+    report_files,
+    write_report,
+)
 from compactor.command_line.parser import parse, usage_message
 from compactor.command_line.shared_options import VARIABLE
 from compactor.host import machine
-from compactor.host.log_lines import Level, log_format_of, log_line, note_run_id, written_as
+from compactor.host.log_lines import Level, lines_written_as, log_format_of, log_line, note_run_id
 from compactor.host.output import (
     buffered_output,
     forgive_encodings,
@@ -51,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     open_standard_streams()
     forgive_encodings()
     machine.raise_open_file_limit()
-    with written_as(log_format_of(words)), typed_options_forgotten():
+    with lines_written_as(log_format_of(words)), typed_options_forgotten():
         with SignalNotes() as signals:
             code = _run_words(words, signals)
         problem = output_problem()
@@ -197,7 +202,7 @@ def _write_metrics(
 ) -> int:
     """Write the metrics of how the command ended; return the exit code."""
     try:
-        with replacing(path) as temporary, open(temporary, "wb") as out:
+        with atomic_output(path) as temporary, open(temporary, "wb") as out:
             out.write(api.metrics_of(document, measured, path))
     except OSError as error:
         not_written = f"The metrics {path} were not written; the command itself has ended."

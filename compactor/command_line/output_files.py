@@ -30,7 +30,7 @@ def require_writable(option: str, path: str) -> None:
 
 
 @contextmanager
-def replacing(path: str) -> Iterator[str]:
+def atomic_output(path: str) -> Iterator[str]:
     """Give a temporary name to write a file under, and rename it at the end: nobody reads half."""
     temporary = f"{path}.tmp"
     try:
@@ -85,7 +85,7 @@ def _report_file(path: str, context: CommandContext) -> str:
 def write_report(path: str, document: JsonObject) -> None:
     """Write a report in one step, in the form that the ending of its name says."""
     extension = os.path.splitext(path)[1].lower()
-    with replacing(path) as temporary:
+    with atomic_output(path) as temporary:
         if extension in (CSV, PARQUET):
             _write_rows(temporary, extension, document)
             return

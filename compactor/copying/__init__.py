@@ -1,1 +1,1 @@
-"""A log directory copied to another place, with a manifest of what the copy holds."""
+"""Copies of log directories for `run --output`, and the manifest of what a copy holds."""

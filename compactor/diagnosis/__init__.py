@@ -1,1 +1,1 @@
-"""Whether this machine, and a log directory on it, are fit for a run, and what helps if not."""
+"""The checks of `doctor`: whether this machine and its log directories are fit for a run."""

@@ -55,7 +55,7 @@ def log_format_of(words: Sequence[str]) -> LogFormat:
 
 
 @contextmanager
-def written_as(log_format: LogFormat) -> Iterator[None]:
+def lines_written_as(log_format: LogFormat) -> Iterator[None]:
     """Write lines in a form for the length of a block."""
     before = _state.format, _state.run_id, _state.phase
     _state.format, _state.run_id, _state.phase = log_format, None, None
@@ -65,7 +65,7 @@ def written_as(log_format: LogFormat) -> Iterator[None]:
         _state.format, _state.run_id, _state.phase = before
 
 
-def are_json() -> bool:
+def is_json_wanted() -> bool:
     """Return whether lines are JSON: no bars among them, on a terminal either."""
     return _state.format is LogFormat.JSON
 
@@ -95,7 +95,7 @@ def log_line(
     """
     out = ForgivingStream(stream or sys.stderr)
     as_text = f"{PREFIXES[level]}{message}"
-    line = _to_json(message, level, log, numbers) if are_json() else as_text
+    line = _to_json(message, level, log, numbers) if is_json_wanted() else as_text
     out.write(f"{line}\n")
     out.flush()
 

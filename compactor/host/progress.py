@@ -53,7 +53,7 @@ class ProgressSink(Protocol):
         """
 
 
-def adding_up(advance: Callable[[int], object]) -> Callable[[int], None]:
+def running_total(advance: Callable[[int], object]) -> Callable[[int], None]:
     """Turn a function that takes the total done into one that takes what was added; one thread."""
     done = 0
 
@@ -68,7 +68,7 @@ def adding_up(advance: Callable[[int], object]) -> Callable[[int], None]:
 @contextmanager
 def open_progress(stream: TextIO) -> Iterator[ProgressSink]:
     """A sink for stream, usually standard error; the last stage is closed on the way out."""
-    if stream.isatty() and not log_lines.are_json():
+    if stream.isatty() and not log_lines.is_json_wanted():
         with _terminal_bars(stream) as bars:
             yield bars
         return

@@ -1,1 +1,1 @@
-"""What stands in a file or a log, and why, for people who look."""
+"""What is in a file or a log, and why, for `dump`, `explain` and `inspect`."""

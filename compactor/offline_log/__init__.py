@@ -1,1 +1,1 @@
-"""One log of a stopped broker under the hands of its operator: looked at, read, changed, moved."""
+"""Operations on one log of a stopped broker: read, follow, append, truncate, move."""

@@ -1,1 +1,1 @@
-"""Whether a log is sound, and whether readers see in it what they saw before."""
+"""Verifies that a log is sound, and that readers get from it what they got before."""

@@ -1,4 +1,4 @@
-"""Tables and JSON of what plans, rounds, recoveries and proofs return.
+"""Tables, lines and JSON of the results of commands.
 
 `__init__.pyi` lists the names that commands use. One is loaded when it is first asked for.
 """

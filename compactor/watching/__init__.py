@@ -1,1 +1,1 @@
-"""What a plan or a run is watched by: numbers of logs and totals, conditions on them, metrics."""
+"""Numbers of a plan or a run to watch: conditions on them, metrics, reports of several hosts."""

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from compactor.api.progress import Progress, watched
+from compactor.api.progress import Progress, watch_changes
 from storage.log.errors import KafkaError
 from storage.log.scheduler import BackgroundScheduler
 from tests.storage.log.manager.test_log_manager import T0, Broker
@@ -35,7 +35,7 @@ def records(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 
 def test_a_call_tells_its_stages_and_messages(caplog: pytest.LogCaptureFixture) -> None:
     seen: list[Progress] = []
-    with caplog.at_level(logging.DEBUG, "compactor"), watched(seen.append) as progress:
+    with caplog.at_level(logging.DEBUG, "compactor"), watch_changes(seen.append) as progress:
         progress.stage("scan", 7)
         progress.advance(3)
         progress.swapped(2)

@@ -7,7 +7,7 @@ from compactor.api.progress import (
     Listener,
     Progress,
     note_changes,
-    watched,
+    watch_changes,
     what_was_changed,
 )
 
@@ -32,7 +32,7 @@ def test_each_event_says_how_far_the_call_is() -> None:
 @pytest.mark.parametrize("error", [OSError("full"), KeyboardInterrupt(), SystemExit(3)])
 def test_whatever_ends_a_call_says_what_was_changed(error: BaseException) -> None:
     error.add_note("of somebody else")
-    with pytest.raises(type(error)) as raised, watched(None) as progress:
+    with pytest.raises(type(error)) as raised, watch_changes(None) as progress:
         progress.swapped(2)
         raise error
     assert raised.value is error
@@ -43,7 +43,7 @@ def test_whatever_ends_a_call_says_what_was_changed(error: BaseException) -> Non
 @pytest.mark.parametrize("groups", [0, 2])
 def test_what_may_be_left_staged_is_told(groups: int) -> None:
     error = OSError("of the disk")
-    with pytest.raises(OSError), watched(None) as progress:
+    with pytest.raises(OSError), watch_changes(None) as progress:
         if groups:
             progress.swapped(groups)
         progress.staged_is_left = True

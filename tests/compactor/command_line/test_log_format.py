@@ -106,7 +106,7 @@ def test_quiet_gives_on_what_it_held_back_as_it_was() -> None:
 def test_a_terminal_gets_lines_too(monkeypatch: pytest.MonkeyPatch) -> None:
     with open("/dev/null", "w") as stream:
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
-        with log_lines.written_as(LogFormat.JSON), open_progress(stream) as progress:
+        with log_lines.lines_written_as(LogFormat.JSON), open_progress(stream) as progress:
             assert isinstance(progress, PlainProgress)
 
 
