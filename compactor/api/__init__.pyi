@@ -47,9 +47,6 @@ from compactor.api.verifications import known_of_cleanings as known_of_cleanings
 from compactor.api.verifications import verify as verify
 from compactor.api.verifications import verify_against as verify_against
 from compactor.api.verifications import verify_manifest as verify_manifest
-from compactor.broker_start.values import StartOutcome as StartOutcome
-from compactor.broker_start.values import StartProblem as StartProblem
-from compactor.broker_start.values import forbid_start as forbid_start
 from compactor.diagnosis.checks import Check as Check
 from compactor.diagnosis.checks import Checkup as Checkup
 from compactor.diagnosis.checks import Grade as Grade
@@ -77,7 +74,10 @@ from compactor.outcome.round_report import CleaningReport as CleaningReport
 from compactor.outcome.round_report import CopyReport as CopyReport
 from compactor.outcome.round_report import LogReport as LogReport
 from compactor.outcome.round_report import LogStatus as LogStatus
-from compactor.planning.order import Order as Order
+from compactor.outcome.start_problems import StartOutcome as StartOutcome
+from compactor.outcome.start_problems import StartProblem as StartProblem
+from compactor.outcome.start_problems import forbid_start as forbid_start
+from compactor.planning.inventory import Order as Order
 from compactor.planning.round_plan import RoundPlan as RoundPlan
 from compactor.recovery.log_dir_recovery import LogDirRecovery as LogDirRecovery
 from compactor.recovery.log_dir_recovery import LogRecovery as LogRecovery

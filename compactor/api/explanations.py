@@ -13,7 +13,7 @@ from compactor.host.suggestions import did_you_mean
 from compactor.inspection import explain as explaining
 from compactor.inspection.explain import Explanation
 from compactor.inspection.topic_settings import TopicConfiguration, entries_of
-from compactor.log_dirs.remembered_logs import RememberedLogs
+from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.log_dirs.survey import topics_in
 from compactor.outcome.exit_codes import UsageError
 from compactor.planning.planner import CLUSTER_METADATA

@@ -29,9 +29,15 @@ from compactor.outcome.exit_codes import ending_of_logs
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.judging import judge_one
 from compactor.planning.outcomes import Problems, Refusal
-from compactor.planning.room import cores_of, places_of, require_room, with_room
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.space import SpaceFacts, plan_space
+from compactor.planning.space import (
+    SpaceFacts,
+    cores_of,
+    places_of,
+    plan_space,
+    require_room,
+    with_room,
+)
 from compactor.reason_codes import Reason, ReasonCode
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.recovery.recovery_account import problems_of

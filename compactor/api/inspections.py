@@ -18,7 +18,7 @@ from compactor.host.suggestions import did_you_mean
 from compactor.inspection.inspect_logs import EVERY_BYTE, InspectSettings, inspect_logs
 from compactor.inspection.inspected_log import InspectedLog
 from compactor.inspection.inspection import Inspection
-from compactor.log_dirs.remembered_logs import RememberedLogs
+from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.log_dirs.survey import LogDirSurvey, offsets_of, survey_log_dir
 from compactor.outcome.exit_codes import UsageError
 from compactor.planning.candidate import Judgement

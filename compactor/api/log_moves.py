@@ -5,7 +5,6 @@ from compactor.api.broker_starts import start_problems
 from compactor.api.log_changes import DEFAULTS, ChangeOptions
 from compactor.api.progress import note_changes
 from compactor.api.round_context import read_round_context
-from compactor.broker_start.values import forbid_start
 from compactor.command_context import current_context
 from compactor.errors import RefusedError
 from compactor.host.shell_commands import compactor
@@ -22,6 +21,7 @@ from compactor.offline_log.log_offsets import ends_of
 from compactor.offline_log.open_log import log_settings, view_log
 from compactor.offline_log.truncate import Outcome
 from compactor.outcome.exit_codes import UsageError
+from compactor.outcome.start_problems import forbid_start
 from compactor.reason_codes import ReasonCode
 from storage.arguments import PathArg
 from storage.files.local import LOCAL

@@ -14,17 +14,16 @@ from compactor.api.options import Positive
 from compactor.api.round_context import plan_of, require_round_context, without_lasting
 from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.broker_start.reading import Depth
-from compactor.broker_start.values import StartProblem
 from compactor.command_context import current_context
 from compactor.host.printable import counted
 from compactor.host.run_history import machine_pace
 from compactor.log_dirs.preconditions import RunEnding
-from compactor.log_dirs.remembered_logs import RememberedLogs
+from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.outcome.row_tables import arrow_table, html_table, pandas_frame, row_of
+from compactor.outcome.start_problems import StartProblem
 from compactor.planning.expected import Estimates, Expected, expected_of
-from compactor.planning.room import memory_notices
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.space import SpaceFacts
+from compactor.planning.space import SpaceFacts, memory_notices
 from storage.errors import LogCompactionError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from compactor.log_dirs.log_dir_lock import lock_log_dirs
 from compactor.log_dirs.missing_directories import entries_in, gone_from, logs_of_replaced
 from compactor.log_dirs.survey import topics_in
 from compactor.originals import kept_run
-from compactor.originals.kept_run_lock import held
+from compactor.originals.kept_run import held
 from compactor.originals.undo import UndoReport, UndoStatus, undo_run
 from compactor.originals.undo_outlook import undo_outlook
 from compactor.reason_codes import ReasonCode

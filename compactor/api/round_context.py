@@ -14,14 +14,12 @@ from compactor.api.rules import Rules
 from compactor.command_context import current_context
 from compactor.host.clock import now_ms
 from compactor.log_dirs.brokers import BrokerLogDirs, by_broker
-from compactor.log_dirs.high_watermarks import require_high_watermarks
-from compactor.log_dirs.survey import topics_in
+from compactor.log_dirs.survey import require_high_watermarks, topics_in
 from compactor.outcome.exit_codes import UsageError
 from compactor.planning.candidate import RoundClock
 from compactor.planning.judging import Judging
-from compactor.planning.merged_plan import merged
 from compactor.planning.outcomes import Problems
-from compactor.planning.round_plan import RoundPlan, plan_as_asked
+from compactor.planning.round_plan import RoundPlan, merged, plan_as_asked
 from compactor.planning.unmatched import disagreements, require_include, unmatched
 from compactor.settings.cluster_settings import (
     ClusterSettings,

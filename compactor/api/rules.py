@@ -25,7 +25,7 @@ from compactor.api.options import (
     setting,
     size_bytes,
 )
-from compactor.planning.order import Order
+from compactor.planning.inventory import Order
 from storage.kafka_versions import BY_NAME
 
 if TYPE_CHECKING:

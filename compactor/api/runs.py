@@ -46,7 +46,6 @@ from compactor.api.round_context import (
 )
 from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
 from compactor.broker_start.reading import Depth
-from compactor.broker_start.values import StartProblem
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.overflow import Splitting, split_overflowing
@@ -61,19 +60,18 @@ from compactor.host.progress import START_STAGE, ChangeWatch
 from compactor.host.run_history import PastRun, remember
 from compactor.log_dirs.log_dir_lock import Patience, lock_log_dirs
 from compactor.log_dirs.preconditions import obstacles_to
-from compactor.log_dirs.remembered_logs import RememberedLogs
+from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.originals.kept_run import discard_expired
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
 from compactor.outcome.exit_codes import UsageError
 from compactor.outcome.round_report import CleaningReport
+from compactor.outcome.start_problems import StartProblem
 from compactor.planning.expected import how_true
 from compactor.planning.inventory import with_sections
 from compactor.planning.outcomes import Problems
-from compactor.planning.reviewed import only_reviewed, require_as_reviewed
-from compactor.planning.room import require_room, space_of, with_room
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.saved_plan import SavedPlan
-from compactor.planning.space import SpacePlan, leaving_out
+from compactor.planning.saved_plan import SavedPlan, only_reviewed, require_as_reviewed
+from compactor.planning.space import SpacePlan, leaving_out, require_room, space_of, with_room
 from compactor.planning.uncleaned import stop_if_corrupt
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import LogDirRecovery

@@ -16,7 +16,7 @@ from compactor.json_types import is_of_type
 from compactor.outcome.exit_codes import UsageError
 from compactor.planning import saved_plan
 from compactor.planning.expected import Expected, expected_document
-from compactor.planning.order import Order
+from compactor.planning.inventory import Order
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.saved_plan import SavedPlan, reviewed_of
 from compactor.reason_codes import ReasonCode

@@ -8,9 +8,9 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from compactor.broker_start.log_ends import why_cut_short, why_start_gone
-from compactor.broker_start.values import DirectoryFiles, StartOutcome, StartProblem
 from compactor.host.shell_commands import compactor, in_turn, named, tool
+from compactor.log_dirs.missing_logs import why_cut_short, why_start_gone
+from compactor.outcome.start_problems import DirectoryFiles, StartOutcome, StartProblem
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SWAP
 from storage.files.files import Files

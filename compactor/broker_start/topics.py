@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from compactor.broker_start.values import (
+from compactor.host.printable import printable
+from compactor.host.shell_commands import kafka, tool
+from compactor.outcome.start_problems import (
     ClusterFacts,
     DirectoryFiles,
     LogFiles,
@@ -19,8 +21,6 @@ from compactor.broker_start.values import (
     decoded_id,
     partition_in,
 )
-from compactor.host.printable import printable
-from compactor.host.shell_commands import kafka, tool
 from compactor.reason_codes import ReasonCode
 from storage.file_names import FUTURE_DIR, is_special_dir
 from storage.formats.checkpoint import TopicPartition

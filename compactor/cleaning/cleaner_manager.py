@@ -28,21 +28,20 @@ from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.tasks.heartbeat import wait_for_silence
 from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
-from compactor.cleaning.codec_builds import require_exact_bytes
-from compactor.cleaning.log_report import cleaned_groups, log_report
-from compactor.cleaning.null_keys import why_keys_are_missed
+from compactor.cleaning.log_report import cleaned_groups, log_report, require_exact_bytes
 from compactor.cleaning.proof import (
     check_offsets,
     why_group_is_wrong,
+    why_keys_are_missed,
     why_round_is_incomplete,
     why_scan_is_incomplete,
     why_verdicts_are_wrong,
 )
-from compactor.cleaning.runners import RunnerChoice, open_runner
+from compactor.cleaning.retention_round import LogName, apply_retention, estimate_retention
+from compactor.cleaning.runners import RunnerChoice, TaskRunner, open_runner
 from compactor.cleaning.stage_values import FinishedGroup, LogResult
 from compactor.cleaning.stages import Stages
 from compactor.cleaning.swapper import GroupSwapper, Swapped, joined_segments, needs_joining
-from compactor.cleaning.task_runner import TaskRunner
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.finalizer import sweep_staged
 from compactor.host.clock import now_ms
@@ -50,12 +49,10 @@ from compactor.host.machine import version
 from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.outcome.round_report import OTHER, CleaningReport, LogReport, PhaseReport
 from compactor.planning.layout import sources_of_group
-from compactor.planning.notices import notices_of
-from compactor.planning.round_plan import RoundPlan
+from compactor.planning.log_retention import CleanedGroup
+from compactor.planning.round_plan import RoundPlan, notices_of
 from compactor.planning.uncleaned import problem_report, stop_if_corrupt
 from compactor.reason_codes import ReasonCode
-from compactor.retention.log_retention import CleanedGroup
-from compactor.retention.retention_round import LogName, apply_retention, estimate_retention
 from storage.errors import CorruptFileError
 from storage.files.disk_hints import background_closes_deferred
 from storage.files.files import Files

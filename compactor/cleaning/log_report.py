@@ -1,18 +1,21 @@
 """From what the stages made of a log to what the report says of it."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from compactor.cleaning.codec_builds import other_bytes
 from compactor.cleaning.stage_values import LogResult
 from compactor.cleaning.swapper import Swapped
+from compactor.errors import RefusedError
 from compactor.host.printable import counted
 from compactor.host.shell_commands import named
 from compactor.outcome.round_report import Counts, LogReport, LogStatus
-from compactor.planning.codec_notes import OTHER_BYTES_NOTE
+from compactor.planning.candidate import OTHER_BYTES_NOTE
+from compactor.planning.log_retention import CleanedGroup
 from compactor.planning.uncleaned import problem_report, untouched_report
-from compactor.retention.log_retention import CleanedGroup
+from compactor.reason_codes import ReasonCode
+from storage.codecs.compression import build_notes
+from storage.kafka_versions import CodecBuilds
 
 LEGACY_EMPTIED_NOTE = (
     "the last batch of the range is of message format v0 or v1 and loses all its records: an empty "
@@ -101,3 +104,45 @@ def _notes(result: LogResult, swapped: Swapped) -> Iterator[str]:
     refused = sum(piece.refused for piece in result.rewritten)
     if refused:
         yield REFUSED_NOTE.format("1 batch" if refused == 1 else f"{refused:,} batches")
+
+
+def other_bytes(result: LogResult) -> tuple[str, ...]:
+    """Say which codecs of a log have another build than that of its Kafka, and which.
+
+    The builds are those of whoever rewrote it, on a cluster the executors; as long as nobody has,
+    of whoever read it.
+    """
+    codecs, rebuilt = 0, [piece for piece in result.rewritten if piece.batches_rebuilt]
+    for part in result.parts:
+        codecs |= part.codecs
+    workers = {CodecBuilds(*each.builds) for each in rebuilt or result.parts if each.builds}
+    notes = (
+        note
+        for builds in sorted(workers)
+        for note in build_notes(result.plan.kafka, codecs, builds)
+    )
+    return tuple(dict.fromkeys(notes))
+
+
+def require_exact_bytes(results: Iterable[LogResult], is_wanted: bool) -> None:
+    """Raise RefusedError, if wanted, where the bytes of a log could be others than its Kafka's.
+
+    Asked when all records are read, and again when all is rewritten, before the first swap: another
+    executor may have done that.
+    """
+    found = {
+        result.plan.name: why
+        for result in results
+        if result.problem is None
+        for why in other_bytes(result)
+    }
+    if not found or not is_wanted:
+        return
+    name, why = next(iter(found.items()))
+    raise RefusedError(
+        f"--exact-bytes: {counted(len(found), 'log')} could come out in other bytes, {name} for "
+        f"one: {why}",
+        ReasonCode.OTHER_CODEC,
+        remedy="Install the build that is named, choose another Kafka (--kafka), or leave out "
+        "--exact-bytes: the records are the same. Nothing was changed",
+    )

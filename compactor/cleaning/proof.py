@@ -109,3 +109,20 @@ def why_round_is_incomplete(
     if resolved != dropped or fingerprints % FINGERPRINT_RANGE:
         return f"records that were to go: {resolved}; that went: {dropped}, or others"
     return None
+
+
+def why_keys_are_missed(
+    parts: Sequence[Part], verdicts: Sequence[Verdict], markers_dropped: int
+) -> str | None:
+    """Say why a log is not to be cleaned: it is resolved, and nothing of it is rewritten yet."""
+    null_keys = sum(part.null_keys for part in parts)
+    gone = null_keys + markers_dropped
+    gone += sum(part.superseded + part.aborted for part in parts)
+    gone += sum(verdict.superseded + verdict.expired for verdict in verdicts)
+    if 2 * null_keys <= gone:
+        return None
+    return (
+        f"records without a key: {null_keys:,} of the {gone:,} that would go. A broker accepts no "
+        "such record in a compacted topic, so this may not be one. Nothing was changed; "
+        "--drop-null-keys cleans it anyway"
+    )

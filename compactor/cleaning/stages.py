@@ -5,10 +5,11 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from cleaner_jobs.messages import (
+    ENTRY_BYTES,
     FILL_MAP,
     PARTIAL_SCAN,
     PROBLEM,
@@ -32,8 +33,7 @@ from cleaner_jobs.messages import (
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.tasks.heartbeat import done_bytes
 from compactor.cleaning import transaction_files
-from compactor.cleaning.aborted_ranges import TxnIndexOfSegment
-from compactor.cleaning.merged_entries import release_entries
+from compactor.cleaning.runners import Poll, TaskRunner, turns_taken_often
 from compactor.cleaning.stage_values import (
     NOT_SCANNED,
     WITHOUT_TRANSACTIONS,
@@ -42,8 +42,7 @@ from compactor.cleaning.stage_values import (
     Scan,
     TransactionsOfLog,
 )
-from compactor.cleaning.task_runner import TaskRunner
-from compactor.cleaning.waiting import Poll, turns_taken_often
+from compactor.cleaning.transaction_files import TxnIndexOfSegment
 from compactor.host.progress import ProgressSink
 from compactor.planning import layout
 from compactor.planning.segment_groups import with_map_end
@@ -51,6 +50,7 @@ from compactor.planning.uncleaned import problem_report
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, file_name
 from storage.files import filesystem, held_directories
+from storage.files.disk_hints import punch_hole
 from storage.formats import offset_index
 
 
@@ -185,7 +185,7 @@ class Stages:
         parts = self._scans[plan.log_id].parts
         if not any(part.txn_batches for part in parts):
             return WITHOUT_TRANSACTIONS
-        from compactor.cleaning.decided_transactions import decided
+        from compactor.cleaning.transactions import decided
 
         indexes = self._txn_indexes[plan.log_id]
         return decided(plan, parts, indexes, self._settings.work_dir)
@@ -397,3 +397,14 @@ def _check_empty_segments(plan: LogPlan) -> None:
         for segment in group.segments:
             if not segment.log_bytes:
                 index_positions(os.path.join(plan.path, file_name(segment.base_offset, LOG)))
+
+
+def release_entries(parts: Iterable[Part]) -> None:
+    """Release the entries of parts, which nobody merges any more. Nothing is raised."""
+    of_file = defaultdict[str, list[Part]](list)
+    for part in parts:
+        of_file[part.file].append(part)
+    for path, own in of_file.items():
+        with suppress(OSError), open(path, "r+b", buffering=0) as file:
+            for part in own:
+                punch_hole(file.fileno(), part.block_at, part.entries * ENTRY_BYTES)

@@ -39,8 +39,7 @@ from storage.files.held_directories import kept_open
 from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
-    from compactor.cleaning.assembly import JoinedSegment
-    from compactor.cleaning.early_join import EarlyJoin
+    from compactor.cleaning.assembly import EarlyJoin, JoinedSegment
     from compactor.originals.originals_keeper import OriginalsKeeper
 
 SWAP_THREADS = 16
@@ -148,7 +147,7 @@ class GroupSwapper:
         """Take a piece of a group of which others are missing, to be joined to those before it."""
         if not piece.facts_file:
             return
-        from compactor.cleaning.early_join import EarlyJoin
+        from compactor.cleaning.assembly import EarlyJoin
 
         with self._lock:
             if plan.log_id in self._over:
@@ -314,7 +313,7 @@ class GroupSwapper:
         group: FinishedGroup,
         segments: "Sequence[JoinedSegment]",
     ) -> StagedGroup:
-        from compactor.cleaning.early_join import EarlyJoin
+        from compactor.cleaning.assembly import EarlyJoin
 
         with self._lock:
             join = self._joins.pop((plan.log_id, group.group), None)

@@ -8,10 +8,12 @@ Source: Kafka, CleanedTransactionMetadata, UnifiedLog.collectAbortedTransactions
 Cleaner.buildOffsetMap, Cleaner.cleanSegments; compaction C-7.5, C-7.11, C-8.
 """
 
+import os
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,30 +22,57 @@ from numpy.typing import NDArray
 from cleaner_jobs.kernels.transactions import (
     ENTRY_FIRST,
     ENTRY_LAST,
+    ENTRY_PRODUCER,
+    FIRST_DATA,
+    FOUND_COLUMNS,
+    IS_KNOWN,
+    MARKER_BEFORE,
+    MARKER_OWNER,
+    NONE,
     TABLE_COLUMNS,
     AbortedTxns,
     flags_in_ranges,
+    follow_markers,
     follow_transactions,
+    judge_entries,
     move_table,
+    with_open_data,
 )
+from cleaner_jobs.messages import LogPlan, Part
 from cleaner_jobs.txn_batches import (
+    ABORT,
+    COMMIT,
     DATA,
     EMPTY_CONTROL,
     HORIZON_AHEAD,
     HORIZON_PASSED,
+    TXN_BATCH,
     Int64Array,
     TxnBatches,
+    read_txn_batches,
     words_of,
 )
-from compactor.cleaning.aborted_ranges import (
+from cleaner_jobs.work_file import write_checked
+from compactor.cleaning.stage_values import Decisions, TransactionsOfLog
+from compactor.cleaning.transaction_files import (
     FOR_CLEANING,
     FOR_MAP,
     TxnIndexOfSegment,
     all_entries,
     expected_ranges,
+    map_start,
+    path_of,
+    saved,
 )
-from compactor.cleaning.stage_values import Decisions
+from storage.errors import CorruptFileError
+from storage.file_names import LOG, TXN_INDEX, file_name
+from storage.files.local import LOCAL
+from storage.formats import txn_index, txn_index_columns
+from storage.formats.control_record import ControlType
+from storage.formats.txn_index import AbortedTxn
 from storage.formats.txn_index_columns import Entries
+from storage.log.log_dir import list_partition
+from storage.log.segment_reader import read_batch_headers, read_marker
 
 FIRST_ROWS = 64  # of a table of producers
 
@@ -255,3 +284,238 @@ class _Result:
         passed = going["horizon"] == HORIZON_PASSED
         if passed.any():
             self.control_records_dropped[group] += int(going["records"][passed].sum())
+
+
+class Marker(NamedTuple):
+    """The end of a transaction."""
+
+    offset: int
+    is_abort: bool
+
+
+def later_markers(plan: LogPlan, producer_ids: Collection[int]) -> dict[int, Marker]:
+    """The first marker of each of some producers behind the segments of the round.
+
+    Reads batch headers until each has one: transactions that are open where a round ends are short.
+    """
+    partition = list_partition(plan.path, plan.topic, plan.partition, LOCAL)  # as tasks read it
+    first = max(s.base_offset for group in plan.groups for s in group.segments) + 1
+    found: dict[int, Marker] = {}
+    for segment in partition.segments:
+        if segment.base_offset < first or len(found) == len(producer_ids):
+            continue
+        log_path = os.path.join(plan.path, file_name(segment.base_offset, LOG))
+        for position, header in read_batch_headers(log_path, files=partition.access):
+            producer_id = header.producer_id
+            if not (header.is_control and header.records_count and producer_id in producer_ids):
+                continue
+            kind = read_marker(header, log_path, position, partition.access)[0]
+            found.setdefault(producer_id, Marker(header.base_offset, kind is ControlType.ABORT))
+            if len(found) == len(producer_ids):
+                break
+    return found
+
+
+# Gives, of some producers, the first marker of each behind the segments of the round.
+LaterMarkers = Callable[[Collection[int]], Mapping[int, Marker]]
+
+
+def check_indexes(log: LogTransactions, path: str, later_markers: LaterMarkers) -> int:
+    """Return before how many abort markers there is data in the round that no entry covers.
+
+    path: the partition directory. Raise CorruptFileError at an entry that cannot be.
+    """
+    entries = all_entries(log.indexes)
+    _check_stable_offsets(log, entries, path)
+    markers = _Markers(entries)
+    for _, batches in log.batches():
+        markers.follow(batches)
+    open_at_end = markers.with_open_data()
+    if open_at_end:
+        markers.follow(_as_batches(later_markers(open_at_end)))
+    found = markers.judged()
+    ends = _segment_ends(log)
+    wrong = np.flatnonzero(_is_wrong(entries, found, ends))
+    if len(wrong):
+        number = int(wrong[0])
+        entry = AbortedTxn(*entries[number].tolist())
+        problem = _problem(entry, found[number].tolist(), int(ends[number]))
+        raise _corrupt(log, path, number, problem)
+    return markers.unlisted
+
+
+class _Markers:
+    """Goes through batches in order, and holds entries against the markers among them."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries, self._producers = entries, ProducerTable()
+        self._order = np.argsort(entries[:, ENTRY_LAST], kind="stable")
+        self._found = np.empty((len(entries), FOUND_COLUMNS), np.int64)
+        self._judged = 0
+        self.unlisted = 0  # abort markers with data that no entry covers
+
+    def follow(self, batches: TxnBatches) -> None:
+        rows, done = words_of(batches), 0
+        while done < len(rows):
+            done, self._judged, self._producers.used, unlisted = follow_markers(
+                (rows, done),
+                (self._entries, self._order, self._judged),
+                (self._producers.rows, self._producers.used),
+                self._found,
+            )
+            self.unlisted += unlisted
+            if done < len(rows):
+                self._producers.grow()
+
+    def with_open_data(self) -> list[int]:
+        """The producers that have data behind their last marker."""
+        producer_ids = np.empty(self._producers.used, np.int64)
+        count = with_open_data(self._producers.rows, producer_ids)
+        found: list[int] = producer_ids[:count].tolist()
+        return found
+
+    def judged(self) -> Int64Array:
+        """What was found of each entry, once all batches are done."""
+        entries = self._entries, self._order, self._judged
+        end = np.iinfo(np.int64).max
+        self._judged = judge_entries(entries, self._producers.rows, end, self._found)
+        return self._found
+
+
+def _as_batches(markers: Mapping[int, Marker]) -> TxnBatches:
+    """Markers of producers as what a scan leaves of them."""
+    batches = np.zeros(len(markers), TXN_BATCH)
+    in_order = sorted(markers.items(), key=lambda found: found[1].offset)
+    for number, (producer_id, marker) in enumerate(in_order):
+        batches[number]["producer_id"] = producer_id
+        batches[number]["base_offset"] = batches[number]["last_offset"] = marker.offset
+        batches[number]["kind"] = ABORT if marker.is_abort else COMMIT
+    return batches
+
+
+def _check_stable_offsets(log: LogTransactions, entries: Entries, path: str) -> None:
+    """The last stable offset of an entry lies behind no transaction that was open at its marker.
+
+    It is where a search for aborted transactions ends (C-8.2).
+    """
+    _, first_offsets, last_offsets, stable_offsets = entries.T
+    lowest_from = np.minimum.accumulate(first_offsets[::-1])[::-1]
+    lowest_behind = np.append(lowest_from[1:], np.iinfo(np.int64).max)[: len(entries)]
+    wrong = np.flatnonzero(stable_offsets > np.minimum(last_offsets + 1, lowest_behind))
+    if len(wrong):
+        number = int(wrong[-1])
+        problem = f"last stable offset {stable_offsets[number]} is past an open transaction"
+        raise _corrupt(log, path, number, problem)
+
+
+def _segment_ends(log: LogTransactions) -> Int64Array:
+    """For each entry the end of its segment, or -1 where the round does not read that."""
+    ends = {segment.base_offset: segment.end_offset for segment in log.segments}
+    of_indexes = np.array([ends.get(i.base_offset, -1) for i in log.indexes], np.int64)
+    return np.repeat(of_indexes, [len(index.entries) for index in log.indexes])
+
+
+def _is_wrong(entries: Entries, found: Int64Array, ends: Int64Array) -> NDArray[np.bool_]:
+    """Whether an entry cannot be, by what was found of it."""
+    owners, known = found[:, MARKER_OWNER], found[:, IS_KNOWN] != 0
+    of_another = (owners != NONE) & (owners != entries[:, ENTRY_PRODUCER])
+    without = (ends >= 0) & ~(known & (entries[:, ENTRY_LAST] < ends))
+    behind = found[:, MARKER_BEFORE] >= entries[:, ENTRY_FIRST]
+    without_marker = (found[:, FIRST_DATA] != NONE) & ~known
+    wrong: NDArray[np.bool_] = of_another | without | behind | without_marker
+    return wrong
+
+
+def _problem(entry: AbortedTxn, found: Sequence[int], segment_end: int) -> str:
+    owner, before, _, is_known = found
+    if owner not in (NONE, entry.producer_id):
+        return f"the marker at {entry.last_offset} is of producer {owner}"
+    if segment_end >= 0 and not (is_known and entry.last_offset < segment_end):
+        return f"there is no abort marker of producer {entry.producer_id} at {entry.last_offset}"
+    if before >= entry.first_offset:
+        return (
+            f"first offset {entry.first_offset}, but a marker of producer {entry.producer_id} "
+            f"stands at {before}"
+        )
+    return f"producer {entry.producer_id} has no abort marker at {entry.last_offset}"
+
+
+def _corrupt(log: LogTransactions, path: str, number: int, problem: str) -> CorruptFileError:
+    """number: of the entry among those of all indexes."""
+    for index in log.indexes:
+        if number < len(index.entries):
+            break
+        number -= len(index.entries)
+    file = os.path.join(path, file_name(index.base_offset, TXN_INDEX))
+    problem_of_entry = f"entry {number} does not fit the log: {problem}"
+    return CorruptFileError(file, number * txn_index.ENTRY.size, problem_of_entry)
+
+
+def decided(
+    plan: LogPlan, parts: Sequence[Part], indexes: Sequence[TxnIndexOfSegment], work_dir: str
+) -> TransactionsOfLog:
+    """Decide about the transactions of a log. parts: all of it, in its order.
+
+    Raise CorruptFileError where an index contradicts the log; WorkFileError; OSError.
+    """
+    found = _log_transactions(plan, parts, indexes)
+    unlisted_aborts = check_indexes(found, plan.path, partial(later_markers, plan))
+    decisions = decide(found)
+    discardable_files, txn_index_files = _save(plan, decisions, work_dir)
+    exact = "" if decisions.agrees else saved(plan, work_dir, "exact", exact_ranges(found))
+    return TransactionsOfLog(decisions, unlisted_aborts, discardable_files, txn_index_files, exact)
+
+
+def _log_transactions(
+    plan: LogPlan, parts: Sequence[Part], indexes: Sequence[TxnIndexOfSegment]
+) -> LogTransactions:
+    ends = {
+        (part.group, section.segment): section.last_offset + 1
+        for part in parts
+        for section in part.sections
+    }
+    segments = [
+        SegmentOfRound(g, segment.base_offset, ends.get((g, s), segment.base_offset))
+        for g, group in enumerate(plan.groups)
+        for s, segment in enumerate(group.segments)
+    ]
+    return LogTransactions(
+        segments=segments,
+        batches=partial(_batches, plan, parts),
+        indexes=indexes,
+        log_start_offset=plan.log_start_offset,
+        first_dirty_offset=plan.first_dirty_offset,
+        first_uncleanable_offset=plan.first_uncleanable_offset,
+        map_start=map_start(plan),
+    )
+
+
+def _batches(plan: LogPlan, parts: Sequence[Part]) -> Iterator[tuple[int, TxnBatches]]:
+    """The rows of one part after another, cut where a segment ends."""
+    first_segments = np.cumsum([0, *(len(group.segments) for group in plan.groups)]).tolist()
+    for part in parts:
+        if part.txn_batches:
+            batches = read_txn_batches(part)
+            cuts = np.flatnonzero(np.diff(batches["segment"])) + 1
+            for run in np.split(batches, cuts):
+                yield first_segments[part.group] + int(run["segment"][0]), run
+
+
+def _save(
+    plan: LogPlan, decisions: Decisions, work_dir: str
+) -> tuple[dict[int, str], dict[int, str]]:
+    """Write which control batches of each group may be discarded, and its new `.txnindex`.
+
+    Returns the names of both, by group; groups in which there is nothing of it have none.
+    """
+    edges = [group.base_offset for group in plan.groups[1:]]
+    of_groups = np.split(decisions.discardable, np.searchsorted(decisions.discardable, edges))
+    discardable_files, txn_index_files = {}, {}
+    for group, offsets in enumerate(of_groups):
+        if len(offsets):
+            discardable_files[group] = saved(plan, work_dir, f"discardable-{group}", offsets)
+    for group, entries in decisions.txn_indexes.items():
+        path = f"{path_of(plan, work_dir, 'group')}-{group}"
+        write_checked(path, txn_index_columns.encode_columns(entries))
+        txn_index_files[group] = path
+    return discardable_files, txn_index_files

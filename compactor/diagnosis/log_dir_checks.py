@@ -22,14 +22,13 @@ from compactor.host.printable import (
 )
 from compactor.host.shell_commands import compactor
 from compactor.log_dirs.brokers import by_broker
-from compactor.log_dirs.foreign_files import foreign_files
 from compactor.log_dirs.log_dir_lock import LOCK_FILE
 from compactor.log_dirs.missing_directories import entries_in, gone_from
 from compactor.log_dirs.missing_logs import START_NO_BROKER, recorded_ends
 from compactor.log_dirs.preconditions import Obstacle
+from compactor.log_dirs.survey import foreign_files
 from compactor.outcome.round_report import LogReport
-from compactor.planning.remedies import REMEDIES
-from compactor.planning.remedy_commands import all_described, typed_by
+from compactor.planning.remedies import REMEDIES, all_described, typed_by
 from compactor.reason_codes import Reason, ReasonCode, is_log_missing
 from compactor.recovery.whole_logs import why_not_whole
 from compactor.settings.cluster_settings import (

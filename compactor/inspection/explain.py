@@ -12,21 +12,19 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from compactor.broker_start.values import StartProblem, forbid_start
+from compactor.cleaning.retention_round import retention_report
 from compactor.errors import ConfigError
 from compactor.host.printable import duration_text, size_text
 from compactor.host.suggestions import did_you_mean
 from compactor.inspection.open_transactions import open_transactions
 from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport
+from compactor.outcome.start_problems import StartProblem, forbid_start
 from compactor.planning.candidate import Judgement, RoundClock, prepare
-from compactor.planning.notices import notices_of
 from compactor.planning.reasons import CODE_OF_BOUND, tightest_bound, waiting
-from compactor.planning.remedies import Remedy, brief_of, remedy_of
-from compactor.planning.remedy_commands import LogPlace, OpenSince
-from compactor.planning.round_plan import RoundPlan
+from compactor.planning.remedies import LogPlace, OpenSince, Remedy, brief_of, remedy_of
+from compactor.planning.round_plan import RoundPlan, notices_of
 from compactor.planning.selection import Bound, BoundName
 from compactor.reason_codes import ReasonCode
-from compactor.retention.retention_round import retention_report
 from compactor.settings.config import Config, with_filters
 from compactor.settings.topic_config import TopicConfig
 from storage.errors import CorruptFileError

@@ -31,10 +31,8 @@ from cleaner_jobs.problems import problem_of
 from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.tasks.heartbeat import done_bytes, wait_for_silence
 from compactor.cleaning import transaction_files
-from compactor.cleaning.runners import RunnerChoice, open_runner
+from compactor.cleaning.runners import Poll, RunnerChoice, TaskRunner, open_runner
 from compactor.cleaning.stages import index_positions
-from compactor.cleaning.task_runner import TaskRunner
-from compactor.cleaning.waiting import Poll
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.host.progress import START_STAGE, ProgressSink
 from compactor.inspection.inspected_log import (

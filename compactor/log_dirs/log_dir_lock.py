@@ -2,13 +2,19 @@
 
 The lock itself is `storage.log.log_dir_lock`. `.lock` can be removed all the same, and be made anew
 and locked by somebody else: so it is looked at, by its name, before each change.
+
+Whether a broker sees the lock is known by the type of the file system. On a local one the kernel
+holds POSIX locks, and every process that reaches the directory asks the same kernel. On a network
+file system another host can reach it, and whether that host sees the lock depends on servers,
+versions and mount options; on one made by a program, on the program. A type that is not known to be
+local is refused until the operator, who knows, names it.
 """
 
 import contextlib
 import errno
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -16,8 +22,9 @@ from compactor.errors import LockLostError, RefusedError
 from compactor.host.machine import user_name
 from compactor.host.shell_commands import compactor, named, owner_of
 from compactor.log_dirs.directory_state import require_may_change
-from compactor.log_dirs.lock_support import require_working_locks
 from compactor.reason_codes import ReasonCode, reason_code_of
+from storage.files import backends
+from storage.files.backends import LOCAL_TYPES, Mount
 from storage.files.file_attributes import require_replaceable
 from storage.files.held_directories import hold_log_dir
 from storage.formats import checkpoint, clean_shutdown
@@ -32,6 +39,8 @@ NO_LOCKS_REMEDY = (
     f"{named('run')} --output DIR makes one, with DIR on a local disk, and changes nothing here"
 )
 UNTIL_A_CLEAN_SHUTDOWN = "until a broker has started and stopped cleanly there"
+UNKNOWN_TYPE = "unknown"  # where the system does not say
+_HOST_ONLY = frozenset(("nolock", "local_lock=all", "local_lock=posix", "nobrl", "localflocks"))
 
 
 class Patience(NamedTuple):
@@ -216,3 +225,31 @@ def _owner_of(log_dir: str, is_own: Callable[[], bool]) -> Callable[[], None]:
             )
 
     return require_own
+
+
+def require_working_locks(log_dirs: Iterable[str], allowed_types: Collection[str]) -> None:
+    """Raise RefusedError for the first directory where a lock may not exclude a broker.
+
+    allowed_types: file systems that the operator has named, beside LOCAL_TYPES.
+    """
+    for log_dir in log_dirs:
+        reason = why_locks_may_fail(backends.mount_of(log_dir), allowed_types)
+        if reason is not None:
+            problem = f"{log_dir}: {reason}. Nothing was changed"
+            raise RefusedError(problem, ReasonCode.FILE_SYSTEM, path=log_dir)
+
+
+def why_locks_may_fail(mount: Mount | None, allowed_types: Collection[str]) -> str | None:
+    """The reason in words; None where the lock is good. mount: None where it is not known."""
+    kind = mount.type if mount else UNKNOWN_TYPE
+    if kind in LOCAL_TYPES or kind in allowed_types:
+        return None
+    where = f"on {kind}, mounted at {mount.mount_point}" if mount else "on an unknown file system"
+    own = sorted(mount.options & _HOST_ONLY) if mount else []
+    doubt = (
+        f"where the mount option {own[0]} hides locks from other hosts"
+        if own
+        else "where a lock may not exclude a broker on another host"
+    )
+    allow = f"--allow-file-system {kind} if no broker can be started on it"
+    return f"{where}, {doubt}; give {allow}"

@@ -19,9 +19,8 @@ from functools import partial
 from compactor.errors import RefusedError
 from compactor.host import machine
 from compactor.host.printable import one_line
-from compactor.log_dirs.high_watermarks import require_high_watermarks
-from compactor.log_dirs.lock_support import require_working_locks
-from compactor.log_dirs.log_dir_lock import conditions_of
+from compactor.log_dirs.log_dir_lock import conditions_of, require_working_locks
+from compactor.log_dirs.survey import require_high_watermarks
 from compactor.outcome.exit_codes import ExitCode, ending_of_error, error_line
 from compactor.outcome.round_report import LogReport
 from compactor.reason_codes import ReasonCode

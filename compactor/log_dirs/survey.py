@@ -1,8 +1,11 @@
 """What stands in the log directories, from names, sizes, times and small files: no record is read.
 
 Every directory keeps its own checkpoints, yet a partition may be in one of them only, so what they
-say is held together here. Source: Kafka, LogCleanerManager.allCleanerCheckpoints, LogSegment;
-spec C-4.3, C-23.1, C-23.2, F-12.8, F-13.
+say is compared here. Where no file says how far logs are replicated, only the operator can know: a
+broker may be a follower with records at the end of a log that no leader has any more. They are
+above the high watermark, and neither go nor let others go (F-13.1).
+Source: Kafka, LogCleanerManager.allCleanerCheckpoints, LogSegment; spec C-4.3, C-23.1, C-23.2,
+F-12.8, F-13.
 """
 
 import os
@@ -11,17 +14,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from compactor.broker_start.log_ends import why_cut_short, why_start_gone
+from cleaner_jobs.staging import STAGED_MARKER
 from compactor.errors import RefusedError
-from compactor.log_dirs.high_watermarks import has_high_watermarks
+from compactor.host.printable import counted, first_few
 from compactor.log_dirs.missing_logs import (
     NOT_ASKED,
     Checkpoints,
     RecordedEnds,
     ends_where_needed,
     recorded_ends,
+    why_cut_short,
+    why_start_gone,
 )
-from compactor.reason_codes import reason_code_of
+from compactor.reason_codes import ReasonCode, reason_code_of
 from storage.errors import CorruptFileError
 from storage.file_names import (
     LOG,
@@ -35,10 +40,10 @@ from storage.file_names import (
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
-from storage.formats.checkpoint import TopicPartition
+from storage.formats.checkpoint import REPLICATION, TopicPartition
 from storage.formats.index_entry import TIME_ENTRY, time_at
 from storage.log import segment_reader
-from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
+from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir, partition_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,3 +321,45 @@ def first_batch_timestamp_ms(partition: PartitionListing, segment: Segment) -> i
 
 def _and(paths: Sequence[str]) -> str:
     return " and ".join(paths)
+
+
+def has_high_watermarks(log_dir: str, files: Files = LOCAL) -> bool:
+    return files.exists(os.path.join(log_dir, REPLICATION))
+
+
+def require_high_watermarks(
+    log_dirs: Iterable[str], assume_fully_replicated: bool, files: Files = LOCAL
+) -> None:
+    """Raise RefusedError where a run would have to take the end of a log, and nobody says so."""
+    for path in () if assume_fully_replicated else log_dirs:
+        if has_high_watermarks(path, files):
+            continue
+        directories, others = files.list_names(path)
+        if any(map(partition_of, (*directories, *others))):
+            raise RefusedError(
+                f"{path}: no {REPLICATION}, where a broker notes how far each log is replicated. "
+                "Records that are not replicated could be removed, or cause others to be removed",
+                ReasonCode.REPLICATION_UNKNOWN,
+                path=os.path.join(path, REPLICATION),
+                remedy="If each log here is replicated to its end, say so with "
+                "--assume-fully-replicated",
+            )
+
+
+def foreign_files(partitions: Iterable[PartitionListing]) -> tuple[str, ...]:
+    """Each with the name of its partition before it."""
+    return tuple(
+        f"{partition.name}/{name}"
+        for partition in partitions
+        for name in partition.foreign
+        if STAGED_MARKER not in name
+    )
+
+
+def foreign_notice(log_dir: str, names: Sequence[str]) -> str:
+    """One sentence on them, without a full stop. names: of one file or more."""
+    return (
+        f"{log_dir}: {counted(len(names), 'file')} in partition directories "
+        f"{'is' if len(names) == 1 else 'are'} not Kafka's "
+        f"({first_few(names)}). No command changes such a file, and --output copies it"
+    )

@@ -31,7 +31,7 @@ from compactor.originals.kept_manifest import (
     step_document,
     step_name,
 )
-from compactor.originals.kept_run_lock import hold
+from compactor.originals.kept_run import hold
 from compactor.outcome.round_report import OriginalsReport
 from compactor.planning.round_plan import RoundPlan
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name

@@ -1,12 +1,12 @@
 """Whether a log is as a run left it, or as it was on the way there: then the run can be undone."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from compactor.host.printable import offset_range
 from compactor.host.shell_commands import compactor
 from compactor.originals import kept_files
-from compactor.originals.appended_since import check_appended
 from compactor.originals.kept_manifest import FileMark, KeptStep, LogBefore
 from compactor.originals.kept_run import KeptLog
 from compactor.originals.log_states import (
@@ -14,15 +14,21 @@ from compactor.originals.log_states import (
     State,
     difference,
     left_by,
+    logs_of,
     steps_done,
 )
-from compactor.originals.open_transactions import check_transactions
-from storage.file_names import LOG, SWAP, file_name, parse_future_dir
+from storage.errors import CorruptFileError
+from storage.file_names import LOG, SNAPSHOT, SWAP, TXN_INDEX, file_name, parse_future_dir
 from storage.files.files import Files
-from storage.formats import checkpoint
+from storage.files.local import LOCAL
+from storage.formats import checkpoint, legacy_messages, producer_snapshot, txn_index
+from storage.formats.batch_header import MAGIC
 from storage.formats.checkpoint import TopicPartition
+from storage.formats.control_record import ControlType
 from storage.formats.partition_metadata import topic_id_of
+from storage.formats.record_batch import BatchHeader
 from storage.log.log_dir import PartitionListing, list_partition
+from storage.log.segment_reader import read_batch_headers, read_marker
 
 MarkOf = Callable[[str, int], FileMark]  # of a file's first bytes, as they are or would be
 
@@ -151,3 +157,133 @@ def _check_log_start(before: LogBefore, steps: Sequence[KeptStep], now: int | No
             step.deleted_up_to,
         ):
             raise ChangedSinceError(f"the log start was moved since, to {now}")
+
+
+class _Found(NamedTuple):
+    path: str  # of a .log file
+    position: int
+    header: BatchHeader
+
+
+def check_transactions(log: KeptLog, listing: PartitionListing) -> None:
+    """Raise ChangedSinceError where one of them is forgotten, CorruptFileError or OSError.
+
+    One is known that the newest snapshot has as open, that was committed, or whose abortion stands
+    in a `.txnindex`.
+    """
+    deleted = [
+        log.file(step, mark.name)
+        for step in log.steps
+        if step.deleted_up_to is not None
+        for mark in logs_of(step.originals)
+    ]
+    open_since = _open_at_end(deleted)
+    if not open_since:
+        return
+    known = _open_in_snapshot(listing) | {
+        (entry.producer_id, entry.first_offset)
+        for segment in listing.segments
+        for entry in txn_index.read(_file(listing, segment.base_offset, TXN_INDEX), listing.access)
+    }
+    unknown = {key for key in open_since.items() if key not in known}
+    live = [_file(listing, segment.base_offset, LOG) for segment in listing.segments]
+    for producer_id, first_offset in sorted(unknown):
+        if not _is_committed(producer_id, live, listing.access):
+            raise ChangedSinceError(
+                f"a broker has forgotten the transaction of producer {producer_id} that began at "
+                f"offset {first_offset}, in what the run deleted: its records would come back as "
+                "if they were committed"
+            )
+
+
+def _open_at_end(paths: Sequence[str]) -> dict[int, int]:
+    """First offsets of the transactions that do not end in these files, by producer."""
+    open_since: dict[int, int] = {}
+    for _, _, header in _transactional(paths, LOCAL):
+        if header.is_control:
+            open_since.pop(header.producer_id, None)
+        else:
+            open_since.setdefault(header.producer_id, header.base_offset)
+    return open_since
+
+
+def _is_committed(producer_id: int, paths: Sequence[str], files: Files) -> bool:
+    """Whether its next marker says so."""
+    for path, position, header in _transactional(paths, files):
+        if header.is_control and header.producer_id == producer_id and header.records_count:
+            return read_marker(header, path, position, files)[0] is ControlType.COMMIT
+    return False
+
+
+def _transactional(paths: Sequence[str], files: Files) -> Iterator[_Found]:
+    for path in paths:
+        for position, header in read_batch_headers(path, files=files):
+            if header.is_transactional:
+                yield _Found(path, position, header)
+
+
+def _open_in_snapshot(listing: PartitionListing) -> set[tuple[int, int]]:
+    if not listing.snapshot_offsets:
+        return set()
+    newest = _file(listing, listing.snapshot_offsets[-1], SNAPSHOT)
+    return {
+        (entry.producer_id, entry.current_txn_first_offset)
+        for entry in producer_snapshot.read(newest, listing.access)
+        if entry.current_txn_first_offset is not None
+    }
+
+
+def _file(listing: PartitionListing, offset: int, suffix: str) -> str:
+    return os.path.join(listing.path, file_name(offset, suffix))
+
+
+def check_appended(listing: PartitionListing, before: LogBefore) -> None:
+    """Raise ChangedSinceError where something of it is missing, CorruptFileError or OSError.
+
+    A torn end is left to whoever recovers the log.
+    """
+    files, segments = listing.access, listing.segments
+    active = before.segments[-1]
+    end_offset = before.end_offset
+    for segment in segments:
+        name = file_name(segment.base_offset, LOG)
+        if name < active.name:
+            continue
+        start = active.size_bytes if name == active.name else 0
+        if name != active.name and segment.base_offset != end_offset:
+            raise _missing(name, end_offset, segment.base_offset)
+        try:
+            path = os.path.join(listing.path, name)
+            for position, header in read_batch_headers(path, start, files=files):
+                extent = _extent(files, path, position, header)
+                _check_batch(name, header, extent, end_offset)
+                end_offset = header.next_offset
+        except CorruptFileError:
+            if segment != segments[-1]:
+                raise
+
+
+def _check_batch(name: str, header: BatchHeader, extent: tuple[int, int], end_offset: int) -> None:
+    """Whether a batch begins at the end of the log before it, and has all of its records."""
+    first_offset, count = extent
+    if first_offset != end_offset:
+        raise _missing(name, end_offset, first_offset)
+    if count != header.next_offset - first_offset:
+        raise _missing(name, first_offset, header.next_offset, "some of ")
+    if header.delete_horizon_ms is not None:
+        seen = f"the batch at offset {first_offset} has a delete horizon"
+        raise ChangedSinceError(f"cleaned since: {name}, written after the run: {seen}")
+
+
+def _extent(files: Files, path: str, position: int, header: BatchHeader) -> tuple[int, int]:
+    """The first offset of a batch, and how many records it has."""
+    if header.magic == MAGIC or not header.codec:
+        return header.base_offset, header.records_count
+    entry = files.read_range(path, position, header.size_bytes)
+    records = legacy_messages.decode_records(entry, header, path, position)
+    return records[0].offset, len(records)
+
+
+def _missing(name: str, first: int, end: int, share: str = "") -> ChangedSinceError:
+    seen = f"missing: {share}{offset_range(first, end - 1)}"
+    return ChangedSinceError(f"cleaned or deleted since: {name}, written after the run: {seen}")

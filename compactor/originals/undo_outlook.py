@@ -12,8 +12,7 @@ from itertools import groupby
 import xxhash
 
 from compactor.log_dirs.directory_state import require_may_change
-from compactor.log_dirs.lock_support import require_working_locks
-from compactor.log_dirs.log_dir_lock import conditions_of
+from compactor.log_dirs.log_dir_lock import conditions_of, require_working_locks
 from compactor.originals import kept_files
 from compactor.originals.kept_manifest import FileMark
 from compactor.originals.kept_run import KeptLog, read_logs, read_run

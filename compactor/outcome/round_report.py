@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from compactor.broker_start.values import StartProblem
 from compactor.host.printable import counted
 from compactor.outcome.row_tables import arrow_table, html_table, pandas_frame, row_of
+from compactor.outcome.start_problems import StartProblem
 from compactor.reason_codes import ReasonCode
 from storage.kafka_versions import KafkaUse
 

@@ -1,19 +1,37 @@
 """How much of a log would go, from blocks of it that were drawn by lot. Pure.
 
 What stays of a log is about one record of each key, so the question is how many keys there are:
-those in the blocks, and those that `unseen_keys` says are in none of them.
+those in the blocks, and those that are in none of them.
+
+A key that stands in m of all blocks is found in k of those drawn with a known probability, wherever
+in the log they lie (hypergeometric: without replacement). So the numbers of keys that were found in
+one block, in two, and so on say in how many blocks keys stand: the numbers of keys by m that make
+what was found most likely are approached step by step (EM, or Richardson and Lucy's algorithm). Of
+all numbers that make it nearly as likely, those with the fewest and with the most keys that were
+not found are the interval (a profile likelihood): they are approached with a reward, or a price,
+for each such key. Nothing is assumed of how often keys are written, or how far apart.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from compactor.planning.sample_estimate import Estimate, cannot_tell
-from compactor.planning.unseen_keys import unseen_keys
+import numpy as np
+from numpy.typing import NDArray
+
+from compactor.planning.expected import Estimate, cannot_tell
 
 # on either side: records differ in size
 ABOVE, BELOW = 0.04, 0.08
 WIDEST = 0.5
 HEADER_BYTES = 61
+UNLIKELY = 4.0  # so much less may the logarithm of the likelihood be
+STEPS, HALVINGS = 400, 12
+GRID = 40  # numbers of blocks that a key may stand in, closer where they are small
+HIGHEST_PRICE = 50.0
+PARTS = 8  # of a log, each of which has its share of the blocks
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,3 +88,123 @@ def _bytes_share(blocks: Blocks, records_share: float) -> float:
     in_batch = blocks.records / max(blocks.batches, 1)
     gone: float = records_share * (1 - headers) + headers * records_share**in_batch
     return gone
+
+
+class Unseen(NamedTuple):
+    """How many keys were not found."""
+
+    least: float
+    most: float
+
+
+def unevenness(drawn: NDArray[np.int64], blocks: int) -> float:
+    """How far blocks that were drawn by lot are from the most probable lot: by where in the log
+    they are, and by how many pairs of them are how far apart.
+
+    drawn: their numbers, rising. blocks: of the log.
+    """
+    share = len(drawn) / blocks
+    places = np.bincount(drawn * PARTS // blocks, minlength=PARTS)
+    expected = np.bincount(np.arange(blocks) * PARTS // blocks, minlength=PARTS) * share
+    found = float((np.square(places - expected) / np.maximum(expected, 1)).sum())
+    apart = np.triu(drawn[None, :] - drawn[:, None], 1)
+    pairs = np.bincount(apart[apart > 0], minlength=blocks)[1:blocks]
+    wanted = (blocks - np.arange(1, blocks)) * share**2
+    distance = 1
+    while distance < blocks:
+        class_ = slice(distance - 1, 2 * distance - 1)
+        mean = float(wanted[class_].sum())
+        found += (float(pairs[class_].sum()) - mean) ** 2 / max(mean, 1.0)
+        distance *= 2
+    return found
+
+
+def clumping(blocks: NDArray[np.int64], keys: NDArray[np.uint64], drawn: int) -> float:
+    """How many times as much as by chance the numbers of keys differ that pairs of blocks share.
+
+    blocks, keys: for each key of each block the number of the block, from 0 on, and the key. Where
+    few pairs share many keys, as those at one distance, what is found in two blocks says less.
+    """
+    order = np.argsort(keys, kind="stable")
+    keys, blocks = keys[order], blocks[order]
+    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+    twice = first[np.diff(np.append(first, len(keys))) == 2]
+    pairs = blocks[twice] * drawn + blocks[twice + 1]
+    shared = np.unique(pairs, return_counts=True)[1].astype(np.float64)
+    total, of_pairs = float(shared.sum()), drawn * (drawn - 1) / 2
+    if not total:
+        return 1.0
+    return max(1.0, (float(np.square(shared).sum()) - total**2 / of_pairs) / total)
+
+
+def unseen_keys(found: Sequence[int], drawn: int, blocks: int, clumped: float = 1.0) -> Unseen:
+    """found: how many keys were found in one of the drawn blocks, in two, … blocks: of the log.
+    clumped: as of clumping.
+    """
+    counts = np.array(found, np.float64)
+    chances = _chances(len(counts), drawn, blocks)
+    if drawn >= blocks or not counts.any():
+        return Unseen(0.0, 0.0)
+    best, middle = _most_likely(counts, chances, 0.0)
+    lowest = best - UNLIKELY * clumped
+    # a reward may not make a key that stands in one block worth more than finding it would
+    highest_reward = 0.999 * chances[0, 1] / chances[0, 0]
+    return Unseen(
+        _at_the_edge(counts, chances, (lowest, middle), -HIGHEST_PRICE),
+        _at_the_edge(counts, chances, (lowest, middle), highest_reward),
+    )
+
+
+def _chances(most: int, drawn: int, blocks: int) -> FloatArray:
+    """Of keys in m blocks, a row for each m: to be found in none, in one, … in `most` of those
+    drawn. Keys that are in so many that hardly any is found in so few are left out.
+    """
+    grid = np.unique(np.round(np.geomspace(1, blocks, GRID)).astype(int)).tolist()
+    rows = [[_chance(k, m, drawn, blocks) for k in range(most + 1)] for m in grid]
+    chances = np.array(rows)
+    kept: FloatArray = chances[chances[:, 1:].sum(axis=1) > 1e-6]
+    return kept
+
+
+def _chance(k: int, m: int, drawn: int, blocks: int) -> float:
+    if k > min(m, drawn) or blocks - m < drawn - k:
+        return 0.0
+    ways = _log_ways(m, k) + _log_ways(blocks - m, drawn - k) - _log_ways(blocks, drawn)
+    return math.exp(ways)
+
+
+def _log_ways(of: int, taken: int) -> float:
+    return math.lgamma(of + 1) - math.lgamma(taken + 1) - math.lgamma(of - taken + 1)
+
+
+def _most_likely(counts: FloatArray, chances: FloatArray, reward: float) -> tuple[float, float]:
+    """The logarithm of the likelihood, and how many keys were not found, where the one and so much
+    for each of the others are the most together.
+    """
+    seen, unseen = chances[:, 1:], chances[:, 0]
+    weights = seen.sum(axis=1) - reward * unseen
+    keys = np.full(len(chances), counts.sum() / len(chances))
+    for _ in range(STEPS):
+        keys = keys * (seen @ (counts / np.maximum(keys @ seen, 1e-300))) / weights
+    expected = keys @ seen
+    likelihood = counts * np.log(np.maximum(expected, 1e-300)) - expected
+    return float(likelihood.sum()), float(keys @ unseen)
+
+
+def _at_the_edge(
+    counts: FloatArray, chances: FloatArray, known: tuple[float, float], furthest: float
+) -> float:
+    """How many keys were not found, with the largest reward that is likely enough.
+
+    known: the lowest likelihood, and how many there are without a reward.
+    """
+    lowest, found = known
+    least, most = 1e-4 * abs(furthest), abs(furthest)
+    for _ in range(HALVINGS):
+        reward = math.sqrt(least * most)
+        likelihood, unseen = _most_likely(counts, chances, math.copysign(reward, furthest))
+        if likelihood >= lowest:
+            least, found = reward, unseen
+        else:
+            most = reward
+    return found

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from cleaner_jobs.messages import LogPlan
 from compactor.host.printable import size_text
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.inventory import LogSize, sort_key
-from compactor.planning.order import Order
+from compactor.planning.inventory import LogSize, Order, sort_key
 from compactor.planning.outcomes import Standing
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.uncleaned import untouched_report

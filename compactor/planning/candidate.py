@@ -10,34 +10,42 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from cleaner_jobs.messages import ActiveProducer
-from compactor.host.printable import duration_text, iso_time
+from compactor.host.printable import duration_text, iso_time, span_text
 from compactor.host.shell_commands import named
 from compactor.log_dirs.survey import (
     CheckpointOffsets,
     first_batch_timestamp_ms,
     has_batch_from,
     largest_timestamp_ms,
+    last_time_entry_ms,
 )
 from compactor.planning import selection
-from compactor.planning.clock_check import YOUNGER_RECORDS, has_younger_records
-from compactor.planning.codec_notes import codec_notes
 from compactor.planning.selection import Bound, BoundName, CleanableRange, FirstDirty
 from compactor.reason_codes import Reason, ReasonCode
-from compactor.settings.config import Config
+from compactor.settings.config import CLOCKS_DIFFER_MS, Config
 from compactor.settings.topic_config import TopicConfig
-from storage.errors import CorruptFileError
+from storage.codecs.compression import build_notes, differing_builds, installed_builds
+from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import CLEANED, DELETED, LOG, MAX_LOG_BYTES, Segment, file_name
 from storage.formats.txn_index import AbortedTxn
 from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.log_dir import PartitionListing, log_end_offset, why_unloadable
 from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
+from storage.log.segment_reader import read_batch_headers
 
+OTHER_BYTES_NOTE = "the same records in other compressed bytes: {}"
+_LOOKED_AT = 8  # batches at the beginning of each segment
 # Files that a broker had no time to unlink, and those of a cleaner that failed (C-17.3): a broker
 # removes both when it starts, and a round the latter before its first swap.
 _MAY_REMAIN = (DELETED, CLEANED)
+YOUNGER_RECORDS = (
+    "it has records with timestamps later than the clock of the round: lags and retention wait "
+    "until that time"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,3 +321,55 @@ def _open_transactions(state: ProducerState, now_ms: int) -> str:
     others = f"; {len(more)} more after it" if more else ""
     since = f"producer {first.producer_id} has one open since offset {first.first_offset}"
     return f"{since}{written}{others}"
+
+
+def why_clock_is_behind(
+    partition: PartitionListing, clock_ms: int, machine_ms: int | None = None
+) -> str | None:
+    """Say which segment was written after the time that a round goes by; None if none was.
+
+    machine_ms: what the machine's clock says by now, where the round's is what it said when the
+    run began: what is not younger may have been written by the run itself, as it recovered.
+    """
+    written_by_ms = clock_ms if machine_ms is None else max(clock_ms, machine_ms)
+    for segment in partition.segments:
+        written_ms = segment.log_mtime_ns // 1_000_000
+        if written_ms - written_by_ms > CLOCKS_DIFFER_MS:
+            ahead_ms = written_ms - clock_ms
+            return (
+                f"{file_name(segment.base_offset, LOG)} was written {span_text(ahead_ms)} after "
+                f"the clock of the round, {iso_time(clock_ms)}: tombstones would be dated too "
+                "early, and go too soon. Correct the clock or --as-of; "
+                "--any-clock accepts it"
+            )
+    return None
+
+
+def has_younger_records(
+    partition: PartitionListing, segments: Iterable[Segment], clock_ms: int
+) -> bool:
+    """Say whether a time index ends with a time after that of the round. segments: inactive."""
+    latest_ms = clock_ms + CLOCKS_DIFFER_MS
+    return any(last_time_entry_ms(partition, segment) > latest_ms for segment in segments)
+
+
+def codec_notes(
+    partition: PartitionListing, segments: Iterable[Segment], kafka: KafkaVersion
+) -> tuple[str, ...]:
+    """Say which codecs of a log would not give its Kafka's bytes, by its first batches.
+
+    Nothing is read where all codecs do. What cannot be read says nothing here; the scan finds it.
+    """
+    if not differing_builds(kafka, installed_builds()):
+        return ()
+    codecs = 0
+    for segment in segments:
+        path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
+        try:
+            headers = read_batch_headers(path, files=partition.access)
+            for _, header in islice(headers, _LOOKED_AT):
+                codecs |= 1 << header.codec
+        except (CorruptFileError, UnsupportedFormatError, OSError):
+            continue
+    notes = build_notes(kafka, codecs, installed_builds())
+    return tuple([OTHER_BYTES_NOTE.format(note) for note in notes])

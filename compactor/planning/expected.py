@@ -7,7 +7,25 @@ from cleaner_jobs.messages import LogPlan
 from compactor.host.printable import counted, duration_text, size_text
 from compactor.host.run_history import Pace
 from compactor.outcome.round_report import CleaningReport, LogStatus
-from compactor.planning.sample_estimate import Estimate
+
+
+class Estimate(NamedTuple):
+    """What share of the bytes that are read and rewritten would go."""
+
+    least: float | None  # None: it cannot be told
+    most: float | None
+    read_bytes: int
+    problem: str | None = None  # why it cannot be told
+
+    @property
+    def is_exact(self) -> bool:
+        return self.least is not None and self.least == self.most
+
+
+def cannot_tell(read_bytes: int, problem: str) -> Estimate:
+    """No estimate, and why."""
+    return Estimate(None, None, read_bytes, problem)
+
 
 Estimates = Mapping[str, Estimate]  # by partition directory
 

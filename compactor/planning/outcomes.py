@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.candidate import Judgement, Prepared
+from compactor.planning.log_retention import LogRetention
 from compactor.reason_codes import Reason, ReasonCode
-from compactor.retention.log_retention import LogRetention
 from storage.log.log_dir import PartitionListing
 
 

@@ -1,7 +1,10 @@
 """Judges one partition after the other: taken on, or why not. Source: spec C-3 to C-5."""
 
-from collections.abc import Sequence
+import errno
+import os
+from collections.abc import Iterable, Sequence
 
+from compactor.host.machine import user_name
 from compactor.log_dirs import survey as log_dir_survey
 from compactor.log_dirs.survey import LogDirSurvey, offsets_of
 from compactor.outcome.round_report import LogStatus
@@ -13,19 +16,25 @@ from compactor.planning.candidate import (
     defect,
     judge,
     prepare,
+    why_clock_is_behind,
 )
-from compactor.planning.changeable import why_not_changeable
-from compactor.planning.clock_check import why_clock_is_behind
+from compactor.planning.log_retention import (
+    LogRetention,
+    check_leader_epochs,
+    deletion_of,
+    limits_of,
+)
 from compactor.planning.outcomes import PartitionOutcome, Problems, Refusal, StrayEntries
 from compactor.planning.reasons import why_not_compacted, why_not_eligible
 from compactor.planning.selection import Bound, BoundName
 from compactor.reason_codes import Reason, ReasonCode
-from compactor.retention.log_deletion import check_leader_epochs
-from compactor.retention.log_retention import LogRetention, deletion_of, limits_of
 from compactor.settings.config import Config
 from compactor.settings.topic_config import TopicConfig
 from storage.errors import CorruptFileError
+from storage.file_names import SEGMENT_SUFFIXES, SWAP, Segment, file_name
+from storage.files.file_attributes import may_give, require_replaceable
 from storage.formats.checkpoint import CLEANER_OFFSET, TopicPartition
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.log_dir import PartitionListing
 
 CLUSTER_METADATA = "__cluster_metadata"
@@ -260,3 +269,58 @@ def _why_cut_short(judgement: Judgement, survey: LogDirSurvey) -> str | None:
 
 def _key(partition: PartitionListing) -> TopicPartition:
     return partition.topic, partition.partition
+
+
+def why_not_changeable(
+    partition: PartitionListing, to_rewrite: Iterable[Segment], is_cut: bool
+) -> Reason | None:
+    """Say what forbids to clean a log; None if nothing does.
+
+    is_cut: whether retention deletes from its beginning. Files that are not on this machine, or
+    gone, are not looked at.
+    """
+    if os.geteuid() == 0:  # who may do anything, and is told otherwise when it is tried
+        return None
+    log_dir = os.path.dirname(partition.path)
+    if not os.access(log_dir, os.W_OK | os.X_OK):  # no run comes so far
+        return None
+    if not os.access(partition.path, os.W_OK | os.X_OK) and partition.access.exists(partition.path):
+        return _reason(ReasonCode.NO_PERMISSION, partition.path, errno.EACCES)
+    for segment in to_rewrite:
+        for suffix in SEGMENT_SUFFIXES:
+            name = file_name(segment.base_offset, suffix)
+            for known_as in (name, name + SWAP):  # of which a run makes it first
+                found = _why_not_replaceable(partition, known_as)
+                if found is not None:
+                    return found
+    return _why_epochs_stay(partition) if is_cut else None
+
+
+def _why_not_replaceable(partition: PartitionListing, name: str) -> Reason | None:
+    path = os.path.join(partition.path, name)
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    if not os.access(path, os.R_OK):
+        return _reason(ReasonCode.UNREADABLE, path, errno.EACCES)
+    if may_give(found.st_uid, found.st_gid):
+        return None
+    owner = user_name(found.st_uid)
+    text = f"{path}: belongs to {owner}, and this user cannot give {owner} what takes its place"
+    return Reason(ReasonCode.NO_PERMISSION, text)
+
+
+def _why_epochs_stay(partition: PartitionListing) -> Reason | None:
+    path = os.path.join(partition.path, LEADER_EPOCH_CHECKPOINT)
+    try:
+        require_replaceable(path)
+    except FileNotFoundError:  # its directory
+        return None
+    except OSError as error:
+        return _reason(ReasonCode.NO_PERMISSION, path, error.errno or errno.EACCES)
+    return None
+
+
+def _reason(code: ReasonCode, path: str, number: int) -> Reason:
+    return Reason(code, f"{path}: {os.strerror(number)}")

@@ -9,28 +9,32 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cleaner_jobs.messages import LogPlan
-from compactor.log_dirs.foreign_files import foreign_files
 from compactor.log_dirs.missing_directories import Gone, entries_of, gone_from
-from compactor.log_dirs.survey import LogDirSurvey
+from compactor.log_dirs.survey import LogDirSurvey, foreign_files, foreign_notice
 from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.candidate import Judgement, Prepared, RoundClock
 from compactor.planning.inventory import LogSize, size_of, unlisted_size
 from compactor.planning.judging import Judging, judged
+from compactor.planning.log_retention import LogRetention
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
 from compactor.planning.planner import CLUSTER_METADATA
 from compactor.planning.segment_groups import SegmentLimits, group_segments
 from compactor.planning.selection import dirtiest_first, legacy_horizon_ms
 from compactor.reason_codes import ReasonCode, is_log_missing
-from compactor.retention.log_retention import LogRetention
 from compactor.settings.cluster_settings import registered_log_dirs
 from compactor.settings.config import Config
 from storage.file_names import parse_partition_dir
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.formats.checkpoint import TopicPartition
+from storage.formats.checkpoint import REPLICATION, TopicPartition
 from storage.gc_pause import collector_paused
 from storage.kafka_versions import KafkaUse, last_kept_offset, record_limit
 from storage.log.log_dir import is_topic_name
+
+ALL_LOG_DIRS = (
+    "Give all directories of the broker's log.dirs: if a partition is being moved to one that is "
+    "not given, this is not noticed, and a deleted record could come back"
+)
 
 
 class LogDirFacts(NamedTuple):
@@ -316,3 +320,54 @@ def log_plan_of(log_id: int, prepared: Prepared) -> LogPlan:
         max_record_bytes=record_limit(judgement.kafka, config.max_decompressed_message_bytes),
         kept_end_offset=last_kept_offset(judgement.kafka, end, judgement.high_watermark),
     )
+
+
+def merged(plans: Sequence[RoundPlan]) -> RoundPlan:
+    """One plan with the logs of all, dirtiest first. Not none; all as of the same time."""
+    if len(plans) == 1:
+        return plans[0]
+    taken = [pair for plan in plans for pair in zip(plan.logs, plan.facts, strict=False)]
+    taken.sort(key=lambda pair: order_of(pair[1].judgement))
+    others = [facts for plan in plans for facts in plan.facts[len(plan.logs) :]]
+    not_cleaned = [report for plan in plans for report in plan.not_cleaned]
+    not_cleaned.sort(key=order_of_report)
+    return RoundPlan(
+        as_of_ms=plans[0].as_of_ms,
+        logs=tuple(replace(log, log_id=number) for number, (log, _) in enumerate(taken)),
+        not_cleaned=tuple(not_cleaned),
+        facts=(*(facts for _, facts in taken), *others),
+        checkpoint_repairs=dict(
+            repairs for plan in plans for repairs in plan.checkpoint_repairs.items()
+        ),
+        log_dirs=tuple(log_dir for plan in plans for log_dir in plan.log_dirs),
+        stray_entries=tuple(entry for plan in plans for entry in plan.stray_entries),
+        retention=tuple(log for plan in plans for log in plan.retention),
+        are_all_log_dirs_known=all(plan.are_all_log_dirs_known for plan in plans),
+        inventory=tuple(size for plan in plans for size in plan.inventory),
+        brokers=tuple(name for plan in plans for name in plan.brokers),
+        unknown_settings=tuple(dict.fromkeys(s for p in plans for s in p.unknown_settings)),
+        kafka=tuple(use for plan in plans for use in plan.kafka),
+        absent=tuple(notice for plan in plans for notice in plan.absent),
+    )
+
+
+def notices_of(plan: RoundPlan) -> tuple[str, ...]:
+    """One sentence each, without a full stop."""
+    ends = (
+        f"{log_dir.path} has no {REPLICATION}: the end of each log is taken for its high watermark"
+        for log_dir in plan.log_dirs
+        if log_dir.partitions and not log_dir.has_high_watermarks
+    )
+    foreign = tuple(
+        foreign_notice(log_dir.path, log_dir.foreign)
+        for log_dir in plan.log_dirs
+        if log_dir.foreign
+    )
+    each = f"Each broker's logs are judged by themselves: {'; '.join(plan.brokers)}"
+    brokers = (each,) if plan.brokers else ()
+    unknown = () if plan.are_all_log_dirs_known else (ALL_LOG_DIRS,)
+    settings: tuple[str, ...] = ()
+    if plan.unknown_settings:
+        settings = (f"Settings that are not known here: {', '.join(plan.unknown_settings)}",)
+    found = (*brokers, *unknown, *ends, *settings, *foreign, *plan.absent, *plan.lasting)
+    return found if plan.log_dirs else ()

@@ -23,8 +23,7 @@ from compactor.log_dirs.missing_directories import Gone
 from compactor.log_dirs.missing_logs import RecordedEnds, recorded_ends
 from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from compactor.reason_codes import Reason, ReasonCode, missing_first, reason_code_of
-from compactor.recovery.settlement_checks import decided_settlement, require_no_use
-from compactor.recovery.settling import TEMPORARY, Settlement
+from compactor.recovery.settling import TEMPORARY, Settlement, decided_settlement, require_no_use
 from compactor.recovery.whole_logs import why_not_whole
 from compactor.settings.config import Config
 from storage.errors import CorruptFileError, LogCompactionError

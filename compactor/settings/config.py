@@ -6,6 +6,15 @@ whose own entry in the metadata log does not. Where these two disagree, the topi
 
 The TOML file is laid out as conf/compactor.toml, which explains every setting. Nothing needs a
 file: the defaults are in the code (`compactor.settings.topic_config`, and here).
+
+`--topic-configs` takes JSON, or the text that Kafka's own tools print:
+
+    All configs for topic orders are:                                   kafka-configs --describe
+      cleanup.policy=compact sensitive=false synonyms={…}
+
+    Topic: orders  TopicId: …  Configs: cleanup.policy=compact,…         kafka-topics --describe
+
+Source: Kafka, ConfigCommand.describeResourceConfig, TopicCommand.TopicDescription.
 """
 
 import json
@@ -21,7 +30,6 @@ from compactor.json_types import json_text
 from compactor.reason_codes import Reason
 from compactor.settings.broker_settings import Layer, known_values
 from compactor.settings.cluster_settings import BROKER_SETTINGS, ClusterSettings
-from compactor.settings.described_topics import described_topics, is_described
 from compactor.settings.topic_config import BROKER_TOPICS, TopicConfig, topic_config
 from storage.formats.producer_snapshot import EXPIRATION_MS
 from storage.formats.topic_config import (
@@ -37,6 +45,11 @@ from storage.kafka_versions import BY_NAME, NAMES, NOBODY_SAYS, KafkaChoice
 CLOCKS_DIFFER_MS = 5 * 60_000  # those of two hosts, at most
 _ROUND_KEYS = ("include", "exclude", "assume_fully_replicated", "kafka")
 _TABLES = ("defaults", "topics", "broker", "round")
+_HEADING = re.compile(r"(?:All|Dynamic) configs for topic (\S+) are:")
+_SETTING = re.compile(r"  (\S+?)=(.*?) sensitive=(?:true|false) synonyms=\{")
+_BEGINS_A_SETTING = re.compile(r"  [a-z0-9._-]+(=|$)")
+_TOPIC = re.compile(r"Topic: (\S+)\s.*?\bConfigs: ?(.*)")
+_NEXT_SETTING = re.compile(r",(?=[a-z0-9.]+=)")  # a value may have a comma: compact,delete
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,3 +429,31 @@ def _refuse_unknown(
             )
             hint = where or f", only {', '.join(known)}"
             raise ConfigError(f"{place}: no {kind} is named {name!r}{hint}")
+
+
+def is_described(text: str) -> bool:
+    """Say whether the text is of one of these tools."""
+    return any(_HEADING.match(line) or _TOPIC.match(line) for line in text.splitlines())
+
+
+def described_topics(text: str) -> Mapping[str, Mapping[str, str]]:
+    """Give the values of each topic by name; other lines of the tools are left out.
+
+    ValueError where the text is cut short: what it has lost may protect records.
+    """
+    lines = text.splitlines()
+    if not text.endswith(("\n", "\r")):
+        raise ValueError(f"the text may be cut short: no line break follows line {len(lines)}")
+    topics: dict[str, dict[str, str]] = {}
+    settings: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if heading := _HEADING.match(line):
+            settings = topics.setdefault(heading[1], {})
+        elif setting := _SETTING.match(line):
+            settings[setting[1]] = setting[2]
+        elif _BEGINS_A_SETTING.match(line):
+            raise ValueError(f"line {number} is cut short")
+        elif topic := _TOPIC.match(line):
+            pairs = filter(None, _NEXT_SETTING.split(topic[2].strip()))
+            topics.setdefault(topic[1], {}).update(pair.split("=", 1) for pair in pairs)
+    return topics

@@ -4,13 +4,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from compactor.broker_start.values import StartProblem, forbid_start
 from compactor.host.printable import counted, first_few, one_line, printable
 from compactor.host.shell_commands import compactor, named, tool, with_typed_options
 from compactor.log_dirs.missing_logs import START_NO_BROKER
 from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
-from compactor.planning.remedies import REMEDIES, remedy_of
-from compactor.planning.remedy_commands import LogPlace, all_described
+from compactor.outcome.start_problems import StartProblem, forbid_start
+from compactor.planning.remedies import REMEDIES, LogPlace, all_described, remedy_of
 from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.views.fitting_table import SHOWN_NAMES
 from storage.file_names import DELETED, parse_partition_dir

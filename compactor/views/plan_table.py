@@ -8,28 +8,33 @@ from rich.table import Table
 from rich.text import Text
 
 from cleaner_jobs.messages import LogPlan
+from compactor.cleaning.retention_round import retention_report
 from compactor.host.printable import counted, iso_time, one_line, printable, size_text
 from compactor.host.shell_commands import compactor, with_plan
 from compactor.outcome.round_report import LogReport, LogStatus
-from compactor.planning.expected import Estimates, Expected, expected_lines, gain_of, gain_text
+from compactor.planning.expected import (
+    Estimate,
+    Estimates,
+    Expected,
+    expected_lines,
+    gain_of,
+    gain_text,
+)
 from compactor.planning.inventory import (
     Extent,
     LogSize,
+    Order,
     by_standing,
     by_topic,
     extent_of,
     sort_key,
 )
-from compactor.planning.notices import notices_of
-from compactor.planning.order import Order
 from compactor.planning.outcomes import Standing
 from compactor.planning.reasons import CODE_OF_BOUND
 from compactor.planning.remedies import brief_of
-from compactor.planning.round_plan import LogFacts, RoundPlan
-from compactor.planning.sample_estimate import Estimate
+from compactor.planning.round_plan import LogFacts, RoundPlan, notices_of
 from compactor.planning.selection import BoundName
 from compactor.planning.space import SpaceFacts, leaving_out
-from compactor.retention.retention_round import retention_report
 from compactor.views.fitting_table import (
     SHOWN_NAMES,
     Column,

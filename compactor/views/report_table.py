@@ -7,7 +7,6 @@ from functools import partial
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from compactor.broker_start.values import forbid_start
 from compactor.host.printable import counted, first_few, iso_time, one_line, printable, size_text
 from compactor.host.shell_commands import compactor
 from compactor.outcome.round_report import (
@@ -19,6 +18,7 @@ from compactor.outcome.round_report import (
     LogStatus,
     OriginalsReport,
 )
+from compactor.outcome.start_problems import forbid_start
 from compactor.planning.remedies import brief_of
 from compactor.views.fitting_table import (
     SHOWN_NAMES,

@@ -11,7 +11,6 @@ A field that is not required is absent from a summary, or where a command was no
 import os
 from typing import Any, Literal, NotRequired, TypedDict
 
-from compactor.broker_start.values import StartProblem
 from compactor.diagnosis.checks import Check
 from compactor.inspection.explain import NamedBound
 from compactor.inspection.inspection import LogInspection
@@ -25,6 +24,7 @@ from compactor.outcome.round_report import (
     OriginalsReport,
     SegmentCounts,
 )
+from compactor.outcome.start_problems import StartProblem
 from compactor.planning.expected import Expected
 from compactor.planning.outcomes import Standing
 from compactor.planning.remedies import Remedy

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from compactor.broker_start.values import StartProblem
 from compactor.host.printable import counted, size_text
 from compactor.host.shell_commands import compactor
 from compactor.originals.undo import UndoReport, UndoStatus
 from compactor.outcome.exit_codes import ExitCode
+from compactor.outcome.start_problems import StartProblem
 from compactor.reason_codes import ReasonCode
 from compactor.views.json_values import to_json
 from compactor.views.next_steps import before_a_start

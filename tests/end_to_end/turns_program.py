@@ -13,7 +13,7 @@ if not __package__:  # spark-submit runs it as a file
 from compactor.__main__ import main
 from compactor.api import budgeted_rounds
 from compactor.host.run_history import Pace
-from compactor.planning import layout, room
+from compactor.planning import layout, space
 from compactor.planning.space import WORK_BYTES, Room
 
 
@@ -29,7 +29,7 @@ def set_room(log_dir: Path, free_bytes: int) -> None:
         before.append(size)
         return Room(name, WORK_BYTES + free_bytes + before[0] - size, None)
 
-    room._room = found
+    space._room = found
     layout.SMALLEST_SHARE_BYTES = 1 << 20  # or each group is staged twice
 
 

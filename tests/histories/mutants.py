@@ -10,10 +10,9 @@ from unittest import mock
 
 from compactor.log_dirs import survey
 from compactor.originals import undo_judgement
-from compactor.originals.appended_since import check_appended
 from compactor.originals.kept_manifest import KeptStep, LogBefore
 from compactor.originals.log_states import ChangedSinceError, steps_done
-from compactor.originals.undo_judgement import MarkOf
+from compactor.originals.undo_judgement import MarkOf, check_appended
 from storage.file_names import LOG, file_name
 from storage.formats.partition_metadata import topic_id_of
 from storage.log.log_dir import PartitionListing

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cleaner_jobs.tasks import task
-from compactor.cleaning import assembly, stages, swapper, waiting
+from compactor.cleaning import assembly, runners, stages, swapper
 from compactor.copying import copier, manifest
 from compactor.recovery import log_dir_recovery
 
@@ -49,4 +49,4 @@ def use_one_thread(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "ThreadPoolExecutor", _AtOnce)
     locks = SimpleNamespace(Lock=threading.RLock, Event=threading.Event)
     patch.setattr(swapper, "threading", locks)  # a group is swapped in while it is being given
-    patch.setattr(waiting, "POLL_SECONDS", NEVER_SECONDS)
+    patch.setattr(runners, "POLL_SECONDS", NEVER_SECONDS)

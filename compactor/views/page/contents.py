@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from compactor.host.printable import counted, one_line, printable, size_text
 from compactor.planning.expected import Gain, gain_text
-from compactor.planning.remedies import REMEDIES, remedy_of
-from compactor.planning.remedy_commands import LogPlace
+from compactor.planning.remedies import REMEDIES, LogPlace, remedy_of
 from compactor.reason_codes import ReasonCode
 from compactor.views.next_steps import records_gone
 from compactor.views.report_json import JsonObject, phase_name

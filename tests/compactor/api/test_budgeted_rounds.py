@@ -20,7 +20,7 @@ from compactor.outcome.round_report import (
     RetentionReport,
     SegmentCounts,
 )
-from compactor.planning import layout, room
+from compactor.planning import layout, space
 from compactor.planning.budget import Budget
 from compactor.planning.round_plan import plan_round
 from compactor.planning.space import WORK_BYTES, Room
@@ -103,7 +103,7 @@ def room_for(root: Path, monkeypatch: pytest.MonkeyPatch, free_bytes: int) -> No
     def found(_: str, name: str) -> Room:
         return Room(name, WORK_BYTES + free_bytes + before - size(), None)
 
-    monkeypatch.setattr(room, "_room", found)
+    monkeypatch.setattr(space, "_room", found)
     monkeypatch.setattr(layout, "SMALLEST_SHARE_BYTES", 1 << 20)  # or each group is staged twice
 
 

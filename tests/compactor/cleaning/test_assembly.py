@@ -17,8 +17,7 @@ from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.tasks.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.work_file import write_checked
 from compactor.cleaning import assembly
-from compactor.cleaning.assembly import joined_segments
-from compactor.cleaning.early_join import EarlyJoin
+from compactor.cleaning.assembly import EarlyJoin, joined_segments
 from compactor.finalizer import StagedSegment
 from compactor.planning.layout import sources_of
 from storage.errors import CorruptFileError

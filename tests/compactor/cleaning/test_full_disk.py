@@ -173,7 +173,7 @@ print(json.dumps([code, error.getvalue(), sorted(os.listdir(disk))]))
 CHECKED = """
 from compactor.settings.config import load_config
 from compactor.errors import RefusedError
-from compactor.planning.room import space_of, with_room
+from compactor.planning.space import space_of, with_room
 from compactor.planning.round_plan import plan_round
 large_log("a-0", keys=390), small_log("b-0"), large_log("c-0")
 ends = {("a", 0): 401, ("b", 0): 5, ("c", 0): 401}

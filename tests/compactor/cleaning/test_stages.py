@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.messages import TaskProblem
+from cleaner_jobs.messages import PROBLEM, REWRITE, SCAN, Part, TaskProblem, part_from
 from cleaner_jobs.tasks import scan
-from compactor.cleaning import stages, waiting
+from compactor.cleaning import runners, stages
+from compactor.cleaning.stages import release_entries
 from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout
 from storage.file_names import INDEX, file_name
@@ -130,7 +131,7 @@ def test_what_an_index_says_is_not_just_believed(
 def test_progress_is_polled_while_a_stage_runs(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.0001)
+    monkeypatch.setattr(runners, "POLL_SECONDS", 0.0001)
     polled: list[str] = []
 
     def done_bytes(_: str, stage: str) -> int:
@@ -141,3 +142,44 @@ def test_progress_is_polled_while_a_stage_runs(
     local.run(round_of(plan_of(logs_in(tmp_path), GROUPS, 12)))
     assert set(polled) <= {"scan", "resolve", "rewrite"}
     assert polled
+
+
+def test_a_round_reads_no_entry_after_its_resolve(
+    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("STRETCH_BYTES", "LOG_COST_BYTES"):
+        monkeypatch.setattr(layout, name, 1)
+    local.cores = 2
+    parts: list[Part] = []
+    written: dict[str, bytes] = {}
+    left: dict[str, bytes] = {}
+
+    def note(rows: Rows) -> Rows:
+        parts.extend(part_from(json.loads(value)) for kind, value in rows if kind != PROBLEM)
+        written.update((part.file, Path(part.file).read_bytes()) for part in parts)
+        return rows
+
+    local.after[SCAN] = note
+    local.before[REWRITE] = lambda: left.update((p, Path(p).read_bytes()) for p in written)
+    report = local.run(round_of(plan_of(logs_in(tmp_path), GROUPS, 12)))
+    assert (report.logs[0].status, report.logs[0].counts) == (LogStatus.CLEANED, COUNTS)
+    expected = {path: bytearray(data) for path, data in written.items()}
+    for part in parts:
+        length = 24 * part.entries
+        expected[part.file][part.block_at : part.block_at + length] = bytes(length)
+    assert left == expected
+    assert left != written
+    assert len(parts) > len(written)  # of one file more than one
+
+
+def test_a_file_that_is_gone_is_no_error(local: LocalRound, tmp_path: Path) -> None:
+    parts: list[Part] = []
+
+    def note(rows: Rows) -> Rows:
+        parts.extend(part_from(json.loads(value)) for _, value in rows)
+        return rows
+
+    local.after[SCAN] = note
+    local.run(round_of(plan_of(logs_in(tmp_path), GROUPS, 12)))
+    assert parts and not Path(parts[0].file).exists()
+    release_entries(parts)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cleaner_jobs import txn_batches
 from cleaner_jobs.txn_batches import TXN_BATCH, TxnBatches
 from compactor.cleaning import transactions
-from compactor.cleaning.aborted_ranges import (
+from compactor.cleaning.transaction_files import (
     FOR_CLEANING,
     FOR_MAP,
     TxnIndexOfSegment,

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from cleaner_jobs.txn_batches import ABORT, COMMIT, DATA, TXN_BATCH, TxnBatches
-from compactor.cleaning.aborted_ranges import TxnIndexOfSegment
-from compactor.cleaning.later_markers import Marker
-from compactor.cleaning.transactions import LogTransactions, SegmentOfRound
-from compactor.cleaning.txn_index_check import check_indexes
+from compactor.cleaning.transaction_files import TxnIndexOfSegment
+from compactor.cleaning.transactions import LogTransactions, Marker, SegmentOfRound, check_indexes
 from storage.errors import CorruptFileError
 from storage.formats.txn_index import AbortedTxn
 from storage.formats.txn_index_columns import columns_of

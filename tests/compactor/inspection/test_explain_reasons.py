@@ -10,7 +10,7 @@ import pytest
 from compactor import api
 from compactor.inspection.explain import Explanation
 from compactor.log_dirs.set_aside_memory import SetAside, digest_of_files, read, write
-from compactor.planning import changeable, remedies
+from compactor.planning import planner, remedies
 from compactor.planning.remedies import REMEDIES
 from compactor.reason_codes import ReasonCode
 from storage.file_names import LOG, file_name
@@ -198,7 +198,7 @@ def of_another_user(root: Path) -> Explanation:
     log_dir = build(root)
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr(os, "geteuid", lambda: 1)
-        patches.setattr(changeable, "may_give", lambda *_: False)
+        patches.setattr(planner, "may_give", lambda *_: False)
         return asked(log_dir)
 
 

@@ -9,10 +9,9 @@ import pytest
 
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
-from compactor.log_dirs.high_watermarks import require_high_watermarks
+from compactor.log_dirs.survey import require_high_watermarks
 from compactor.outcome.round_report import CleaningReport
-from compactor.planning.notices import notices_of
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.round_plan import RoundPlan, notices_of, plan_round
 from storage.formats import clean_shutdown
 from storage.formats.checkpoint import REPLICATION
 from tests.compactor.plan_logs import COMPACT, NOW_MS

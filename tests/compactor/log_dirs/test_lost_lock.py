@@ -11,18 +11,17 @@ from typing import Any
 
 import pytest
 
-from compactor.cleaning import cleaner_manager
+from compactor.cleaning import cleaner_manager, retention_round
 from compactor.command_line import cli
 from compactor.errors import LockLostError
 from compactor.log_dirs.log_dir_lock import lock_log_dirs
-from compactor.log_dirs.remembered_logs import RememberedLogs
+from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.originals import undo
 from compactor.originals.originals_keeper import open_keeper
 from compactor.originals.undo import undo_run
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.round_plan import plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
-from compactor.retention import retention_round
 from compactor.settings.config import load_config
 from storage.file_names import CLEANED, DELETED, LOG, SWAP, file_name
 from storage.files import filesystem

@@ -1,18 +1,23 @@
 """Logs judged by two processes come out as by one; where they cannot, one does it."""
 
+import errno
 import os
+import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 import pytest
 
 from compactor.errors import ConfigError, RefusedError
-from compactor.planning import judging, second_process
+from compactor.planning import judging
 from compactor.planning.candidate import RoundClock
-from compactor.planning.judging import Judging, judged
+from compactor.planning.judging import Judging, judged, side_by_side
 from compactor.planning.round_plan import RoundPlan, plan_as_asked
 from compactor.reason_codes import ReasonCode
 from compactor.settings.config import Config
@@ -121,7 +126,7 @@ def test_a_log_that_only_one_of_them_has_seen_is_judged_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = all_kinds(tmp_path)
-    fork = second_process._fork
+    fork = judging._fork
 
     def fork_and_wait() -> int:
         child = fork()
@@ -131,7 +136,7 @@ def test_a_log_that_only_one_of_them_has_seen_is_judged_all_the_same(
             written_at_the_clock(Path(one))
         return child
 
-    monkeypatch.setattr(second_process, "_fork", fork_and_wait)
+    monkeypatch.setattr(judging, "_fork", fork_and_wait)
     wanted = asked(one)
     found = plan_as_asked(wanted)
     assert found == by_one(wanted, monkeypatch)
@@ -196,3 +201,149 @@ def test_there_are_two_only_where_it_pays_and_does_no_harm(
             patch.setattr(module, name, value)
             assert not judging._is_for_two(wanted)
     assert wanted.files is LOCAL
+
+
+LARGE = bytes(range(256)) * 2000  # more than a pipe holds
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    before = left()
+    yield
+    assert left() == before
+
+
+def left() -> tuple[list[str], set[signal.Signals | int], str]:
+    """Open files, blocked signals, and child processes: some may be those of other tests."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    return os.listdir("/proc/self/fd"), set(mask), children
+
+
+@pytest.fixture
+def _reaped_by_the_host() -> Iterator[None]:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGCHLD, before)
+
+
+def write_large(out: BinaryIO) -> None:
+    out.write(LARGE)
+
+
+def hang(out: BinaryIO) -> None:
+    out.write(LARGE[:10])
+    out.flush()
+    time.sleep(600)
+
+
+def of_host(error: int) -> Callable[[], NoReturn]:
+    def fail() -> NoReturn:
+        raise OSError(error, os.strerror(error))
+
+    return fail
+
+
+def test_both_halves_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("what is ending may be reaped already"))
+    assert side_by_side(lambda: "ours", write_large) == ("ours", LARGE)
+
+
+def test_one_that_ends_early_leaves_what_it_wrote() -> None:
+    def fail(out: BinaryIO) -> None:
+        out.write(b"begun")
+        raise ZeroDivisionError
+
+    assert side_by_side(lambda: 1, fail) == (1, b"begun")
+    assert side_by_side(lambda: 1, lambda _: os._exit(1)) == (1, b"")
+
+
+def test_an_error_of_the_own_half_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda: 1 // 0, hang)
+
+
+@pytest.mark.usefixtures("_reaped_by_the_host")
+def test_a_host_that_reaps_by_itself_takes_nothing_away() -> None:
+    assert side_by_side(lambda: 1, write_large) == (1, LARGE)
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda: 1 // 0, hang)
+
+
+@pytest.mark.usefixtures("_reaped_by_the_host")
+def test_an_error_stays_the_own_halfs_where_the_other_process_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fork, children = judging._fork, []
+
+    def noting() -> int:
+        children.append(fork())
+        return children[0]
+
+    def ours() -> None:
+        deadline = time.monotonic() + 30
+        while os.path.exists(f"/proc/{children[0]}"):
+            assert time.monotonic() < deadline
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(judging, "_fork", noting)
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(ours, lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"), [("pipe", errno.EMFILE), ("fork", errno.EAGAIN), ("fork", errno.ENOMEM)]
+)
+def test_a_host_that_has_no_process_left_is_no_error(
+    call: str, error: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, call, of_host(error))
+    assert side_by_side(lambda: pytest.fail("nobody needs a half"), write_large) is None
+
+
+def test_one_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "LEAST_PATIENCE_SECONDS", 0.05)
+    began = time.monotonic()
+    assert side_by_side(lambda: 1, hang) is None
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_at_the_fork_ends_the_first_process_alone(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It unwinds neither what the second one has of the first, nor leaves the second one behind."""
+    fork = judging._fork
+
+    def fork_and_signal(of_child: bool) -> int:
+        child = fork()
+        if (child == 0) is of_child:
+            # to this thread, as where there is no other: the test's own host may have some
+            signal.pthread_kill(threading.get_ident(), number)
+        return child
+
+    def raise_it(number: int, _: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    before = signal.signal(number, raise_it)
+    try:
+        monkeypatch.setattr(judging, "_fork", lambda: fork_and_signal(of_child=True))
+        assert side_by_side(lambda: 1, write_large) == (1, LARGE)
+        monkeypatch.setattr(judging, "_fork", lambda: fork_and_signal(of_child=False))
+        with pytest.raises(KeyboardInterrupt):
+            side_by_side(lambda: pytest.fail("it goes on"), hang)
+    finally:
+        signal.signal(number, before)
+
+
+def test_the_second_process_ends_where_the_first_is_killed() -> None:
+    """It would go on to hold what standard output is connected to."""
+    code = (
+        "import os, signal\n"
+        "from compactor.planning.judging import side_by_side\n"
+        "side_by_side(lambda: os.kill(os.getpid(), signal.SIGKILL), "
+        "lambda out: out.write(bytes(1 << 20)))\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30)
+    assert (killed.returncode, killed.stdout, killed.stderr) == (-signal.SIGKILL, b"", b"")

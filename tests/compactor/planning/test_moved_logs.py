@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from compactor.cleaning.retention_round import apply_retention
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.notices import ALL_LOG_DIRS, notices_of
-from compactor.planning.round_plan import plan_round
-from compactor.retention.retention_round import apply_retention
+from compactor.planning.round_plan import ALL_LOG_DIRS, notices_of, plan_round
 from compactor.views.explanation import explanation_document
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import (

@@ -9,8 +9,7 @@ import pytest
 from cleaner_jobs.staging import STAGED_MARKER
 from compactor.errors import ConfigError
 from compactor.outcome.round_report import LogReport, LogStatus
-from compactor.planning.notices import notices_of
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.round_plan import RoundPlan, notices_of, plan_round
 from compactor.reason_codes import ReasonCode
 from compactor.settings.config import load_config, with_filters
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name

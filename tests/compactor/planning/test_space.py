@@ -1,21 +1,28 @@
 """What a round needs of each file system, counted by hand; and whose logs are left out for it."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from cleaner_jobs.messages import LogPlan, SegmentGroup
-from compactor.planning import layout
+from cleaner_jobs.spark.local_size import Limit, Memory
+from compactor.planning import layout, space
 from compactor.planning.space import (
     WORK_BYTES,
     Need,
     Places,
     Room,
+    cores_of,
+    places_of,
     plan_space,
     rewritten_bytes,
     staged_peak,
 )
 from storage.file_names import Segment
+from tests.compactor.small_rounds import GROUPS, logs_in
+from tests.support.made_log import plan_of
 
 MIB = 1 << 20
 DATA, OTHER, WORK, ORIGINALS = 1, 2, 3, 4
@@ -161,3 +168,51 @@ def test_nothing_to_clean_needs_nothing() -> None:
 def test_peaks() -> None:
     assert staged_peak(10, 10, 0) == 10
     assert staged_peak(10**9, 10**6, 8 * 10**6) == 9 * 10**6 + 16384 + 10**6
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [
+        ("local", 1),
+        ("local[3]", 3),
+        ("local[3,2]", 3),
+        ("local[*]", os.cpu_count()),
+        (None, os.cpu_count()),
+        ("local-cluster[2,1,1024]", None),
+        ("spark://host:7077", None),
+        ("yarn", None),
+    ],
+)
+def test_how_many_tasks_work_at_once(master: str | None, cores: int | None) -> None:
+    assert cores_of(master) == cores
+
+
+def test_a_directory_that_is_still_to_be_made_is_where_it_will_be(tmp_path: Path) -> None:
+    log = plan_of(logs_in(tmp_path), GROUPS, 12)
+    found = places_of([log], str(tmp_path / "not" / "yet"), str(tmp_path / "originals"))
+    device = tmp_path.stat().st_dev
+    assert (found.logs, found.work_dir, found.originals) == ({log.path: device}, device, device)
+    assert found.rooms[device].path == log.log_dir
+    assert found.rooms[device].free_bytes > 0
+
+
+@pytest.mark.parametrize(("files", "free"), [(1000, 7), (0, None)])
+def test_a_file_system_may_have_no_limit_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, free: int | None
+) -> None:
+    """btrfs tells of none at all."""
+    log = plan_of(logs_in(tmp_path), GROUPS, 12)
+    values = os.statvfs_result((4096, 1024, 90, 50, 40, files, 9, 7, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _: values)
+    (space,) = places_of([log], str(tmp_path)).rooms.values()
+    assert (space.free_bytes, space.free_files) == (40 * 1024, free)
+
+
+def test_a_limited_group_has_its_memory_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = Memory(1 << 30, 1 << 29, Limit(1 << 30, Path("/sys/fs/cgroup")))
+    monkeypatch.setattr(space, "memory", lambda: there)
+    assert space.memory_notices(is_needed=False) == []
+    assert space.memory_notices(is_needed=True) == [
+        "Memory: a run here needs up to 1.1 GB with 1 task at once; 536.9 MB free of the 1.1 GB "
+        "that /sys/fs/cgroup allows"
+    ]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from compactor.recovery import log_recovery, recovered_files
+from compactor.recovery import log_recovery
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
 from compactor.settings.config import load_config
 from storage.errors import CorruptFileError
@@ -151,15 +151,14 @@ def test_what_another_writer_appends_meanwhile_is_not_cut_off(
         active, torn = log_of(partition, 0), encode(SECOND)
         log_of(partition, 6).write_bytes(b"torn")
     grown = active.read_bytes() + torn[-5:]
-    owner = {"rehearsed": log_recovery, "mark_deleted": recovered_files}[call]
-    original = getattr(owner, call)
+    original = getattr(log_recovery, call)
 
     def appending(*arguments: object) -> object:
         done = original(*arguments)
         active.write_bytes(grown)
         return done
 
-    monkeypatch.setattr(owner, call, appending)
+    monkeypatch.setattr(log_recovery, call, appending)
     log = recover(partition)
     assert log is not None and log.problem is not None
     assert log.problem.startswith(f"{active}: changed since it was read, so nothing was cut off")

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from compactor.planning.notices import ALL_LOG_DIRS
-from compactor.planning.order import Order
-from compactor.planning.round_plan import RoundPlan, plan_round
-from compactor.planning.sample_estimate import Estimate, cannot_tell
+from compactor.planning.expected import Estimate, cannot_tell
+from compactor.planning.inventory import Order
+from compactor.planning.round_plan import ALL_LOG_DIRS, RoundPlan, plan_round
 from compactor.settings.config import load_config
 from compactor.views.plan_json import plan_document
 from compactor.views.plan_table import (

@@ -41,25 +41,24 @@ PLAIN: dict[str, dict[str, str]] = {
         "cleaner_jobs": "messages txn_batches work_file",
         "cleaner_jobs.spark": "executor_check",
         "cleaner_jobs.tasks": "executor_paths",
-        "compactor.cleaning": "cleaner_manager merged_entries work_dir",
+        "compactor.cleaning": "cleaner_manager work_dir",
     },
     "copies from descriptor to descriptor, with owner, mode and attributes of the source": {
-        "compactor.cleaning": "assembly early_join segment_split",
+        "compactor.cleaning": "assembly segment_split",
         "compactor.copying": "contents copier",
         "compactor.offline_log": "log_move",
     },
     "locks, and directories that are held; the table of mounts; room on a disk": {
-        "compactor.log_dirs": "lock_support log_dir_lock",
+        "compactor.log_dirs": "log_dir_lock",
         "storage.log": "log_dir_lock",
         "storage.log.manager": "log_manager",
         "compactor.cleaning": "cleaner_checkpoints removals",
-        "compactor.originals": "kept_run_lock",
-        "compactor.planning": "changeable room",
+        "compactor.planning": "planner space",
     },
     "paths that a user gives, resolved, and checked for what this user may do": {
         "compactor.log_dirs": "survey",
         "compactor.settings": "directories_beside",
-        "compactor.planning": "remedy_commands",
+        "compactor.planning": "remedies",
         "compactor.api": "copies dumps managed_cleaning path_arguments",
     },
     "originals: hard links into a directory outside of log directories, and what comes back": {
@@ -85,7 +84,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "storage.kernels": "kernel",
     },
     "a second process of a plan, and the pipe that its half comes through": {
-        "compactor.planning": "second_process",
+        "compactor.planning": "judging",
     },
     "what `doctor` looks at: this machine, and what may be done in a log directory": {
         "compactor.diagnosis": "log_dir_checks machine_checks spark_checks",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from compactor.cleaning.retention_round import NOT_RETAINED, apply_retention
 from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
+from compactor.planning.log_retention import LogRetention, deletion_of
 from compactor.planning.round_plan import plan_round
-from compactor.retention.log_retention import LogRetention, deletion_of
-from compactor.retention.retention_round import NOT_RETAINED, apply_retention
 from compactor.settings.config import load_config
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.local import LOCAL

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from compactor.log_dirs.survey import CheckpointOffsets
-from compactor.retention.log_retention import deletion_of, limits_of
+from compactor.planning.log_retention import deletion_of, limits_of
 from compactor.settings.config import load_config
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name

@@ -7,7 +7,7 @@ import pytest
 
 from compactor import Log
 from compactor.api import start_problems
-from compactor.broker_start.log_ends import why_start_gone
+from compactor.log_dirs.missing_logs import why_start_gone
 from storage.codecs.compression import Codec
 from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.record import Record

@@ -12,20 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.source_identity import LogChangedError, check_same
 from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
-from compactor.reason_codes import ReasonCode
-from compactor.retention.log_deletion import (
-    ROLLED,
-    check_leader_epochs,
-    delete_segments,
-    raise_log_starts,
-    roll,
-)
-from compactor.retention.log_retention import (
+from compactor.planning.log_retention import (
     CleanedGroup,
     LogRetention,
+    check_leader_epochs,
     deletion_after,
     deletion_of,
 )
+from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.file_names import Segment, file_name
 from storage.files.files import Entry, Files
@@ -37,6 +31,69 @@ from storage.log.retention import Deletion, Rule
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
+from collections.abc import Callable
+
+from compactor.finalizer import mark_deleted
+from storage.file_names import INDEX, INDEX_SUFFIXES, LOG, SNAPSHOT, TIME_INDEX
+from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot
+from storage.formats.checkpoint import TopicPartition
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
+
+ROLLED = (SNAPSHOT, INDEX, TIME_INDEX, LOG)  # what step 1 makes, in its order
+
+
+def roll(
+    log: PartitionListing, base_offset: int, producers: Callable[[], Sequence[ProducerEntry]]
+) -> None:
+    """Step 1: an empty active segment at the log end offset.
+
+    producers: the active ones there, for the snapshot, unless it was written at the last shutdown.
+    """
+    if base_offset not in log.snapshot_offsets:
+        snapshot_path = os.path.join(log.path, file_name(base_offset, SNAPSHOT))
+        producer_snapshot.write(snapshot_path, producers(), log.access)
+    for kind in ROLLED[1:]:
+        log.access.replace_file(os.path.join(log.path, file_name(base_offset, kind)), b"")
+
+
+def raise_log_starts(files: Files, log_dir: str, log_starts: Mapping[TopicPartition, int]) -> None:
+    """Step 2, for all logs of a log directory that lose segments; no entry is lowered."""
+    path = os.path.join(log_dir, checkpoint.LOG_START)
+    entries = checkpoint.read(path, files)
+    raised = {key: max(offset, entries.get(key, 0)) for key, offset in log_starts.items()}
+    if raised.items() <= entries.items():
+        return
+    checkpoint.write(path, entries | raised, files)
+
+
+def leader_epochs_from(
+    entries: Sequence[EpochEntry], log_start_offset: int
+) -> Sequence[EpochEntry]:
+    """Cut the start of the epochs; the one that covers the log start offset begins there."""
+    covering = [entry for entry in entries if entry.start_offset <= log_start_offset]
+    if not covering:
+        return entries
+    return [covering[-1]._replace(start_offset=log_start_offset), *entries[len(covering) :]]
+
+
+def delete_segments(log: PartitionListing, deletion: Deletion) -> None:
+    """Steps 3 to 7."""
+    entries, files = check_leader_epochs(log), log.access
+    cut = leader_epochs_from(entries, deletion.log_start_offset)
+    if cut != entries:
+        leader_epoch_checkpoint.write(os.path.join(log.path, LEADER_EPOCH_CHECKPOINT), cut, files)
+    bases = [segment.base_offset for segment in deletion.segments]
+    deleted = mark_deleted(files, log.path, bases, (LOG,))
+    files.sync_directory(log.path)
+    deleted += mark_deleted(files, log.path, bases, INDEX_SUFFIXES)
+    files.sync_directory(log.path)
+    for segment in deletion.segments:
+        path = os.path.join(log.path, file_name(segment.base_offset, SNAPSHOT))
+        if files.exists(path):
+            files.remove(path)
+    for path in deleted:
+        files.remove(path)
+
 
 _PROBLEMS = CorruptFileError, LogChangedError, OSError
 _LEFT_ALONE = (LogStatus.FAILED, LogStatus.SET_ASIDE)

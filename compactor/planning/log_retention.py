@@ -14,6 +14,8 @@ from typing import NamedTuple
 from compactor.log_dirs.survey import CheckpointOffsets, has_batch_from, largest_timestamp_ms
 from compactor.settings.topic_config import TopicConfig
 from storage.file_names import TIME_INDEX, Segment, file_name
+from storage.formats import leader_epoch_checkpoint
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.log.log_dir import PartitionListing, log_end_offset
 from storage.log.retention import Deletion, RetentionLimits, decide
 
@@ -117,3 +119,11 @@ def _last_used_entry_ms(log: PartitionListing, segment: Segment) -> int:
     whole = len(data) // time_index.ENTRY.itemsize * time_index.ENTRY.itemsize
     last = time_index.last(time_index.decode(data[:whole], path), segment.base_offset)
     return -1 if last.timestamp_ms is None else last.timestamp_ms
+
+
+def check_leader_epochs(log: PartitionListing) -> Sequence[EpochEntry]:
+    """Give the leader epochs of a log; CorruptFileError if they are damaged."""
+    path = os.path.join(log.path, LEADER_EPOCH_CHECKPOINT)
+    entries = leader_epoch_checkpoint.read(path, log.access)
+    leader_epoch_checkpoint.check(entries, path)
+    return entries

@@ -1,1 +1,0 @@
-"""Which old segments go for good, and how."""
