@@ -1,15 +1,15 @@
 """Loads Spark's Python daemon while Java starts, and hands it over when Java asks for one.
 
-1. The driver starts the early daemon beside Java; it loads what tasks need, then waits.
-2. Java starts the daemon that it is told of (`worker_daemon`). That one finds the early daemon by a
-   socket in the run's work directory, which only this user can enter, and passes its standard
+1. The driver starts the prestarted daemon beside Java; it loads what tasks need, then waits.
+2. Java starts the daemon that its option names (`worker_daemon`). That one finds the prestarted one
+   by a socket in the run's work directory, which only this user can enter, and passes its standard
    streams, environment and arguments on.
-3. The early daemon takes its place, unless it was loaded under other variables than Java's; then,
-   or if there is none, the one that Java has started loads everything itself, as if alone.
+3. The prestarted daemon takes its place, unless it was loaded under other variables than Java's;
+   then, or if there is none, the one that Java has started loads everything itself.
 4. The one that Java has started stays, since Java watches it, and ends when the other does.
 
-Nobody is left behind: until step 3 the early daemon's standard input is a pipe from the driver, and
-afterwards it is Java's; when it is closed, by whatever ends the other side, the daemon ends.
+No process is left: until step 3 the prestarted daemon's standard input is a pipe from the driver,
+and afterwards it is Java's; when it is closed, by whatever ends the other side, the daemon ends.
 """
 
 import array
@@ -97,7 +97,7 @@ def adopt(environ: Mapping[str, str]) -> bool:
             connection.sendall(json.dumps([dict(environ), sys.argv, sys.path]).encode())
             connection.shutdown(socket.SHUT_WR)
             taken = connection.recv(len(TAKEN)) == TAKEN
-        except OSError:  # it has ended: no early daemon is needed for the work
+        except OSError:  # it has ended: no prestarted daemon is needed for the work
             return False
         if not taken:
             return False

@@ -1,4 +1,4 @@
-"""The early daemon takes the place of Java's where it may, and never outlives who started it."""
+"""The prestarted daemon takes the place of Java's where it may, and outlives nobody."""
 
 import os
 import signal
