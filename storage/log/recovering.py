@@ -107,6 +107,7 @@ class _Recovering:
     def run(self) -> RecoveredSegment:
         segment = self._segment
         segment.reset_indexes()
+        since_entry, segment.bytes_since_entry = segment.bytes_since_entry, 0
         try:
             with suppress(CorruptRecordError, InvalidRecordError):  # the log ends before it
                 self._take_all(COMPILED.kernels_for(segment.size_bytes))
@@ -114,7 +115,7 @@ class _Recovering:
             error.place = segment.base_offset, self._valid
             raise
         finally:
-            segment.bytes_since_entry = 0  # as in Kafka, an append counts from the end on
+            segment.bytes_since_entry = since_entry  # as in Kafka, appends know nothing of this
         truncated = segment.size_bytes - self._valid
         segment.log.truncate_to(self._valid)
         segment.offset_index.file.trim()

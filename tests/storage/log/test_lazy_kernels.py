@@ -301,3 +301,25 @@ def test_an_epoch_that_begins_later_than_the_append_is_noted_anew(tmp_path: Path
         log.assign_epoch(2, 90)
         log.append_as_leader(encode_batch(PLAIN[:1]), AppendRequest(leader_epoch=2))
         assert log.epochs.entries == [(0, 0), (2, 3)]
+
+
+@pytest.mark.parametrize("with_kernels", [False, True])
+def test_a_recovery_counts_from_the_beginning_and_leaves_the_count_of_appends(
+    with_kernels: bool, tmp_path: Path
+) -> None:
+    """L-11.1: a segment that was split is recovered with the count that its batches have left."""
+    options = LogOptions(
+        config=LogConfig(index_interval_bytes=300), clock=clock, scheduler=ManualScheduler(clock)
+    )
+    with kernels_used(with_kernels), Log.open(str(tmp_path / "t-0"), options) as log:
+        for _ in range(9):
+            log.append_as_leader(encode_batch(PLAIN))
+        (segment,) = log.segments
+        found = []
+        for count in (0, 299, 301):
+            segment.bytes_since_entry = count
+            recovering.recover_segment(segment, log.producers, log.epochs)
+            index = segment.offset_index.file
+            found.append(bytes(index.data[: index.size_bytes]))
+            assert segment.bytes_since_entry == count
+        assert found[0] == found[1] == found[2] != b""
