@@ -69,7 +69,7 @@ class StagedGroup(NamedTuple):
     # several groups side by side
 
 
-def side_by_side(groups: Sequence[StagedGroup]) -> StagedGroup:
+def merge_groups(groups: Sequence[StagedGroup]) -> StagedGroup:
     """Groups that follow one another in a log as one. No destination of several may be empty."""
     sources = chain.from_iterable(group.sources for group in groups)
     destinations = chain.from_iterable(group.destinations for group in groups)

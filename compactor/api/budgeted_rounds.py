@@ -18,7 +18,7 @@ from compactor.errors import RefusedError
 from compactor.host.run_history import Pace, machine_pace
 from compactor.outcome.exit_codes import UsageError
 from compactor.outcome.round_report import CleaningReport, LogReport, PhaseReport
-from compactor.planning.budget import Budget, leave_out, over_budget, without
+from compactor.planning.budget import Budget, leave_out, over_budget, without_logs
 from compactor.planning.round_plan import RoundPlan
 from compactor.reason_codes import ReasonCode
 
@@ -41,7 +41,7 @@ class BudgetedRounds:
 
     def within(self, plan: RoundPlan) -> RoundPlan:
         """Return what of a plan this round takes on; the same until the round is over."""
-        plan = without(plan, self._done)
+        plan = without_logs(plan, self._done)
         if self._left_out is None:
             self._left_out = self._choose(plan)
         return leave_out(plan, self._left_out)

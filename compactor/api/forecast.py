@@ -27,7 +27,7 @@ from compactor.log_dirs.preconditions import (
 )
 from compactor.outcome.exit_codes import ending_of_logs
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.judging import judge_one
+from compactor.planning.evaluation import evaluator_of_one
 from compactor.planning.outcomes import Problems, Refusal
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import (
@@ -162,7 +162,7 @@ class SetAsideLogs:
         """problems: as of `plan_of`."""
         self.refusals: dict[str, Refusal] = {}
         self._judges = {
-            path: judge_one(replace(judging_of(context, broker, config), problems=problems))
+            path: evaluator_of_one(replace(judging_of(context, broker, config), problems=problems))
             for broker, config in context.of_brokers
             for path in broker.log_dirs
         }

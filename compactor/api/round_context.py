@@ -17,10 +17,14 @@ from compactor.log_dirs.brokers import BrokerLogDirs, by_broker
 from compactor.log_dirs.survey import require_high_watermarks, topics_in
 from compactor.outcome.exit_codes import UsageError
 from compactor.planning.candidate import RoundClock
-from compactor.planning.judging import Judging
+from compactor.planning.evaluation import EvaluationRequest
 from compactor.planning.outcomes import Problems
-from compactor.planning.round_plan import RoundPlan, merged, plan_as_asked
-from compactor.planning.unmatched import disagreements, require_include, unmatched
+from compactor.planning.round_plan import RoundPlan, merge_plans, plan_as_asked
+from compactor.planning.unknown_topics import (
+    disagreement_warnings,
+    require_include,
+    unknown_topic_warnings,
+)
 from compactor.settings.cluster_settings import (
     ClusterSettings,
     MetadataSource,
@@ -176,8 +180,8 @@ def require_round_context(rules: Rules, log_dirs: tuple[str, ...], to_write: boo
         require_known_log_dirs(rules, context)
     warnings = [doubt] if doubt is not None else []
     configs = [each.config for each in context.of_brokers]
-    differing = list(disagreements(configs, topics))
-    warnings += [*unmatched(context.config, topics), *differing]
+    differing = list(disagreement_warnings(configs, topics))
+    warnings += [*unknown_topic_warnings(context.config, topics), *differing]
     return context._replace(
         warnings=(*context.warnings, *warnings),
         conditions={**context.conditions, **{text: text for text in differing}},
@@ -213,13 +217,13 @@ def plan_of(
         plan = replace(plan_as_asked(asked), kafka=(_kafka_of(BrokerContext(broker, config)),))
         name = f"{broker.name}: {', '.join(broker.log_dirs)}"
         plans.append(replace(plan, brokers=(name,)) if are_several else plan)
-    return merged(plans)
+    return merge_plans(plans)
 
 
-def judging_of(context: RoundContext, broker: BrokerLogDirs, config: Config) -> Judging:
+def judging_of(context: RoundContext, broker: BrokerLogDirs, config: Config) -> EvaluationRequest:
     """Return what a plan judges the logs of one broker by; no problem of one is known."""
     machine_ms = None if context.is_as_of_given else now_ms()
-    return Judging(
+    return EvaluationRequest(
         log_dirs=broker.log_dirs,
         config=config,
         clock=RoundClock.of(config, context.as_of_ms, machine_ms),

@@ -66,13 +66,17 @@ from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
 from compactor.outcome.exit_codes import UsageError
 from compactor.outcome.round_report import CleaningReport
 from compactor.outcome.start_problems import StartProblem
-from compactor.planning.expected import how_true
+from compactor.planning.expected import compare_with_run
 from compactor.planning.inventory import with_sections
 from compactor.planning.outcomes import Problems
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.saved_plan import SavedPlan, only_reviewed, require_as_reviewed
+from compactor.planning.saved_plan import (
+    SavedPlan,
+    drop_unreviewed_retention,
+    require_unchanged_since_review,
+)
+from compactor.planning.skipped_logs import stop_if_corrupt
 from compactor.planning.space import SpacePlan, leaving_out, require_room, space_of, with_room
-from compactor.planning.uncleaned import stop_if_corrupt
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import LogDirRecovery
 from compactor.recovery.recovery_account import problems_of, with_recovery_noted
@@ -233,7 +237,7 @@ def _round(
     plan_again = partial(_plan_within_space, request, problems)
     whole = _whole_plan(request, problems)
     if saved is not None:  # held against all that there is, whatever this turn has room for
-        require_as_reviewed(saved, whole, str(options.plan))
+        require_unchanged_since_review(saved, whole, str(options.plan))
     plan = _within_space(request, whole)
     if options.fail_on_corrupt:
         stop_if_corrupt((*remembered.still_corrupt(plan.not_cleaned), *plan.not_cleaned))
@@ -246,7 +250,9 @@ def _round(
     else:
         report = replace(report, notices=(*report.notices, *_refusals(request, plan, copies)))
     if saved is not None:
-        report = replace(report, notices=(*report.notices, how_true(saved.expected, report)))
+        report = replace(
+            report, notices=(*report.notices, compare_with_run(saved.expected, report))
+        )
     start_problems = () if directories.copies else _at_start(request)
     return replace(_remembering(report, request, remembered), start_problems=start_problems)
 
@@ -397,7 +403,7 @@ def _whole_plan(request: _RunRequest, problems: Problems) -> RoundPlan:
     options, _, context, saved, _ = request
     found = plan_of(context, problems)
     if saved is not None:
-        found = only_reviewed(saved, found)
+        found = drop_unreviewed_retention(saved, found)
     return found if options.retention else replace(found, retention=())
 
 

@@ -27,7 +27,7 @@ from compactor.outcome.start_problems import (
 )
 from compactor.reason_codes import ReasonCode
 from compactor.settings.cluster_settings import MetadataSource, read_cluster_settings
-from compactor.settings.directories_beside import beside
+from compactor.settings.directories_beside import directories_beside
 from compactor.settings.sources import Finding, State
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
@@ -177,7 +177,7 @@ def _registered_beside(
         for path, each in known.items()
         if isinstance(each, MetaProperties) and each.directory_id
     }
-    for place in beside(list(ids), files):
+    for place in directories_beside(list(ids), files):
         metadata_dir = os.path.join(place, METADATA_DIR)
         if not files.is_directory(metadata_dir):
             continue

@@ -111,7 +111,7 @@ def _failed(report: LogReport, problem: str) -> LogReport:
     return replace(report, status=LogStatus.FAILED, reason=reason, reason_code=code)
 
 
-def noted(plan: RoundPlan, reports: Iterable[LogReport]) -> list[LogReport]:
+def add_stray_notes(plan: RoundPlan, reports: Iterable[LogReport]) -> list[LogReport]:
     """The reports, with a note on each log whose entry stood in another log directory."""
     notes = {
         (entry.log_dir, entry.topic, entry.partition): entry.note for entry in plan.stray_entries

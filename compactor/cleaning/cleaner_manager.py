@@ -27,15 +27,15 @@ from cleaner_jobs.problems import problem_of
 from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.tasks.heartbeat import wait_for_silence
-from compactor.cleaning.cleaner_checkpoints import noted, write_checkpoints
+from compactor.cleaning.cleaner_checkpoints import add_stray_notes, write_checkpoints
 from compactor.cleaning.log_report import cleaned_groups, log_report, require_exact_bytes
 from compactor.cleaning.proof import (
-    check_offsets,
-    why_group_is_wrong,
-    why_keys_are_missed,
-    why_round_is_incomplete,
-    why_scan_is_incomplete,
-    why_verdicts_are_wrong,
+    check_group,
+    check_null_keys,
+    check_round,
+    check_scan,
+    check_verdicts,
+    require_offsets_in_order,
 )
 from compactor.cleaning.retention_round import LogName, apply_retention, estimate_retention
 from compactor.cleaning.runners import RunnerChoice, TaskRunner, open_runner
@@ -51,7 +51,7 @@ from compactor.outcome.round_report import OTHER, CleaningReport, LogReport, Pha
 from compactor.planning.layout import sources_of_group
 from compactor.planning.log_retention import CleanedGroup
 from compactor.planning.round_plan import RoundPlan, notices_of
-from compactor.planning.uncleaned import problem_report, stop_if_corrupt
+from compactor.planning.skipped_logs import problem_report, stop_if_corrupt
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.files.disk_hints import background_closes_deferred
@@ -129,7 +129,7 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
         cleaned = _Cleaned([], {})
         if plan.logs:
             cleaned = _cleaned(plan, settings, stopwatch, progress, to_its_end)
-        reports = noted(plan, [*cleaned.reports, *plan.not_cleaned])
+        reports = add_stray_notes(plan, [*cleaned.reports, *plan.not_cleaned])
         if settings.dry_run:
             logs = estimate_retention(plan.retention, reports, cleaned.groups, settings.files)
         else:
@@ -195,10 +195,10 @@ def _runner(
 
 @contextmanager
 def _staged_files_swept(plan: RoundPlan, facts: RoundSettings, files: Files) -> Iterator[None]:
-    """Leave no staged file of this run behind; a dry run stages none. What earlier runs left,
-    `recovery/log_dir_recovery` has removed.
+    """Remove the staged files of this run at its end; a dry run stages none.
 
-    Once Spark has ended and its last task with it: one that is cut off may still be writing.
+    That is done once Spark has ended, and its last task with it: a task that is cut off may still
+    be writing. What earlier runs left, `recovery/log_dir_recovery` has removed.
     """
     try:
         yield
@@ -280,11 +280,11 @@ def _prove_scans(stages: Stages) -> None:
     """Of what has been scanned since, for the first time or once more."""
     for result in stages.scanned_since():
         plan, parts = result.plan, result.parts
-        problem = why_scan_is_incomplete(plan, parts)
+        problem = check_scan(plan, parts)
         _stop(stages, plan, ReasonCode.DAMAGED, problem)
         if problem is None:
             try:
-                check_offsets(plan, parts)
+                require_offsets_in_order(plan, parts)
             except CorruptFileError as error:
                 stages.stop(plan.log_id, problem_of(plan.log_id, error))
 
@@ -295,14 +295,14 @@ def _stop_if_corrupt(stages: Stages) -> None:
 
 def _prove_verdicts(stages: Stages) -> None:
     for result in _sound(stages):
-        problem = why_verdicts_are_wrong(result.parts, result.verdicts)
+        problem = check_verdicts(result.parts, result.verdicts)
         _stop_unproven(stages, result.plan, problem)
 
 
 def _spare_null_keys(stages: Stages) -> None:
     for result in _sound(stages):
         markers = sum(result.transactions.control_records_dropped.values())
-        problem = why_keys_are_missed(result.parts, result.verdicts, markers)
+        problem = check_null_keys(result.parts, result.verdicts, markers)
         _stop(stages, result.plan, ReasonCode.NULL_KEYS, problem)
 
 
@@ -384,14 +384,14 @@ def _prove_swaps(stages: Stages, swapped: Mapping[int, Swapped]) -> None:
 
 def _prove_group(stages: Stages, plan: LogPlan, group: FinishedGroup, dry_run: bool) -> None:
     dropped = group.control_records_dropped
-    problem = why_group_is_wrong(group.parts, group.rewritten, dropped, dry_run)
+    problem = check_group(group.parts, group.rewritten, dropped, dry_run)
     _stop_unproven(stages, plan, problem)
 
 
 def _prove_round(stages: Stages) -> None:
     for result in _sound(stages):
         groups = len(result.plan.groups)
-        problem = why_round_is_incomplete(groups, result.verdicts, result.rewritten)
+        problem = check_round(groups, result.verdicts, result.rewritten)
         _stop_unproven(stages, result.plan, problem)
 
 

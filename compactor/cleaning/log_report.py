@@ -12,7 +12,7 @@ from compactor.host.shell_commands import named
 from compactor.outcome.round_report import Counts, LogReport, LogStatus
 from compactor.planning.candidate import OTHER_BYTES_NOTE
 from compactor.planning.log_retention import CleanedGroup
-from compactor.planning.uncleaned import problem_report, untouched_report
+from compactor.planning.skipped_logs import problem_report, untouched_report
 from compactor.reason_codes import ReasonCode
 from storage.codecs.compression import build_notes
 from storage.kafka_versions import CodecBuilds

@@ -17,7 +17,7 @@ from cleaner_jobs.source_identity import LogChangedError
 from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.layout import sources_of
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.uncleaned import problem_report, untouched_report
+from compactor.planning.skipped_logs import problem_report, untouched_report
 from storage.errors import CorruptFileError
 from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.files.files import Files

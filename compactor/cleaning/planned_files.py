@@ -87,8 +87,10 @@ class PlannedFiles:
 
 
 def _names_of_groups(plan: LogPlan) -> list[set[str]]:
-    """For each group the files from its base offset to that of the next, and those of which its
-    segments have none.
+    """Return the names to look at for each group.
+
+    These are the files from its base offset to that of the next group, and the names of files that
+    its segments do not have.
     """
     names = [
         {name for s in group.segments for name in _names_at(s.base_offset)} for group in plan.groups

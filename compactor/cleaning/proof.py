@@ -15,7 +15,7 @@ from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 
 
-def why_scan_is_incomplete(plan: LogPlan, parts: Sequence[Part]) -> str | None:
+def check_scan(plan: LogPlan, parts: Sequence[Part]) -> str | None:
     """Say what is wrong with the parts of a log; None if they cover it, once, in order."""
     position: dict[tuple[int, int], int] = defaultdict(int)  # how far each segment was read
     for group, section in ((part.group, section) for part in parts for section in part.sections):
@@ -36,7 +36,7 @@ def _is_planned(plan: LogPlan, group: int, segment: int) -> bool:
     return 0 <= group < len(plan.groups) and 0 <= segment < len(plan.groups[group].segments)
 
 
-def check_offsets(plan: LogPlan, parts: Sequence[Part]) -> None:
+def require_offsets_in_order(plan: LogPlan, parts: Sequence[Part]) -> None:
     """Raise CorruptFileError where segments overlap, or a record is not below the range's end.
 
     No checksum covers the offset of a batch. The position is where the section begins that was read
@@ -58,7 +58,7 @@ def check_offsets(plan: LogPlan, parts: Sequence[Part]) -> None:
             offset = last
 
 
-def why_verdicts_are_wrong(parts: Sequence[Part], verdicts: Sequence[Verdict]) -> str | None:
+def check_verdicts(parts: Sequence[Part], verdicts: Sequence[Verdict]) -> str | None:
     """Say which hash partition of a log has no verdict, or two; None if each has one."""
     hash_partitions = 1 << parts[0].hash_partition_bits if parts else 0
     if sorted(verdict.hash_partition for verdict in verdicts) != list(range(hash_partitions)):
@@ -66,7 +66,7 @@ def why_verdicts_are_wrong(parts: Sequence[Part], verdicts: Sequence[Verdict]) -
     return None
 
 
-def why_group_is_wrong(
+def check_group(
     parts: Sequence[Part],
     rewritten: Sequence[Rewritten],
     control_records_dropped: int,
@@ -95,7 +95,7 @@ def why_group_is_wrong(
     return None
 
 
-def why_round_is_incomplete(
+def check_round(
     groups: int, verdicts: Sequence[Verdict], rewritten: Sequence[Rewritten]
 ) -> str | None:
     """Say what of a log of so many groups was left out; None if all was done that was resolved."""
@@ -111,7 +111,7 @@ def why_round_is_incomplete(
     return None
 
 
-def why_keys_are_missed(
+def check_null_keys(
     parts: Sequence[Part], verdicts: Sequence[Verdict], markers_dropped: int
 ) -> str | None:
     """Say why a log is not to be cleaned: it is resolved, and nothing of it is rewritten yet."""

@@ -74,8 +74,9 @@ class RunnerChoice(NamedTuple):
 
 
 def require_own_spark(session: "SparkSession | None", in_process: bool) -> None:
-    """Raise ConfigError where Spark would have to start beside a session of the caller's, or the
-    one that was handed in can do no job.
+    """Raise ConfigError where Spark would start beside a session of the caller's.
+
+    Raise it, too, where the session that was passed in can do no job.
     """
     problem = None if session is None else why_unusable(session)
     if problem is not None:
@@ -223,7 +224,7 @@ BUSY_SWITCH_SECONDS = 0.0001
 
 
 @contextmanager
-def turns_taken_often() -> Iterator[None]:
+def short_switch_interval() -> Iterator[None]:
     """A thread that computes lets others in after a tenth of a millisecond, not five.
 
     To hand a job to Spark takes some twenty calls to Java, each of which waits for its turn.

@@ -20,7 +20,7 @@ from compactor.cleaning.work_dir import open_work_dir
 from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout
 from compactor.planning.block_estimate import Blocks, clumping, estimate_of, unevenness
-from compactor.planning.expected import Estimate, cannot_tell
+from compactor.planning.expected import Estimate, no_estimate
 from compactor.planning.round_plan import RoundPlan
 from storage.codecs.compression import Codec, compress
 from storage.errors import CorruptFileError
@@ -58,7 +58,7 @@ def sample(plan: RoundPlan, log: LogPlan, sample_bytes: int = SAMPLE_BYTES) -> E
             return _whole(plan, log)
         return _of_blocks(plan, log, sample_bytes)
     except (CorruptFileError, OSError) as error:
-        return cannot_tell(0, str(error))
+        return no_estimate(0, str(error))
 
 
 def _whole(plan: RoundPlan, log: LogPlan) -> Estimate:
@@ -66,7 +66,7 @@ def _whole(plan: RoundPlan, log: LogPlan) -> Estimate:
     settings = RunSettings(dry_run=True, drop_null_keys=True, runner=InProcessTasks())
     [report] = run_round(alone, settings, NoProgress()).logs
     if report.status is not LogStatus.WOULD_CLEAN:
-        return cannot_tell(log.log_bytes, report.reason or report.status.value)
+        return no_estimate(log.log_bytes, report.reason or report.status.value)
     gone = 1 - report.bytes_after / report.bytes_before if report.bytes_before else 0.0
     return Estimate(gone, gone, log.log_bytes)
 
@@ -75,7 +75,7 @@ def _of_blocks(plan: RoundPlan, log: LogPlan, sample_bytes: int) -> Estimate:
     stretches = layout.stretches_of(log, index_positions, length=BLOCK_BYTES)
     chosen = _drawn(stretches, log, sample_bytes)
     if len(chosen) < FEWEST_BLOCKS:
-        return cannot_tell(0, "its batches are too large, or its offset indexes too coarse")
+        return no_estimate(0, "its batches are too large, or its offset indexes too coarse")
     with open_work_dir(None, secrets.token_hex(4)) as work_dir:
         aborted = save_expected(log, read_indexes(log), work_dir)
         chosen = [stretch._replace(aborted_file=aborted) for stretch in chosen]
@@ -91,7 +91,7 @@ def _of_blocks(plan: RoundPlan, log: LogPlan, sample_bytes: int) -> Estimate:
         parts = []
         for found in scan_stretches(chosen, settings, path, Buffers()):
             if not isinstance(found, Part):
-                return cannot_tell(0, str(found[1]))
+                return no_estimate(0, str(found[1]))
             parts.append(found)
         keys = [_keys(part) for part in parts]
     blocks = _blocks(log, parts, keys, len(stretches))
@@ -146,8 +146,14 @@ def _blocks(
 
 
 def _dearer(parts: Sequence[Part], blocks: NDArray[np.int64], all_keys: UInt64Array) -> float:
-    """How many times the room of an average record those take that go by the sample alone, each
-    as large as the average of its block; blocks: of each key its part's number, rising.
+    """Return how much larger than an average record those are that go by the sample alone.
+
+    Each record counts as large as the average of its block.
+
+    Args:
+        parts: One for each block.
+        blocks: The number of the part of each key, rising.
+        all_keys: The keys of all parts.
     """
     _, from_end = np.unique(all_keys[::-1], return_index=True)
     kept = np.bincount(blocks[::-1][from_end], minlength=len(parts))
@@ -189,8 +195,9 @@ class Shrinking:
         self._again = self._records - sum(len(batch.left) for batch in tried)
 
     def bytes_share(self, records_share: float) -> float | None:
-        """What share of the bytes goes with so many of the records: first those whose key comes
-        again in their batch, then any. None where there is no such batch.
+        """Return the share of the bytes that goes with a share of the records.
+
+        Records whose key comes again in their batch go first, then any. None: no batch was tried.
         """
         if not self._records:
             return None

@@ -33,7 +33,7 @@ from cleaner_jobs.messages import (
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.tasks.heartbeat import done_bytes
 from compactor.cleaning import transaction_files
-from compactor.cleaning.runners import Poll, TaskRunner, turns_taken_often
+from compactor.cleaning.runners import Poll, TaskRunner, short_switch_interval
 from compactor.cleaning.stage_values import (
     NOT_SCANNED,
     WITHOUT_TRANSACTIONS,
@@ -46,7 +46,7 @@ from compactor.cleaning.transaction_files import TxnIndexOfSegment
 from compactor.host.progress import ProgressSink
 from compactor.planning import layout
 from compactor.planning.segment_groups import with_map_end
-from compactor.planning.uncleaned import problem_report
+from compactor.planning.skipped_logs import problem_report
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, file_name
 from storage.files import filesystem, held_directories
@@ -185,10 +185,10 @@ class Stages:
         parts = self._scans[plan.log_id].parts
         if not any(part.txn_batches for part in parts):
             return WITHOUT_TRANSACTIONS
-        from compactor.cleaning.transactions import decided
+        from compactor.cleaning.transactions import decide_transactions
 
         indexes = self._txn_indexes[plan.log_id]
-        return decided(plan, parts, indexes, self._settings.work_dir)
+        return decide_transactions(plan, parts, indexes, self._settings.work_dir)
 
     def _take_decided(self, decided: Iterable[tuple[int, TransactionsOfLog | Exception]]) -> None:
         for log_id, of_log in decided:
@@ -228,7 +228,7 @@ class Stages:
         Logs whose scan turns out to have been wrong are scanned and resolved again.
         """
         undecided = [plan for plan in self.sound() if plan.log_id not in self._transactions]
-        with turns_taken_often(), ThreadPoolExecutor(1) as threads:
+        with short_switch_interval(), ThreadPoolExecutor(1) as threads:
             deciding = threads.submit(self._decide, undecided)
             self._resolve(RESOLVE, self.sound())
             self._take_decided(deciding.result())

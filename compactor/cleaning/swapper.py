@@ -25,8 +25,8 @@ from compactor.cleaning.stage_values import FinishedGroup
 from compactor.finalizer import (
     StagedGroup,
     StagedSegment,
+    merge_groups,
     remove_cleaned,
-    side_by_side,
     swap_group,
 )
 from compactor.host.progress import ProgressSink
@@ -254,7 +254,7 @@ class GroupSwapper:
             ready.append(group)
         if staged:
             names = None if queue.files is None else queue.files.names
-            together = side_by_side(staged)
+            together = merge_groups(staged)
             replaced_bytes = sum(source.log_bytes for source in together.sources)
             remove = partial(queue.removals.remove, replaced_bytes)
             swap_group(self._files, together, remove, names)

@@ -76,7 +76,9 @@ def read_indexes(plan: LogPlan) -> list[TxnIndexOfSegment]:
 
 def save_expected(plan: LogPlan, indexes: Sequence[TxnIndexOfSegment], work_dir: str) -> str:
     """Write for the scan what the indexes say is aborted; "" where they say nothing."""
-    return saved(plan, work_dir, "expected", expected_ranges(indexes, plan.log_start_offset))
+    return save_for_tasks(
+        plan, work_dir, "expected", expected_ranges(indexes, plan.log_start_offset)
+    )
 
 
 def map_start(plan: LogPlan) -> tuple[int, int]:
@@ -104,16 +106,16 @@ def map_start(plan: LogPlan) -> tuple[int, int]:
     return number, offset_index.search(entries, base_offset, offset).position
 
 
-def saved(plan: LogPlan, work_dir: str, kind: str, array: Int64Array) -> str:
+def save_for_tasks(plan: LogPlan, work_dir: str, kind: str, array: Int64Array) -> str:
     """Write an array for tasks, and return its name; "" where it holds nothing."""
     if not len(array):
         return ""
-    path = path_of(plan, work_dir, kind)
+    path = transaction_file(plan, work_dir, kind)
     save_array(path, array)
     return path
 
 
-def path_of(plan: LogPlan, work_dir: str, kind: str) -> str:
+def transaction_file(plan: LogPlan, work_dir: str, kind: str) -> str:
     """A partial round decides twice: over the whole range, then up to where its map ends."""
     name = f"{plan.log_id}-{plan.end_offset}-{kind}"
     return os.path.join(work_dir, "transactions", name)

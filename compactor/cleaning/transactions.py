@@ -61,8 +61,8 @@ from compactor.cleaning.transaction_files import (
     all_entries,
     expected_ranges,
     map_start,
-    path_of,
-    saved,
+    save_for_tasks,
+    transaction_file,
 )
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TXN_INDEX, file_name
@@ -115,7 +115,7 @@ class ProducerTable:
         self.rows = larger
 
 
-class _Books:
+class _TransactionTracker:
     """C-8.1: which producers are in an aborted transaction, which in one to be committed."""
 
     def __init__(self, entries: Entries) -> None:
@@ -129,8 +129,10 @@ class _Books:
         self._known, self._taken = known[order], 0
 
     def follow(self, batches: TxnBatches) -> tuple[NDArray[np.uint8], Int64Array]:
-        """Take in batches (C-8.4, C-8.5): whether each is aborted, or a control batch that may go;
-        and the entry that goes with a control batch that may not, or -1.
+        """Take in batches (C-8.4, C-8.5), and return two columns.
+
+        The first says whether each batch is aborted, or a control batch that may go; the second
+        has the entry that goes with a control batch that may not, or -1.
         """
         out = np.empty(len(batches), np.uint8), np.empty(len(batches), np.int64)
         rows, done = words_of(batches), 0
@@ -173,7 +175,7 @@ class _Indexes:
         return start + np.flatnonzero(wanted & (held[:, ENTRY_FIRST] < end_offset))
 
 
-class _Followed(NamedTuple):
+class _TrackedBatches(NamedTuple):
     """What the books say of a run of batches."""
 
     segment: SegmentOfRound
@@ -188,7 +190,7 @@ def decide(log: LogTransactions) -> Decisions:
     indexes = _Indexes(log)
     expected = expected_ranges(log.indexes, log.log_start_offset)
     result, agrees = _Result(), True
-    for run in _follow(log, indexes):
+    for run in _track(log, indexes):
         scanned = np.empty(len(run.batches), np.uint8)
         flags_in_ranges(words_of(run.batches), expected, scanned)
         differs = run.flags ^ scanned
@@ -208,7 +210,7 @@ def decide(log: LogTransactions) -> Decisions:
 def exact_ranges(log: LogTransactions) -> Int64Array:
     """Ranges that give each data batch its flags, and cover no other one; for `flag_aborted`."""
     found = [np.empty((0, 4), np.int64)]
-    for run in _follow(log, _Indexes(log)):
+    for run in _track(log, _Indexes(log)):
         data = run.batches["kind"] == DATA
         last_offsets = run.batches["last_offset"][data]
         columns = run.batches["producer_id"][data], last_offsets, last_offsets, run.flags[data]
@@ -227,8 +229,8 @@ def _merged(ranges: Int64Array) -> Int64Array:
     return merged
 
 
-def _follow(log: LogTransactions, indexes: _Indexes) -> Iterator[_Followed]:
-    cleaning, mapping = _Books(indexes.entries), _Books(indexes.entries)
+def _track(log: LogTransactions, indexes: _Indexes) -> Iterator[_TrackedBatches]:
+    cleaning, mapping = _TransactionTracker(indexes.entries), _TransactionTracker(indexes.entries)
     mapping.load(indexes.collect(log.first_dirty_offset, log.first_uncleanable_offset))
     loaded = 0
     for number, batches in log.batches():
@@ -242,7 +244,7 @@ def _follow(log: LogTransactions, indexes: _Indexes) -> Iterator[_Followed]:
             in_map[first:], _ = mapping.follow(batches[first:])
         is_data = batches["kind"] == DATA
         flags = (verdicts * FOR_CLEANING | in_map * FOR_MAP) * is_data
-        yield _Followed(log.segments[number], batches, verdicts, kept_entries, flags)
+        yield _TrackedBatches(log.segments[number], batches, verdicts, kept_entries, flags)
 
 
 def _collect_for(segments: Sequence[SegmentOfRound], number: int, indexes: _Indexes) -> Int64Array:
@@ -270,7 +272,7 @@ class _Result:
         self.txn_indexes: dict[int, list[Entries]] = defaultdict(list)
         self.control_records_dropped: dict[int, int] = defaultdict(int)
 
-    def add_controls(self, run: _Followed, entries: Entries) -> None:
+    def add_controls(self, run: _TrackedBatches, entries: Entries) -> None:
         group = run.segment.group
         kept = run.kept_entries[run.kept_entries >= 0]
         if len(kept):
@@ -451,7 +453,7 @@ def _corrupt(log: LogTransactions, path: str, number: int, problem: str) -> Corr
     return CorruptFileError(file, number * txn_index.ENTRY.size, problem_of_entry)
 
 
-def decided(
+def decide_transactions(
     plan: LogPlan, parts: Sequence[Part], indexes: Sequence[TxnIndexOfSegment], work_dir: str
 ) -> TransactionsOfLog:
     """Decide about the transactions of a log. parts: all of it, in its order.
@@ -462,7 +464,7 @@ def decided(
     unlisted_aborts = check_indexes(found, plan.path, partial(later_markers, plan))
     decisions = decide(found)
     discardable_files, txn_index_files = _save(plan, decisions, work_dir)
-    exact = "" if decisions.agrees else saved(plan, work_dir, "exact", exact_ranges(found))
+    exact = "" if decisions.agrees else save_for_tasks(plan, work_dir, "exact", exact_ranges(found))
     return TransactionsOfLog(decisions, unlisted_aborts, discardable_files, txn_index_files, exact)
 
 
@@ -513,9 +515,11 @@ def _save(
     discardable_files, txn_index_files = {}, {}
     for group, offsets in enumerate(of_groups):
         if len(offsets):
-            discardable_files[group] = saved(plan, work_dir, f"discardable-{group}", offsets)
+            discardable_files[group] = save_for_tasks(
+                plan, work_dir, f"discardable-{group}", offsets
+            )
     for group, entries in decisions.txn_indexes.items():
-        path = f"{path_of(plan, work_dir, 'group')}-{group}"
+        path = f"{transaction_file(plan, work_dir, 'group')}-{group}"
         write_checked(path, txn_index_columns.encode_columns(entries))
         txn_index_files[group] = path
     return discardable_files, txn_index_files

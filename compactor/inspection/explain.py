@@ -20,7 +20,7 @@ from compactor.inspection.open_transactions import open_transactions
 from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport
 from compactor.outcome.start_problems import StartProblem, forbid_start
 from compactor.planning.candidate import Judgement, RoundClock, prepare
-from compactor.planning.reasons import CODE_OF_BOUND, tightest_bound, waiting
+from compactor.planning.reasons import CODE_OF_BOUND, tightest_bound, waiting_text
 from compactor.planning.remedies import LogPlace, OpenSince, Remedy, brief_of, remedy_of
 from compactor.planning.round_plan import RoundPlan, notices_of
 from compactor.planning.selection import Bound, BoundName
@@ -249,7 +249,7 @@ def _verdict(
     if not found.ratio > least:
         lag = duration_text(judgement.config.max_compaction_lag_ms)
         why = f"and have waited for longer than max.compaction.lag.ms of {lag}"
-    rest = f" {waiting(judgement, held)}." if held else ""
+    rest = f" {waiting_text(judgement, held)}." if held else ""
     return f"{name} would be compacted now: {dirty}, {why}.{rest}"
 
 

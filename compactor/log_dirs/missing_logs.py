@@ -112,8 +112,10 @@ def _has_bytes(path: str, files: Files) -> bool:
 def ends_where_needed(
     listing: LogDirListing, known: Checkpoints, files: Files = LOCAL
 ) -> RecordedEnds:
-    """Give them where some log has no segment, or a checkpoint names one without a directory, or
-    none names any.
+    """Return the recorded ends of logs if a log may be missing.
+
+    That is so where some log has no segment, where a checkpoint names one without a directory, and
+    where no checkpoint names any.
     """
     here = {(log.topic, log.partition) for log in listing.partitions}
     is_any_gone = any(key not in here for entries in known.values() for key in entries)

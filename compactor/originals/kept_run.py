@@ -113,7 +113,7 @@ def discard(path: str, files: Files = LOCAL) -> None:
     discarded = os.path.join(path, DISCARDED_FILE)
     if not files.exists(discarded):
         read_run(path, files)
-        with alone(path):
+        with held_exclusively(path):
             files.rename(os.path.join(path, RUN_FILE), discarded)
         files.sync_directory(path)
     run = run_from(files.read_bytes(discarded), discarded)
@@ -186,7 +186,7 @@ def held(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def alone(path: str) -> Iterator[None]:
+def held_exclusively(path: str) -> Iterator[None]:
     """Let nobody hold what is kept at path meanwhile. RefusedError where somebody does."""
     manifest = os.path.join(path, RUN_FILE)
     # to be written to, or a network file system would not lock it for one alone
@@ -208,7 +208,7 @@ def alone(path: str) -> Iterator[None]:
 def is_held(path: str) -> bool:
     """Whether a run, or an undo, is at work on what is kept at path."""
     try:
-        with alone(path):
+        with held_exclusively(path):
             return False
     except RefusedError:
         return True

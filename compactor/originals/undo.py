@@ -122,7 +122,7 @@ def _undo_in(
     reports: dict[TopicPartition, UndoReport] = {}
     tasks = []
     for log in logs:
-        found = judged(log, checkpointed, moves)
+        found = judge_logs(log, checkpointed, moves)
         if isinstance(found, UndoReport):
             reports[log.key] = found
         else:
@@ -142,7 +142,7 @@ def _undo_in(
     return [reports[log.key] for log in logs]
 
 
-def judged(
+def judge_logs(
     log: KeptLog,
     checkpointed: Checkpointed,
     moves: Mapping[TopicPartition, str],
@@ -210,10 +210,10 @@ def _undo(task: UndoTask) -> UndoReport:
     log.access.sync_directory(path)
     if log.steps and not log.access.exists(log.undone_file):
         log.access.replace_file(log.undone_file, b"")
-    return undone(task)
+    return undo_log(task)
 
 
-def undone(task: UndoTask) -> UndoReport:
+def undo_log(task: UndoTask) -> UndoReport:
     """What is said of a log of which all that could be brought back is, or would be."""
     log = task.log
     brought = [mark for step in task.steps for mark in step.originals if mark.name.endswith(LOG)]

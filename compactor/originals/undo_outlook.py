@@ -16,7 +16,7 @@ from compactor.log_dirs.log_dir_lock import conditions_of, require_working_locks
 from compactor.originals import kept_files
 from compactor.originals.kept_manifest import FileMark
 from compactor.originals.kept_run import KeptLog, read_logs, read_run
-from compactor.originals.undo import PROBLEMS, UndoReport, failed, judged, no_log_dir, undone
+from compactor.originals.undo import PROBLEMS, UndoReport, failed, judge_logs, no_log_dir, undo_log
 from compactor.originals.undo_judgement import (
     Checkpointed,
     UndoTask,
@@ -77,14 +77,14 @@ def _outlook(
     checkpointed: Checkpointed,
     moves: Mapping[TopicPartition, str],
 ) -> UndoReport:
-    found = judged(log, checkpointed, moves, partial(_mark_seen, files))
+    found = judge_logs(log, checkpointed, moves, partial(_mark_seen, files))
     if isinstance(found, UndoReport):
         return found
     try:
         _require_originals(found)
     except PROBLEMS as error:
         return failed(log, error)
-    return undone(found)
+    return undo_log(found)
 
 
 def _mark_seen(files: OverlayFiles, path: str, up_to: int) -> FileMark:

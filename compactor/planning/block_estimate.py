@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from compactor.planning.expected import Estimate, cannot_tell
+from compactor.planning.expected import Estimate, no_estimate
 
 # on either side: records differ in size
 ABOVE, BELOW = 0.04, 0.08
@@ -61,7 +61,7 @@ def estimate_of(
     shrunk: the share of bytes that goes with a share of records, as tried; None: not known.
     """
     if not blocks.records or not blocks.keys:
-        return cannot_tell(blocks.log_bytes, "the sample has no records with keys")
+        return no_estimate(blocks.log_bytes, "the sample has no records with keys")
     unseen = unseen_keys(blocks.in_blocks, blocks.drawn, blocks.of_blocks, blocks.clumped)
     records = blocks.records / blocks.share
     gone = blocks.keyless / blocks.records
@@ -78,7 +78,7 @@ def estimate_of(
     least = max(0.0, lowest * min(1.0, blocks.dearer) - BELOW)
     greatest = min(1.0, shares[1] * max(1.0, blocks.dearer) + expired + ABOVE)
     if greatest - least > WIDEST:
-        return cannot_tell(blocks.log_bytes, "too few keys came twice in the sample")
+        return no_estimate(blocks.log_bytes, "too few keys came twice in the sample")
     return Estimate(least, greatest, blocks.log_bytes)
 
 
@@ -98,10 +98,13 @@ class Unseen(NamedTuple):
 
 
 def unevenness(drawn: NDArray[np.int64], blocks: int) -> float:
-    """How far blocks that were drawn by lot are from the most probable lot: by where in the log
-    they are, and by how many pairs of them are how far apart.
+    """Return how far blocks that were drawn by lot are from the most probable lot.
 
-    drawn: their numbers, rising. blocks: of the log.
+    What counts is where in the log they are, and how many pairs of them are how far apart.
+
+    Args:
+        drawn: The numbers of the blocks, rising.
+        blocks: How many blocks the log has.
     """
     share = len(drawn) / blocks
     places = np.bincount(drawn * PARTS // blocks, minlength=PARTS)
@@ -138,8 +141,13 @@ def clumping(blocks: NDArray[np.int64], keys: NDArray[np.uint64], drawn: int) ->
 
 
 def unseen_keys(found: Sequence[int], drawn: int, blocks: int, clumped: float = 1.0) -> Unseen:
-    """found: how many keys were found in one of the drawn blocks, in two, … blocks: of the log.
-    clumped: as of clumping.
+    """Return how many keys are in none of the blocks that were drawn.
+
+    Args:
+        found: How many keys were found in one of the drawn blocks, in two, and so on.
+        drawn: How many blocks were drawn.
+        blocks: How many blocks the log has.
+        clumped: What `clumping` returned.
     """
     counts = np.array(found, np.float64)
     chances = _chances(len(counts), drawn, blocks)
@@ -156,8 +164,10 @@ def unseen_keys(found: Sequence[int], drawn: int, blocks: int, clumped: float = 
 
 
 def _chances(most: int, drawn: int, blocks: int) -> FloatArray:
-    """Of keys in m blocks, a row for each m: to be found in none, in one, … in `most` of those
-    drawn. Keys that are in so many that hardly any is found in so few are left out.
+    """Return the chances of keys in m blocks, a row for each m.
+
+    The columns are the chances to be found in none, in one, … in `most` of the drawn blocks. Keys
+    that are in so many blocks that hardly any is found in so few are left out.
     """
     grid = np.unique(np.round(np.geomspace(1, blocks, GRID)).astype(int)).tolist()
     rows = [[_chance(k, m, drawn, blocks) for k in range(most + 1)] for m in grid]
@@ -178,8 +188,9 @@ def _log_ways(of: int, taken: int) -> float:
 
 
 def _most_likely(counts: FloatArray, chances: FloatArray, reward: float) -> tuple[float, float]:
-    """The logarithm of the likelihood, and how many keys were not found, where the one and so much
-    for each of the others are the most together.
+    """Return the logarithm of the likelihood, and how many keys were not found.
+
+    They are those with the largest sum of the logarithm and a reward for each key not found.
     """
     seen, unseen = chances[:, 1:], chances[:, 0]
     weights = seen.sum(axis=1) - reward * unseen

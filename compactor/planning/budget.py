@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from cleaner_jobs.messages import LogPlan
 from compactor.host.printable import size_text
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.inventory import LogSize, Order, sort_key
+from compactor.planning.inventory import LogSize, Order, sort_key_of
 from compactor.planning.outcomes import Standing
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.uncleaned import untouched_report
+from compactor.planning.skipped_logs import untouched_report
 from compactor.reason_codes import ReasonCode
 
 
@@ -87,7 +87,7 @@ def leave_out(plan: RoundPlan, left_out: dict[str, str]) -> RoundPlan:
     )
 
 
-def without(plan: RoundPlan, done: Collection[str]) -> RoundPlan:
+def without_logs(plan: RoundPlan, done: Collection[str]) -> RoundPlan:
     """The plan of a later turn: without the logs of earlier ones, whose reports are there."""
     if not done:
         return plan
@@ -99,7 +99,7 @@ def without(plan: RoundPlan, done: Collection[str]) -> RoundPlan:
 
 def _in_order(plan: RoundPlan, order: Order) -> list[LogPlan]:
     sizes = {_key(size): size for size in plan.inventory}
-    key: Callable[[LogSize], tuple[float, ...]] = sort_key(order)
+    key: Callable[[LogSize], tuple[float, ...]] = sort_key_of(order)
     return sorted(plan.logs, key=lambda log: (*key(sizes[_key(log)]), log.topic, log.partition))
 
 

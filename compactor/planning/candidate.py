@@ -109,7 +109,7 @@ class Prepared(NamedTuple):
     codec_notes: tuple[str, ...] = ()  # a run finds for itself what it compresses anew
 
 
-def defect(partition: PartitionListing) -> Reason | None:
+def name_defect(partition: PartitionListing) -> Reason | None:
     """Say what in the names of a partition's files forbids to work on it; None if nothing does."""
     if partition.special:
         text = f"{partition.special[0]}; links are not followed"
@@ -181,7 +181,7 @@ def judge(
     )
 
 
-def below(judgement: Judgement, bound: Bound) -> Judgement:
+def with_bound(judgement: Judgement, bound: Bound) -> Judgement:
     """Judge once more, with one bound more."""
     bounds = (*judgement.bounds, bound)
     segments, first_dirty = judgement.partition.segments, judgement.first_dirty
@@ -208,7 +208,7 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
     )
     if bound.name is BoundName.OPEN_TRANSACTION:
         cause = _open_transactions(state, clock.now_ms)
-        judgement = below(judgement, bound._replace(cause=cause))
+        judgement = with_bound(judgement, bound._replace(cause=cause))
     to_rewrite = judgement.to_rewrite
     refusal = _refusal(to_rewrite)
     notes: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ class Estimate(NamedTuple):
         return self.least is not None and self.least == self.most
 
 
-def cannot_tell(read_bytes: int, problem: str) -> Estimate:
+def no_estimate(read_bytes: int, problem: str) -> Estimate:
     """No estimate, and why."""
     return Estimate(None, None, read_bytes, problem)
 
@@ -107,7 +107,7 @@ def expected_document(expected: Expected) -> dict[str, Any]:
     return expected._asdict() | {"seconds": round(expected.seconds, 1)}
 
 
-def how_true(expected: Mapping[str, Any], report: CleaningReport) -> str:
+def compare_with_run(expected: Mapping[str, Any], report: CleaningReport) -> str:
     """What a saved plan had expected, beside what became of it: one sentence."""
     done = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
     freed = sum(log.bytes_before - log.bytes_after for log in report.logs if log.status in done)

@@ -163,7 +163,7 @@ def by_standing(sizes: Iterable[LogSize]) -> dict[Standing, Extent]:
     return {standing: extent for standing, extent in found.items() if extent.logs}
 
 
-def sort_key(order: Order) -> Callable[[LogSize | Extent], tuple[float, ...]]:
+def sort_key_of(order: Order) -> Callable[[LogSize | Extent], tuple[float, ...]]:
     """The key to sort by; of equals, those with more to clean come first, then the larger ones."""
 
     def ratio(size: LogSize | Extent) -> float:

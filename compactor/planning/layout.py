@@ -258,9 +258,9 @@ def rewrite_tasks(
     cores: int,
     verdicts: Mapping[int, Sequence[Verdict]] = MappingProxyType({}),
 ) -> list[list[Piece]]:
-    """Deal pieces, so that groups are finished about in their order: they are swapped in so, and
-    what waits for its turn takes room on the disk.
+    """Deal pieces to tasks, so that groups are finished about in their order.
 
+    They are swapped in that order, and a group that waits for its turn takes space on the disk.
     As many tasks as there are cores share the pieces, each in order. Where that is too much for
     one task each, tasks follow one another through the logs. verdicts: by log id.
     """

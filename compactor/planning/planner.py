@@ -12,11 +12,11 @@ from compactor.planning.candidate import (
     Judgement,
     Prepared,
     RoundClock,
-    below,
-    defect,
     judge,
+    name_defect,
     prepare,
     why_clock_is_behind,
+    with_bound,
 )
 from compactor.planning.log_retention import (
     LogRetention,
@@ -142,7 +142,7 @@ class Planner:
         if known is not None:
             set_aside = ReasonCode.SET_ASIDE
             return Refusal(Reason(set_aside, known)) if isinstance(known, str) else known
-        found = defect(partition)
+        found = name_defect(partition)
         if found is not None:
             return Refusal(found)
         if not partition.segments:
@@ -178,7 +178,7 @@ class Planner:
                 return PartitionOutcome(
                     partition=partition, log_dir=survey.path, refusal=new, judgement=judgement
                 )
-            judgement = below(judgement, Bound(BoundName.SAVED_PLAN, ceiling, "as reviewed"))
+            judgement = with_bound(judgement, Bound(BoundName.SAVED_PLAN, ceiling, "as reviewed"))
         prepared = None
         if judgement.is_eligible:
             prepared = prepare(judgement, self._clock, survey.listing.has_clean_shutdown)

@@ -54,7 +54,7 @@ def why_not_eligible(judgement: Judgement) -> Reason:
         lag = duration_text(config.max_compaction_lag_ms)
         parts.append(f"max.compaction.lag.ms of {lag} has not run out")
     if held.name is not BoundName.ACTIVE_SEGMENT:
-        parts.append(waiting(judgement, held))
+        parts.append(waiting_text(judgement, held))
     return Reason(ReasonCode.BELOW_RATIO, "; ".join(parts))
 
 
@@ -95,10 +95,10 @@ def _why_nothing(judgement: Judgement) -> str:
     advice = ""
     if held.name is BoundName.HIGH_WATERMARK:
         advice = "; --assume-fully-replicated looks past it"
-    return waiting(judgement, held) + advice
+    return waiting_text(judgement, held) + advice
 
 
-def waiting(judgement: Judgement, bound: Bound) -> str:
+def waiting_text(judgement: Judgement, bound: Bound) -> str:
     """How much is dirty and kept from being cleaned by a bound, without the active segment."""
     first = judgement.cleanable.first_uncleanable_offset
     sizes = [s.log_bytes for s in judgement.partition.segments[:-1] if s.base_offset >= first]

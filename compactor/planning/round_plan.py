@@ -13,8 +13,8 @@ from compactor.log_dirs.missing_directories import Gone, entries_of, gone_from
 from compactor.log_dirs.survey import LogDirSurvey, foreign_files, foreign_notice
 from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.candidate import Judgement, Prepared, RoundClock
+from compactor.planning.evaluation import EvaluationRequest, evaluate
 from compactor.planning.inventory import LogSize, size_of, unlisted_size
-from compactor.planning.judging import Judging, judged
 from compactor.planning.log_retention import LogRetention
 from compactor.planning.outcomes import PartitionOutcome, Refusal, StrayEntries
 from compactor.planning.planner import CLUSTER_METADATA
@@ -107,19 +107,19 @@ def plan_by(
     problems: Mapping[str, str] | None = None,
 ) -> RoundPlan:
     """Likewise, by the files that are given, wherever they are."""
-    asked = Judging(
+    asked = EvaluationRequest(
         log_dirs=tuple(log_dirs), config=config, clock=clock, problems=problems or {}, files=files
     )
     return plan_as_asked(asked)
 
 
-def plan_as_asked(asked: Judging) -> RoundPlan:
+def plan_as_asked(asked: EvaluationRequest) -> RoundPlan:
     """Likewise, with every log judged as it is asked for."""
     with collector_paused():
-        surveys, outcomes = judged(asked)
+        surveys, outcomes = evaluate(asked)
         gone = list(_gone(asked, surveys))
         missing = [log for each in gone for log in _missing(each)]
-        plan = _round_plan(asked.clock.now_ms, surveys, outcomes, missing)
+        plan = _plan_of_outcomes(asked.clock.now_ms, surveys, outcomes, missing)
         are_known = bool(registered_log_dirs(asked.config.cluster))
         cluster, is_wanted = asked.config.cluster, asked.config.is_wanted
         unknown = () if cluster is None else tuple(cluster.unknown_settings(is_wanted))
@@ -131,7 +131,7 @@ def plan_as_asked(asked: Judging) -> RoundPlan:
         )
 
 
-def _round_plan(
+def _plan_of_outcomes(
     as_of_ms: int,
     surveys: Sequence[LogDirSurvey],
     outcomes: Sequence[PartitionOutcome],
@@ -169,7 +169,7 @@ def _round_plan(
     )
 
 
-def _gone(asked: Judging, surveys: Sequence[LogDirSurvey]) -> Iterator[Gone]:
+def _gone(asked: EvaluationRequest, surveys: Sequence[LogDirSurvey]) -> Iterator[Gone]:
     """What each log directory lacks, and filters do not leave out."""
     config, is_ignored = asked.config, asked.is_metadata_ignored
     paths = [survey.path for survey in surveys]
@@ -322,7 +322,7 @@ def log_plan_of(log_id: int, prepared: Prepared) -> LogPlan:
     )
 
 
-def merged(plans: Sequence[RoundPlan]) -> RoundPlan:
+def merge_plans(plans: Sequence[RoundPlan]) -> RoundPlan:
     """One plan with the logs of all, dirtiest first. Not none; all as of the same time."""
     if len(plans) == 1:
         return plans[0]

@@ -223,14 +223,14 @@ _OFFSETS = {
 }
 
 
-def only_reviewed(saved: SavedPlan, plan: RoundPlan) -> RoundPlan:
+def drop_unreviewed_retention(saved: SavedPlan, plan: RoundPlan) -> RoundPlan:
     """Without retention in logs of which the saved plan has none."""
     reviewed = {log.key for log in saved.retention}
     kept = (r for r in plan.retention if (r.log_dir, r.topic, r.partition) in reviewed)
     return replace(plan, retention=tuple(kept))
 
 
-def require_as_reviewed(saved: SavedPlan, plan: RoundPlan, path: str) -> None:
+def require_unchanged_since_review(saved: SavedPlan, plan: RoundPlan, path: str) -> None:
     """Raise RefusedError where a log is not as it was when the plan was saved."""
     changes = list(_changes(saved, plan))
     if not changes:

@@ -23,7 +23,7 @@ from compactor.host.printable import counted, size_text
 from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan
-from compactor.planning.uncleaned import untouched_report
+from compactor.planning.skipped_logs import untouched_report
 from compactor.reason_codes import ReasonCode
 from storage.files.disk_hints import wait_until_freed
 
@@ -146,7 +146,10 @@ def staged_peak(staged_bytes: int, largest_bytes: int, in_flight_bytes: int) -> 
 
 
 def _with(load: _Load, sizes: Sequence[int], copied_segments: int) -> _Load:
-    """With a log whose groups have these sizes. copied_segments: 0 where no originals are copied"""
+    """Add a log whose groups have these sizes.
+
+    copied_segments: 0 where no originals are copied.
+    """
     staged = [rewritten_bytes(size) for size in sizes]
     staged_bytes = sum(staged)
     return _Load(

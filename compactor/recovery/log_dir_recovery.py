@@ -23,7 +23,7 @@ from compactor.log_dirs.missing_directories import Gone
 from compactor.log_dirs.missing_logs import RecordedEnds, recorded_ends
 from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from compactor.reason_codes import Reason, ReasonCode, missing_first, reason_code_of
-from compactor.recovery.settling import TEMPORARY, Settlement, decided_settlement, require_no_use
+from compactor.recovery.settling import TEMPORARY, Settlement, decide_settlement, require_no_use
 from compactor.recovery.whole_logs import why_not_whole
 from compactor.settings.config import Config
 from storage.errors import CorruptFileError, LogCompactionError
@@ -175,8 +175,10 @@ def recover_log_dir(
 
 
 def _take_mark_away(path: str, files: Files) -> int | None:
-    """Logs that are being loaded are not in good order: their indexes have room for entries, which
-    would count as such. Give the broker epoch of the mark of a clean shutdown.
+    """Remove the mark of a clean shutdown, and return its broker epoch.
+
+    Logs that are being loaded are not in good order: their indexes have space for entries, which
+    would count as entries.
     """
     epoch = clean_shutdown.read(path, files)
     files.remove(os.path.join(path, clean_shutdown.CLEAN_SHUTDOWN))
@@ -376,7 +378,7 @@ def _settle(files: Files, log: LogRecovery, check: Check | None) -> LogRecovery:
     try:
         names = files.list_names(log.path)[1]
         require_no_use(files, log.log_dir, (log.topic, log.partition), names)
-        decided = decided_settlement(files, log.path, names)
+        decided = decide_settlement(files, log.path, names)
         if decided.steps:
             checked = _check_settled(files, log, decided, check)
             if checked.problem is not None:

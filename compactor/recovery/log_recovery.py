@@ -93,9 +93,12 @@ class RecoveredLog:
         return bool(self.deleted) or any(change.name.endswith(LOG) for change in self.changes)
 
 
-def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
-    """Read a log that has segments. CorruptFileError where it is not to be recovered by cutting,
-    LogChangedError where another writer was at work meanwhile: nothing of it can be judged then.
+def rehearse_recovery(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
+    """Read a log that has segments, and return what a recovery would make of it.
+
+    Raises:
+        CorruptFileError: It is not to be recovered by cutting its end off.
+        LogChangedError: Another writer was at work meanwhile, so that nothing can be judged.
     """
     path = os.path.join(log.path, LEADER_EPOCH_CHECKPOINT)
     leader_epoch_checkpoint.check(leader_epoch_checkpoint.read(path, log.access), path)
@@ -108,7 +111,7 @@ def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
         problem = f"{error.kafka_name}: {error}"
         raise CorruptFileError(_log_path(log, base_offset), position, problem) from error
     _require_same_segments(log)
-    require_as_read(log, before_read)
+    require_unchanged(log, before_read)
     _Judge(log, facts, rehearsal).require_torn()
     return RecoveredLog(
         log=log,
@@ -121,7 +124,7 @@ def recovered_log(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
     )
 
 
-def require_as_read(log: PartitionListing, before_read: Mapping[int, Entry | None]) -> None:
+def require_unchanged(log: PartitionListing, before_read: Mapping[int, Entry | None]) -> None:
     """Raise LogChangedError where a `.log` is not as it was before it was read."""
     for base, before in before_read.items():
         path = _log_path(log, base)
@@ -162,9 +165,7 @@ class _Judge:
         self._log, self._facts, self._report = log, facts, rehearsal.report
 
     def require_torn(self) -> None:
-        """Raise CorruptFileError unless nothing but a crash explains what is damaged, and nothing
-        sound is behind it.
-        """
+        """Raise CorruptFileError unless a crash explains the damage and nothing sound follows."""
         for segment in self._report.recovered:
             if segment.out_of_order_at is not None:
                 raise self._out_of_order(segment, segment.out_of_order_at)
@@ -240,7 +241,7 @@ def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> PutInPlac
     """Steps 1 to 7. LogChangedError where a `.log` is not what was read."""
     path, files = recovered.log.path, recovered.log.access
     changes = {change.name: change for change in recovered.changes}
-    require_as_read(recovered.log, recovered.before_read)
+    require_unchanged(recovered.log, recovered.before_read)
     deleted = mark_deleted(files, path, recovered.deleted[::-1])
     if deleted:
         files.sync_directory(path)
@@ -266,7 +267,7 @@ def _cut_off(recovered: RecoveredLog, changes: Mapping[str, FileChange]) -> str 
         log_path = os.path.join(recovered.log.path, name)
         size_bytes = size_of(recovered.log.access, log_path)
         base = offset_of(name) or 0
-        require_as_read(recovered.log, {base: recovered.before_read[base]})
+        require_unchanged(recovered.log, {base: recovered.before_read[base]})
         recovered.log.access.truncate_file(log_path, change.size_bytes)
         cut = size_bytes - change.size_bytes
         told = f"{name} from {size_bytes:,} to {change.size_bytes:,} bytes, {cut:,} torn bytes"

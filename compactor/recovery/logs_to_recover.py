@@ -18,7 +18,7 @@ from compactor.recovery.log_recovery import (
     RecoveredLog,
     RecoveryFacts,
     put_in_place,
-    recovered_log,
+    rehearse_recovery,
 )
 from compactor.recovery.settling import left_after_loading
 from compactor.settings.config import Config
@@ -129,7 +129,7 @@ class LogsToRecover:
         was at work meanwhile.
         """
         log = list_partition(self._path(topic, partition), topic, partition, files)
-        return recovered_log(log, self._facts(topic, partition)) if log.segments else None
+        return rehearse_recovery(log, self._facts(topic, partition)) if log.segments else None
 
     def put_in_place(self, found: RecoveredLog, seen: Files | None = None) -> PutInPlace:
         """Let a log be so. LogChangedError where another writer was at work meanwhile.

@@ -170,7 +170,7 @@ def _require_no_lost_end(
             raise CorruptFileError(os.path.join(partition.path, name + DELETED), 0, problem)
 
 
-def decided_settlement(files: Files, path: str, names: Collection[str]) -> Settlement:
+def decide_settlement(files: Files, path: str, names: Collection[str]) -> Settlement:
     """Decide what is to be done. CorruptFileError where what is to be swapped in is damaged."""
     end_offsets = {base: _end_offset(files, path, base, SWAP) for base in complete_swaps(names)}
     for base_offset, end_offset in end_offsets.items():

@@ -136,8 +136,9 @@ class ClusterSettings:
         return topic not in self.metadata.topics
 
     def may_be_in(self, topic: str, partition: int, directory_id: UUID | None) -> bool:
-        """Say whether the metadata log has this broker's replica in this log directory, or does
-        not say where it has it.
+        """Say whether this broker's replica may be in this log directory, by the metadata log.
+
+        It may where the metadata log names this directory, or none.
         """
         image = self.metadata.topics.get(topic) if self.metadata else None
         if image is None or self.node_id not in image.replicas.get(partition, ()):

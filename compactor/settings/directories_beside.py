@@ -26,13 +26,14 @@ from storage.log.cluster_metadata import METADATA_DIR, read_cluster_metadata
 def settings_of_broker(
     log_dirs: Sequence[str], files: Files
 ) -> tuple[ClusterSettings | None, tuple[str, ...]]:
-    """Read what is known of the broker of the first log directory, for a command that is not told
-    where its metadata log is; and give its other log directories.
+    """Read the settings of the broker of the first log directory, and find its other directories.
 
-    Those are looked for among the directories that were given, and those beside them. A metadata
-    log is the broker's only if the broker is registered there with this directory, and a directory
-    beside is only if it is registered there, too: one that was formatted again keeps its node and
-    its cluster, and not its id. Raises as `read_cluster_settings` does.
+    This is for a command without a path of a metadata log. The other directories are looked for
+    among the arguments, and beside them. A metadata log is the broker's only if the broker is
+    registered there with this directory, and a directory beside is only if it is registered there,
+    too: one that was formatted again keeps its node and its cluster, and not its id.
+
+    Raises as `read_cluster_settings` does.
     """
     own = identity_in(log_dirs[0], files)
     if own is None or own.node_id is None or own.cluster_id is None:
@@ -40,7 +41,7 @@ def settings_of_broker(
     metadata = os.path.join(log_dirs[0], METADATA_DIR)
     source = MetadataSource(metadata if files.exists(metadata) else None)
     found = {os.path.realpath(log_dirs[0]): log_dirs[0]}
-    for path in (*log_dirs[1:], *beside(log_dirs, files)):
+    for path in (*log_dirs[1:], *directories_beside(log_dirs, files)):
         try:
             other = identity_in(path, files)
         except (CorruptFileError, OSError):  # it does not say whose it is
@@ -94,7 +95,7 @@ def _has_directory(metadata_dir: str, own: MetaProperties, files: Files) -> bool
     return own.node_id is not None and own_id in registered.get(own.node_id, ())
 
 
-def beside(log_dirs: Sequence[str], files: Files) -> Iterator[str]:
+def directories_beside(log_dirs: Sequence[str], files: Files) -> Iterator[str]:
     """Yield the directories beside these, and these."""
     for parent in dict.fromkeys(os.path.dirname(os.path.realpath(path)) for path in log_dirs):
         try:

@@ -232,8 +232,10 @@ def _unread(facts: Facts) -> Finding | None:
 
 
 def _unread_end(facts: Facts, metadata: ClusterMetadata) -> Finding:
-    """A file that ends inside of its last batch is what a running or a killed broker leaves. After
-    a clean shutdown there is no such end, and no other damage is ever a broker's.
+    """Return what is wrong with a metadata log that is not read to its end.
+
+    A running or a killed broker leaves a file that ends inside of its last batch. After a clean
+    shutdown no file ends so, and no broker causes any other damage.
     """
     read = f"the metadata log is read up to offset {metadata.end_offset}: {metadata.unread}"
     if metadata.is_torn and not facts.is_clean:

@@ -8,7 +8,7 @@ from compactor.cleaning.retention_round import retention_report
 from compactor.host.printable import iso_time
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.expected import Estimates, Expected, expected_document
-from compactor.planning.inventory import Extent, LogSize, Order, by_standing, by_topic, sort_key
+from compactor.planning.inventory import Extent, LogSize, Order, by_standing, by_topic, sort_key_of
 from compactor.planning.round_plan import LogDirFacts, LogFacts, RoundPlan, notices_of
 from compactor.planning.space import SpaceFacts
 from compactor.views.report_json import JsonObject, retention_document
@@ -116,7 +116,7 @@ def _log_dir(facts: LogDirFacts) -> JsonObject:
 
 
 def _topics(plan: RoundPlan, order: Order) -> list[JsonObject]:
-    key = sort_key(order)
+    key = sort_key_of(order)
     found = sorted(by_topic(plan.inventory).items(), key=lambda item: (*key(item[1]), item[0]))
     return [{"topic": topic, **_extent(extent)} for topic, extent in found]
 

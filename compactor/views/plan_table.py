@@ -27,7 +27,7 @@ from compactor.planning.inventory import (
     by_standing,
     by_topic,
     extent_of,
-    sort_key,
+    sort_key_of,
 )
 from compactor.planning.outcomes import Standing
 from compactor.planning.reasons import CODE_OF_BOUND
@@ -90,7 +90,7 @@ def topics_lines(
     plan: RoundPlan, width: int, order: Order, top: int | None, estimates: Estimates | None = None
 ) -> list[Text]:
     """A line a topic, the first few of them, and what the others come to."""
-    key = sort_key(order)
+    key = sort_key_of(order)
     logs: dict[str, list[LogPlan]] = {}
     for log in plan.logs:
         logs.setdefault(log.topic, []).append(log)
@@ -127,7 +127,7 @@ def logs_lines(
     plan: RoundPlan, width: int, order: Order, estimates: Estimates | None = None
 ) -> list[Text]:
     """Return a line for each log."""
-    key = sort_key(order)
+    key = sort_key_of(order)
     sizes = sorted(plan.inventory, key=lambda size: (*key(size), size.topic, size.partition))
     facts = {_key(facts): facts for facts in plan.facts}
     columns = _LOG_COLUMNS if len(plan.log_dirs) > 1 else _LOG_COLUMNS[:-1]

@@ -11,7 +11,7 @@ from compactor.finalizer import (
     StagedGroup,
     StagedSegment,
     mark_deleted,
-    side_by_side,
+    merge_groups,
     swap_group,
     sweep_staged,
 )
@@ -185,7 +185,7 @@ def test_groups_that_go_in_as_one_take_one_more_sync_each(
         StagedGroup(str(partition), sources, (segment(partition, base, "abcdef"),))
         for base, sources in zip(bases, sources_of(plan), strict=True)
     ]
-    swap_group(files, side_by_side(groups))
+    swap_group(files, merge_groups(groups))
     assert done(files).count(SYNC) == (5 if count == 1 else 5 + count)
     for base in bases:
         assert (partition / file_name(base, LOG)).read_bytes() == encode(keyed(base, "abcdef"))

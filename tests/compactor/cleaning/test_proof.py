@@ -8,12 +8,12 @@ import pytest
 
 from cleaner_jobs.messages import LogPlan, Part, Rewritten, Section, SegmentGroup, Verdict
 from compactor.cleaning.proof import (
-    check_offsets,
-    why_group_is_wrong,
-    why_keys_are_missed,
-    why_round_is_incomplete,
-    why_scan_is_incomplete,
-    why_verdicts_are_wrong,
+    check_group,
+    check_null_keys,
+    check_round,
+    check_scan,
+    check_verdicts,
+    require_offsets_in_order,
 )
 from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from storage.errors import CorruptFileError
@@ -45,7 +45,7 @@ PARTS = [
 
 
 def test_a_log_that_was_read_whole_and_once() -> None:
-    assert why_scan_is_incomplete(PLAN, PARTS) is None
+    assert check_scan(PLAN, PARTS) is None
 
 
 def with_section(number: int, section: int, **values: int) -> list[Part]:
@@ -77,7 +77,7 @@ def with_section(number: int, section: int, **values: int) -> list[Part]:
     ],
 )
 def test_what_is_missing_double_or_out_of_order(parts: list[Part], problem: str) -> None:
-    assert problem in (why_scan_is_incomplete(PLAN, parts) or "")
+    assert problem in (check_scan(PLAN, parts) or "")
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_what_is_missing_double_or_out_of_order(parts: list[Part], problem: str)
     ],
 )
 def test_offsets_that_overlap_are_corrupt(parts: list[Part], told: str) -> None:
-    check_offsets(PLAN, PARTS)
+    require_offsets_in_order(PLAN, PARTS)
     with pytest.raises(CorruptFileError) as caught:
-        check_offsets(PLAN, parts)
+        require_offsets_in_order(PLAN, parts)
     assert str(caught.value).startswith(f"/d/t-0/{told}")
 
 
@@ -122,9 +122,9 @@ PIECES = [
 
 def test_sums_that_fit() -> None:
     """-1 + 20 = 15 - 4 + 7 + 1; 3 + 4 = 1 + 2 + 3 + 1; of 3 control records 2 stay, 1 goes."""
-    assert why_group_is_wrong(MAPPED, PIECES, 1, measured_only=False) is None
-    assert why_group_is_wrong(MAPPED, PIECES, 1, measured_only=True) is None
-    assert why_group_is_wrong([], [rewritten()], 0, measured_only=False) is None
+    assert check_group(MAPPED, PIECES, 1, measured_only=False) is None
+    assert check_group(MAPPED, PIECES, 1, measured_only=True) is None
+    assert check_group([], [rewritten()], 0, measured_only=False) is None
 
 
 @pytest.mark.parametrize("by", [-1, 1])
@@ -140,14 +140,14 @@ def test_a_count_that_is_off_by_one(
     change: Callable[[int], tuple[list[Part], list[Rewritten]]], by: int
 ) -> None:
     for measured_only in (False, True):
-        problem = why_group_is_wrong(*change(by), 1, measured_only)
+        problem = check_group(*change(by), 1, measured_only)
         assert problem is not None and "records that were to stay" in problem
 
 
 @pytest.mark.parametrize("dropped", [0, 2])
 def test_a_control_record_that_is_missing_or_too_many(dropped: int) -> None:
     for measured_only in (False, True):
-        problem = why_group_is_wrong(MAPPED, PIECES, dropped, measured_only)
+        problem = check_group(MAPPED, PIECES, dropped, measured_only)
         were = 3 - dropped
         assert problem == f"control records that were to stay: {were}; in the cleaned segments: 2"
 
@@ -157,37 +157,37 @@ def test_a_control_record_that_is_missing_or_too_many(dropped: int) -> None:
 def test_another_record_than_the_one_that_was_to_stay(number: int, field: str) -> None:
     pieces = list(PIECES)
     pieces[number] = pieces[number]._replace(**{field: getattr(pieces[number], field) ^ 1})
-    problem = why_group_is_wrong(MAPPED, pieces, 1, measured_only=False)
+    problem = check_group(MAPPED, pieces, 1, measured_only=False)
     assert problem is not None and "other records" in problem
-    assert why_group_is_wrong(MAPPED, pieces, 1, measured_only=True) is None
+    assert check_group(MAPPED, pieces, 1, measured_only=True) is None
 
 
 def test_a_verdict_that_is_lost_or_double() -> None:
     """A lost one that dropped nothing but what is superseded changes no sum."""
     verdict = Verdict(0, 0, "v", 0, 2, 2, 1, 3)
-    assert why_verdicts_are_wrong(MAPPED, [verdict]) is None
-    assert why_verdicts_are_wrong([], []) is None
+    assert check_verdicts(MAPPED, [verdict]) is None
+    assert check_verdicts([], []) is None
     for verdicts in ([], [verdict] * 2, [verdict._replace(hash_partition=1)]):
-        problem = why_verdicts_are_wrong(MAPPED, verdicts)
+        problem = check_verdicts(MAPPED, verdicts)
         assert problem == "not every one of 1 hash partitions was resolved exactly once"
 
 
 def test_a_group_that_is_lost_though_it_keeps_no_record() -> None:
     pieces = [rewritten(group=0), rewritten(group=0, number=1)]
-    assert why_round_is_incomplete(2, [], pieces) == "segment group 1 was not rewritten"
-    assert why_round_is_incomplete(2, [], [*pieces, rewritten(group=1)]) is None
+    assert check_round(2, [], pieces) == "segment group 1 was not rewritten"
+    assert check_round(2, [], [*pieces, rewritten(group=1)]) is None
 
 
 def test_what_was_resolved_and_is_not_done() -> None:
     """Two verdicts: 2 superseded and 1 expired, 1 superseded; the pieces dropped 2, 1 and 1."""
     verdicts = [Verdict(0, 0, "v", 0, 2, 2, 1, 2**64 - 3), Verdict(0, 1, "v", 9, 2, 1, 0, 5)]
     pieces = [*PIECES, rewritten(group=1, dropped=1, dropped_fingerprints=5)]
-    assert why_round_is_incomplete(2, verdicts, pieces) is None
+    assert check_round(2, verdicts, pieces) is None
     for wrong in (
         [*PIECES, pieces[2]._replace(dropped=0)],
         [*PIECES, pieces[2]._replace(dropped_fingerprints=4)],
     ):
-        assert "records that were to go: 4" in (why_round_is_incomplete(2, verdicts, wrong) or "")
+        assert "records that were to go: 4" in (check_round(2, verdicts, wrong) or "")
 
 
 __all__ = ["compactor"]  # a fixture
@@ -219,7 +219,7 @@ def test_more_than_half_of_what_goes(
     ]
     superseded, expired = of_kind["superseded over parts"], of_kind["expired"]
     verdicts = [Verdict(0, 0, "v", 0, 0, superseded, expired, 0)]
-    reason = why_keys_are_missed(parts, verdicts, of_kind["markers"])
+    reason = check_null_keys(parts, verdicts, of_kind["markers"])
     assert (reason is not None) is is_spared
     if reason is not None:
         told = f"records without a key: {null_keys} of the {null_keys + others} that would go"

@@ -11,7 +11,7 @@ import pytest
 from cleaner_jobs.messages import RoundSettings
 from cleaner_jobs.spark import executor_check
 from cleaner_jobs.tasks.executor_paths import ExecutorProblem, Lack
-from compactor.cleaning.runners import Poll, require_able_executors, turns_taken_often
+from compactor.cleaning.runners import Poll, require_able_executors, short_switch_interval
 from compactor.errors import RefusedError
 from storage.file_names import LOG, file_name
 from tests.compactor.small_rounds import GROUPS, logs_in
@@ -148,7 +148,7 @@ def test_an_interrupt_comes_through(clock: list[float]) -> None:
 
 def test_turns_are_taken_often_for_a_while() -> None:
     usual = sys.getswitchinterval()
-    with pytest.raises(ValueError), turns_taken_often():
+    with pytest.raises(ValueError), short_switch_interval():
         assert sys.getswitchinterval() == pytest.approx(0.0001)
         raise ValueError
     assert sys.getswitchinterval() == usual

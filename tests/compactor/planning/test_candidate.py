@@ -18,8 +18,8 @@ from compactor.planning.candidate import (
     YOUNGER_RECORDS,
     Judgement,
     RoundClock,
-    defect,
     judge,
+    name_defect,
     prepare,
 )
 from compactor.planning.round_plan import plan_round
@@ -75,23 +75,23 @@ def bounds_of(judgement: Judgement) -> dict[BoundName, int]:
 
 class TestDefect:
     def test_a_log_as_a_broker_leaves_it_has_none(self, tmp_path: Path) -> None:
-        assert defect(listed(tmp_path / "d")) is None
+        assert name_defect(listed(tmp_path / "d")) is None
 
     @pytest.mark.parametrize("left", [".log.deleted", ".log.cleaned", ".index.deleted"])
     def test_what_a_broker_removes_by_itself_is_none(self, tmp_path: Path, left: str) -> None:
         partition = listed(tmp_path / "d")
         Path(partition.path, f"{0:020}{left}").write_bytes(b"")
-        assert defect(again(partition)) is None
+        assert name_defect(again(partition)) is None
 
     def test_a_swap_that_was_cut_short_is_one(self, tmp_path: Path) -> None:
         partition = listed(tmp_path / "d")
         for kind in (LOG, INDEX):
             Path(partition.path, f"{file_name(0, kind)}.swap").write_bytes(b"")
-        told = defect(again(partition))
+        told = name_defect(again(partition))
         assert told is not None
         assert told.text.startswith(f"{file_name(0, INDEX)}.swap and 1 more: left by a cleaning")
         Path(partition.path, f"{file_name(0, INDEX)}.swap").unlink()
-        told = defect(again(partition))
+        told = name_defect(again(partition))
         assert told is not None
         assert told.text.startswith(f"{file_name(0, LOG)}.swap: left by a cleaning")
 
@@ -99,13 +99,13 @@ class TestDefect:
         partition = listed(tmp_path / "d")
         os.symlink("/nowhere", os.path.join(partition.path, file_name(9, LOG)))
         Path(partition.path, "nonsense.log").write_bytes(b"")
-        told = defect(again(partition))
+        told = name_defect(again(partition))
         assert told is not None and told.text.endswith("; links are not followed")
 
     def test_a_name_that_a_broker_trips_over_is_one(self, tmp_path: Path) -> None:
         partition = listed(tmp_path / "d")
         Path(partition.path, "nonsense.log").write_bytes(b"")
-        told = defect(again(partition))
+        told = name_defect(again(partition))
         assert told is not None and told.text.startswith("nonsense.log: a broker cannot load")
 
 

@@ -171,13 +171,13 @@ def test_a_log_that_another_writer_cuts_off_meanwhile_is_left(
     """Where it is judged nothing is left of what was damaged."""
     active, whole = log_of(partition, 6), encode(LAST)
     active.write_bytes(whole + encode(keyed(8, "ab"))[:-5])
-    require_as_read = log_recovery.require_as_read
+    require_as_read = log_recovery.require_unchanged
 
     def cutting(*arguments: Any) -> None:
         require_as_read(*arguments)
         active.write_bytes(whole)
 
-    monkeypatch.setattr(log_recovery, "require_as_read", cutting)
+    monkeypatch.setattr(log_recovery, "require_unchanged", cutting)
     log = recover(partition)
     assert log is not None and log.problem is not None
     assert log.problem.startswith(f"{active}: changed since it was read, so nothing was cut off")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from compactor.planning.expected import Estimate, cannot_tell
+from compactor.planning.expected import Estimate, no_estimate
 from compactor.planning.inventory import Order
 from compactor.planning.round_plan import ALL_LOG_DIRS, RoundPlan, plan_round
 from compactor.settings.config import load_config
@@ -175,7 +175,7 @@ def test_dirty_bytes_are_called_so_and_a_sample_says_what_would_be_freed(tmp_pat
 
 def test_a_gain_that_cannot_be_told_is_called_so(tmp_path: Path) -> None:
     plan = mixed_plan(tmp_path)
-    estimates = {log.path: cannot_tell(100, "too few keys") for log in plan.logs}
+    estimates = {log.path: no_estimate(100, "too few keys") for log in plan.logs}
     found = shown(plan, 160, Screen(top=1), PlanDetails(estimates=estimates))
     assert "never 1 1 237 B 158 B 100.0% 158 B not known".split() in rows(found)
 

@@ -84,7 +84,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "storage.kernels": "kernel",
     },
     "a second process of a plan, and the pipe that its half comes through": {
-        "compactor.planning": "judging",
+        "compactor.planning": "evaluation",
     },
     "what `doctor` looks at: this machine, and what may be done in a log directory": {
         "compactor.diagnosis": "log_dir_checks machine_checks spark_checks",

@@ -15,9 +15,9 @@ from typing import BinaryIO, NoReturn
 import pytest
 
 from compactor.errors import ConfigError, RefusedError
-from compactor.planning import judging
+from compactor.planning import evaluation
 from compactor.planning.candidate import RoundClock
-from compactor.planning.judging import Judging, judged, side_by_side
+from compactor.planning.evaluation import EvaluationRequest, evaluate, run_forked
 from compactor.planning.round_plan import RoundPlan, plan_as_asked
 from compactor.reason_codes import ReasonCode
 from compactor.settings.config import Config
@@ -38,23 +38,23 @@ SETTINGS = {"cleanup.policy": "compact,delete", "retention.ms": "998500"}
 @pytest.fixture
 def by_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a command of its own, where there are many logs."""
-    monkeypatch.setattr(judging, "FEWEST_FOR_TWO", 1)
+    monkeypatch.setattr(evaluation, "FEWEST_FOR_TWO", 1)
     monkeypatch.setattr(threading, "active_count", lambda: 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
 
 
-def asked(*log_dirs: str, config: Config | None = None) -> Judging:
+def asked(*log_dirs: str, config: Config | None = None) -> EvaluationRequest:
     config = config or replace(with_settings(SETTINGS), checks_clock=True)
     clock = RoundClock.of(config, NOW_MS, None)
     problems = {os.path.join(log_dirs[0], "known-0"): "known to be unfit"}
-    return Judging(
+    return EvaluationRequest(
         log_dirs=log_dirs, config=config, clock=clock, problems=problems, with_files=False
     )
 
 
-def by_one(wanted: Judging, monkeypatch: pytest.MonkeyPatch) -> RoundPlan:
+def by_one(wanted: EvaluationRequest, monkeypatch: pytest.MonkeyPatch) -> RoundPlan:
     with monkeypatch.context() as patch:
-        patch.setattr(judging, "FEWEST_FOR_TWO", 2**62)
+        patch.setattr(evaluation, "FEWEST_FOR_TWO", 2**62)
         return plan_as_asked(wanted)
 
 
@@ -92,7 +92,9 @@ def test_two_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.Mon
     kinds = {report.reason_code for report in expected.not_cleaned}
     assert len(expected.logs) > 10 and len(kinds) > 6 and expected.retention
     assert {ReasonCode.DAMAGED, ReasonCode.IN_TWO_LOG_DIRS, ReasonCode.MOVING} <= kinds
-    monkeypatch.setattr(judging, "_share", counted_share := Counted(judging._share))
+    monkeypatch.setattr(
+        evaluation, "_evaluate_own", counted_share := Counted(evaluation._evaluate_own)
+    )
     assert plan_as_asked(wanted) == expected
     assert counted_share.calls == 1  # the other half is not this process's
 
@@ -114,10 +116,10 @@ def test_where_the_other_process_ends_early_one_does_it(
     expected = by_one(wanted, monkeypatch)
     for kept in (0, 1000):
 
-        def end_early(_: Judging, out: BinaryIO, kept: int = kept) -> None:
+        def end_early(_: EvaluationRequest, out: BinaryIO, kept: int = kept) -> None:
             out.write(b"\x80\x05" * (kept // 2))
 
-        monkeypatch.setattr(judging, "_write_second", end_early)
+        monkeypatch.setattr(evaluation, "_write_other_half", end_early)
         assert plan_as_asked(wanted) == expected
 
 
@@ -126,7 +128,7 @@ def test_a_log_that_only_one_of_them_has_seen_is_judged_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = all_kinds(tmp_path)
-    fork = judging._fork
+    fork = evaluation._fork
 
     def fork_and_wait() -> int:
         child = fork()
@@ -136,7 +138,7 @@ def test_a_log_that_only_one_of_them_has_seen_is_judged_all_the_same(
             written_at_the_clock(Path(one))
         return child
 
-    monkeypatch.setattr(judging, "_fork", fork_and_wait)
+    monkeypatch.setattr(evaluation, "_fork", fork_and_wait)
     wanted = asked(one)
     found = plan_as_asked(wanted)
     assert found == by_one(wanted, monkeypatch)
@@ -147,10 +149,10 @@ def test_a_log_that_only_one_of_them_has_seen_is_judged_all_the_same(
 def test_errors_are_those_of_one_process(tmp_path: Path) -> None:
     one, _ = all_kinds(tmp_path)
     with pytest.raises(RefusedError, match="No such file"):
-        judged(asked(one, str(tmp_path / "none")))
+        evaluate(asked(one, str(tmp_path / "none")))
     (tmp_path / "file").touch()
     with pytest.raises(RefusedError, match="Not a directory"):
-        judged(asked(one, str(tmp_path / "file")))
+        evaluate(asked(one, str(tmp_path / "file")))
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)  # none is left
 
@@ -168,10 +170,10 @@ def test_of_settings_that_clash_those_of_the_first_log_are_told(
         with pytest.raises(ConfigError) as expected:
             by_one(wanted, monkeypatch)
         with pytest.raises(ConfigError) as found:
-            judged(wanted)
+            evaluate(wanted)
         assert str(found.value) == str(expected.value)
         assert clashing[0] in str(expected.value)
-    assert len({judging._is_first(f"{clashing}-0") for clashing in names}) == 2
+    assert len({evaluation._is_first(f"{clashing}-0") for clashing in names}) == 2
 
 
 @pytest.mark.usefixtures("by_two")
@@ -180,7 +182,7 @@ def test_a_process_that_cannot_be_had_is_done_without(
 ) -> None:
     wanted = asked(*all_kinds(tmp_path))
     expected = by_one(wanted, monkeypatch)
-    monkeypatch.setattr(judging, "side_by_side", lambda *_: None)
+    monkeypatch.setattr(evaluation, "run_forked", lambda *_: None)
     assert plan_as_asked(wanted) == expected
 
 
@@ -189,17 +191,17 @@ def test_there_are_two_only_where_it_pays_and_does_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = asked(build(tmp_path / "d", Shape("a"), Shape("b")))
-    assert judging._is_for_two(wanted)
-    assert not judging._is_for_two(replace(wanted, with_files=True))
-    assert not judging._is_for_two(replace(wanted, files=LocalFiles()))
+    assert evaluation._is_for_two(wanted)
+    assert not evaluation._is_for_two(replace(wanted, with_files=True))
+    assert not evaluation._is_for_two(replace(wanted, files=LocalFiles()))
     for module, name, value in (
-        (judging, "FEWEST_FOR_TWO", 3),
+        (evaluation, "FEWEST_FOR_TWO", 3),
         (os, "sched_getaffinity", lambda _: {0}),
         (threading, "active_count", lambda: 2),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, value)
-            assert not judging._is_for_two(wanted)
+            assert not evaluation._is_for_two(wanted)
     assert wanted.files is LOCAL
 
 
@@ -247,7 +249,7 @@ def of_host(error: int) -> Callable[[], NoReturn]:
 
 def test_both_halves_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("what is ending may be reaped already"))
-    assert side_by_side(lambda: "ours", write_large) == ("ours", LARGE)
+    assert run_forked(lambda: "ours", write_large) == ("ours", LARGE)
 
 
 def test_one_that_ends_early_leaves_what_it_wrote() -> None:
@@ -255,27 +257,27 @@ def test_one_that_ends_early_leaves_what_it_wrote() -> None:
         out.write(b"begun")
         raise ZeroDivisionError
 
-    assert side_by_side(lambda: 1, fail) == (1, b"begun")
-    assert side_by_side(lambda: 1, lambda _: os._exit(1)) == (1, b"")
+    assert run_forked(lambda: 1, fail) == (1, b"begun")
+    assert run_forked(lambda: 1, lambda _: os._exit(1)) == (1, b"")
 
 
 def test_an_error_of_the_own_half_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
-        side_by_side(lambda: 1 // 0, hang)
+        run_forked(lambda: 1 // 0, hang)
 
 
 @pytest.mark.usefixtures("_reaped_by_the_host")
 def test_a_host_that_reaps_by_itself_takes_nothing_away() -> None:
-    assert side_by_side(lambda: 1, write_large) == (1, LARGE)
+    assert run_forked(lambda: 1, write_large) == (1, LARGE)
     with pytest.raises(ZeroDivisionError):
-        side_by_side(lambda: 1 // 0, hang)
+        run_forked(lambda: 1 // 0, hang)
 
 
 @pytest.mark.usefixtures("_reaped_by_the_host")
 def test_an_error_stays_the_own_halfs_where_the_other_process_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fork, children = judging._fork, []
+    fork, children = evaluation._fork, []
 
     def noting() -> int:
         children.append(fork())
@@ -287,9 +289,9 @@ def test_an_error_stays_the_own_halfs_where_the_other_process_is_gone(
             assert time.monotonic() < deadline
         raise ZeroDivisionError
 
-    monkeypatch.setattr(judging, "_fork", noting)
+    monkeypatch.setattr(evaluation, "_fork", noting)
     with pytest.raises(ZeroDivisionError):
-        side_by_side(ours, lambda _: None)
+        run_forked(ours, lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -299,13 +301,13 @@ def test_a_host_that_has_no_process_left_is_no_error(
     call: str, error: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, call, of_host(error))
-    assert side_by_side(lambda: pytest.fail("nobody needs a half"), write_large) is None
+    assert run_forked(lambda: pytest.fail("nobody needs a half"), write_large) is None
 
 
 def test_one_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "LEAST_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(evaluation, "LEAST_PATIENCE_SECONDS", 0.05)
     began = time.monotonic()
-    assert side_by_side(lambda: 1, hang) is None
+    assert run_forked(lambda: 1, hang) is None
     assert time.monotonic() - began < 60
 
 
@@ -314,7 +316,7 @@ def test_a_signal_at_the_fork_ends_the_first_process_alone(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It unwinds neither what the second one has of the first, nor leaves the second one behind."""
-    fork = judging._fork
+    fork = evaluation._fork
 
     def fork_and_signal(of_child: bool) -> int:
         child = fork()
@@ -328,11 +330,11 @@ def test_a_signal_at_the_fork_ends_the_first_process_alone(
 
     before = signal.signal(number, raise_it)
     try:
-        monkeypatch.setattr(judging, "_fork", lambda: fork_and_signal(of_child=True))
-        assert side_by_side(lambda: 1, write_large) == (1, LARGE)
-        monkeypatch.setattr(judging, "_fork", lambda: fork_and_signal(of_child=False))
+        monkeypatch.setattr(evaluation, "_fork", lambda: fork_and_signal(of_child=True))
+        assert run_forked(lambda: 1, write_large) == (1, LARGE)
+        monkeypatch.setattr(evaluation, "_fork", lambda: fork_and_signal(of_child=False))
         with pytest.raises(KeyboardInterrupt):
-            side_by_side(lambda: pytest.fail("it goes on"), hang)
+            run_forked(lambda: pytest.fail("it goes on"), hang)
     finally:
         signal.signal(number, before)
 
@@ -341,7 +343,7 @@ def test_the_second_process_ends_where_the_first_is_killed() -> None:
     """It would go on to hold what standard output is connected to."""
     code = (
         "import os, signal\n"
-        "from compactor.planning.judging import side_by_side\n"
+        "from compactor.planning.evaluation import side_by_side\n"
         "side_by_side(lambda: os.kill(os.getpid(), signal.SIGKILL), "
         "lambda out: out.write(bytes(1 << 20)))\n"
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from compactor.errors import ConfigError
-from compactor.planning.unmatched import require_include, unmatched
+from compactor.planning.unknown_topics import require_include, unknown_topic_warnings
 from compactor.settings.config import Config, parse_toml, parse_topic_configs, with_filters
 
 TOPICS = ("customers", "orders", "orders-eu", "prices", "__consumer_offsets")
@@ -36,9 +36,9 @@ def test_the_message_says_where_the_filter_stands() -> None:
     config = parse_toml('[round]\ninclude = "x"\nexclude = "y"', "c.toml")
     with pytest.raises(ConfigError, match=r"^\[round\] of c\.toml: include 'x': matches no topic"):
         require_include(config, ["z"])
-    (warning,) = unmatched(config, ["z"])
+    (warning,) = unknown_topic_warnings(config, ["z"])
     assert warning.startswith("[round] of c.toml: exclude 'y': matches no topic here")
-    (warning,) = unmatched(with_filters(config, "z", "w"), ["z"])
+    (warning,) = unknown_topic_warnings(with_filters(config, "z", "w"), ["z"])
     assert warning.startswith("--exclude 'w': ")
 
 
@@ -69,7 +69,7 @@ def test_a_directory_without_topics_has_none_to_include() -> None:
 def test_filters_that_leave_nothing_are_warned_of(
     include: str | None, exclude: str, told: str
 ) -> None:
-    assert list(unmatched(with_filters(Config(), include, exclude), TOPICS)) == [told]
+    assert list(unknown_topic_warnings(with_filters(Config(), include, exclude), TOPICS)) == [told]
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_filters_that_leave_nothing_are_warned_of(
 def test_what_matches_is_no_news(include: str | None, exclude: str | None) -> None:
     config = with_filters(Config(), include, exclude)
     require_include(config, TOPICS)
-    assert list(unmatched(config, TOPICS)) == []
+    assert list(unknown_topic_warnings(config, TOPICS)) == []
 
 
 def test_patterns_and_topics_that_are_not_there_are_warned_of() -> None:
     text = '[[topics]]\nmatch = "order.*"\n[[topics]]\nmatch = "custmers"\n"segment.bytes" = 7'
     topics = parse_topic_configs('{"orders": {}, "prizes": {}, "elsewhere": {}}', "t.json")
     config = Config(patterns=parse_toml(text, "c.toml").patterns, topics=topics)
-    assert list(unmatched(config, TOPICS)) == [
+    assert list(unknown_topic_warnings(config, TOPICS)) == [
         "[[topics]] 'custmers' of c.toml: matches no topic here; did you mean customers?",
         "--topic-configs: 2 of its 3 topics not here: prizes (did you mean prices?), elsewhere",
     ]
@@ -102,4 +102,4 @@ def test_unmatched_settings_of_a_large_cluster_take_one_line_and_little_time() -
 
 
 def told(config: Config, topics: Sequence[str]) -> list[str]:
-    return list(unmatched(config, topics))
+    return list(unknown_topic_warnings(config, topics))

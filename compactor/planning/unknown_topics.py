@@ -36,7 +36,7 @@ def require_include(
         )
 
 
-def unmatched(config: Config, topics: Collection[str]) -> Iterator[str]:
+def unknown_topic_warnings(config: Config, topics: Collection[str]) -> Iterator[str]:
     """Yield a warning, without a full stop, for each other thing that is said of no topic here."""
     exclude = config.exclude
     filters = [] if exclude is None else [(f"{config.exclude_place} {exclude.pattern!r}", exclude)]
@@ -54,7 +54,7 @@ def unmatched(config: Config, topics: Collection[str]) -> Iterator[str]:
         yield f"--topic-configs: {count} not here: {_names(absent, topics)}"
 
 
-def disagreements(configs: Sequence[Config], topics: Collection[str]) -> Iterator[str]:
+def disagreement_warnings(configs: Sequence[Config], topics: Collection[str]) -> Iterator[str]:
     """Yield a warning where --topic-configs and the metadata log differ in what removes no topic.
 
     A policy that differs sets the logs of its topic aside, see `Config.policy_disagreement`.

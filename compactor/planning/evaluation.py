@@ -37,7 +37,7 @@ FIRST_OF_256 = 136  # the first process's share: the second one has to hand its 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judging:
+class EvaluationRequest:
     """What is to be judged, and by which rules."""
 
     log_dirs: Sequence[str]
@@ -49,24 +49,24 @@ class Judging:
     is_metadata_ignored: bool = False  # of any metadata log, also beside the directories
 
 
-class Judged(NamedTuple):
+class Evaluation(NamedTuple):
     """The log directories, and what became of each of their partitions, in their order."""
 
     surveys: list[LogDirSurvey]
     outcomes: list[PartitionOutcome]
 
 
-def judged(asked: Judging) -> Judged:
+def evaluate(asked: EvaluationRequest) -> Evaluation:
     """Look at every log, and take it or say why not.
 
     Raise RefusedError if a directory cannot be read, ConfigError if settings of a topic clash.
     """
     with collector_paused():
-        found = _judged_by_two(asked) if _is_for_two(asked) else None
-        return found or _share(asked, lambda _: True)
+        found = _evaluate_in_two(asked) if _is_for_two(asked) else None
+        return found or _evaluate_own(asked, lambda _: True)
 
 
-def _share(asked: Judging, is_own: Callable[[str], bool]) -> Judged:
+def _evaluate_own(asked: EvaluationRequest, is_own: Callable[[str], bool]) -> Evaluation:
     surveys = survey_log_dirs(asked.log_dirs, asked.files, asked.with_files, is_own)
     planner = Planner(asked.config, asked.clock, surveys, asked.problems)
     outcomes = [
@@ -75,13 +75,15 @@ def _share(asked: Judging, is_own: Callable[[str], bool]) -> Judged:
         for partition in survey.listing.partitions
         if is_own(partition.name)
     ]
-    return Judged(surveys, outcomes)
+    return Evaluation(surveys, outcomes)
 
 
-def judge_one(asked: Judging) -> Callable[[Files, str, str, int], PartitionOutcome]:
+def evaluator_of_one(
+    asked: EvaluationRequest,
+) -> Callable[[Files, str, str, int], PartitionOutcome]:
     """Give what judges one log, by its log directory, topic and partition, as other files show it.
 
-    Log directories are looked at when the first one is asked for. Raises as `judged`.
+    Log directories are looked at when the first one is asked for. Raises as `evaluate`.
     """
     surveys: dict[str, LogDirSurvey] = {}
     planners: list[Planner] = []
@@ -100,7 +102,7 @@ def judge_one(asked: Judging) -> Callable[[Files, str, str, int], PartitionOutco
     return judge
 
 
-def _is_for_two(asked: Judging) -> bool:
+def _is_for_two(asked: EvaluationRequest) -> bool:
     """Many logs, a core for each, and no thread of ours that a fork would leave behind."""
     if asked.with_files or asked.files is not LOCAL or sys.platform != "linux":
         return False
@@ -118,21 +120,23 @@ def _is_first(name: str) -> bool:
     return crc32(name.encode()) & 255 < FIRST_OF_256
 
 
-def _judged_by_two(asked: Judging) -> Judged | None:
+def _evaluate_in_two(asked: EvaluationRequest) -> Evaluation | None:
     """None where the other process has failed, or has seen other logs."""
     try:
-        halves = side_by_side(lambda: _share(asked, _is_first), partial(_write_second, asked))
+        halves = run_forked(
+            lambda: _evaluate_own(asked, _is_first), partial(_write_other_half, asked)
+        )
     except ConfigError:
         return None  # of all there are, one process meets the first, as ever
-    return None if halves is None else _put_together(*halves)
+    return None if halves is None else _combine(*halves)
 
 
-def _write_second(asked: Judging, out: BinaryIO) -> None:
-    found = _share(asked, lambda name: not _is_first(name))
+def _write_other_half(asked: EvaluationRequest, out: BinaryIO) -> None:
+    found = _evaluate_own(asked, lambda name: not _is_first(name))
     pickle.dump((_known_by_both(found), found.outcomes), out, pickle.HIGHEST_PROTOCOL)
 
 
-def _put_together(found: Judged, data: bytes) -> Judged | None:
+def _combine(found: Evaluation, data: bytes) -> Evaluation | None:
     """data: the other half, or what has come of it."""
     try:
         known, theirs = pickle.loads(data)  # noqa: S301  # of our own, by a pipe of our own
@@ -146,10 +150,10 @@ def _put_together(found: Judged, data: bytes) -> Judged | None:
         for survey in found.surveys
         for partition in survey.listing.partitions
     ]
-    return Judged(_with_partitions(found.surveys, outcomes), outcomes)
+    return Evaluation(_with_partitions(found.surveys, outcomes), outcomes)
 
 
-def _known_by_both(found: Judged) -> list[object]:
+def _known_by_both(found: Evaluation) -> list[object]:
     """The surveys with nothing of a partition but its name."""
     return [
         (
@@ -180,7 +184,7 @@ _PART_BYTES = 1 << 20
 Own = TypeVar("Own")
 
 
-def side_by_side(
+def run_forked(
     ours: Callable[[], Own], theirs: Callable[[BinaryIO], None]
 ) -> tuple[Own, bytes] | None:
     """What ours gives, and the bytes that theirs, in a process of its own, has written meanwhile.
@@ -194,7 +198,7 @@ def side_by_side(
         # from the fork on, whatever ends this process ends the other one; which has no signal to
         # unwind by what was begun here, and keeps them blocked
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-        second = _started(theirs)
+        second = _start(theirs)
         signal.pthread_sigmask(signal.SIG_SETMASK, former)
         if second is None:
             return None
@@ -210,7 +214,7 @@ def side_by_side(
 
 
 @dataclass(slots=True)
-class _Second:
+class _ForkedProcess:
     pid: int
     reader: int  # the end of the pipe that is this process's
     is_at_end: bool = False  # of what it writes: it is ending, or has ended
@@ -238,7 +242,7 @@ class _Second:
             os.waitpid(self.pid, 0)
 
 
-def _started(theirs: Callable[[BinaryIO], None]) -> _Second | None:
+def _start(theirs: Callable[[BinaryIO], None]) -> _ForkedProcess | None:
     """None where this host has no descriptor, process or memory left for it."""
     try:
         reader, writer = os.pipe()
@@ -251,9 +255,9 @@ def _started(theirs: Callable[[BinaryIO], None]) -> _Second | None:
         os.close(writer)
         return None
     if not pid:
-        _end_as_second(theirs, reader, writer)
+        _write_and_exit(theirs, reader, writer)
     os.close(writer)
-    return _Second(pid, reader)
+    return _ForkedProcess(pid, reader)
 
 
 def _fork() -> int:
@@ -262,7 +266,7 @@ def _fork() -> int:
         return os.fork()
 
 
-def _end_as_second(theirs: Callable[[BinaryIO], None], reader: int, writer: int) -> NoReturn:
+def _write_and_exit(theirs: Callable[[BinaryIO], None], reader: int, writer: int) -> NoReturn:
     """Write the other half to the pipe; nothing that was begun before the fork is ended here."""
     try:
         os.close(reader)  # so that the pipe breaks, and this ends, where the first is killed

@@ -16,7 +16,7 @@ from cleaner_jobs.source_identity import LogChangedError
 from compactor.errors import CorruptLogError
 from compactor.outcome.exit_codes import ending_of_error
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.uncleaned import problem_report, stop_if_corrupt, untouched_report
+from compactor.planning.skipped_logs import problem_report, stop_if_corrupt, untouched_report
 from storage.errors import CorruptFileError
 from storage.file_names import Segment
 from storage.files.held_directories import DirectoryExchangedError
