@@ -26,10 +26,10 @@ from compactor.host.clock import now_ms
 from compactor.host.printable import counted, iso_time, size_text
 from compactor.host.progress import COPY_STAGE, MANIFEST_STAGE, ChangeWatch, running_total
 from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER, UNFINISHED, lacking_in
+from compactor.log_dirs.kept_files import FileMark
 from compactor.log_dirs.log_dir_lock import lock_log_dirs, require_working_locks
 from compactor.log_dirs.preconditions import Obstacle, obstacles_to
 from compactor.log_dirs.survey import require_high_watermarks
-from compactor.originals.kept_manifest import FileMark
 from compactor.outcome.round_report import (
     CleaningReport,
     CopyReport,

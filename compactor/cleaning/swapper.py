@@ -30,7 +30,7 @@ from compactor.finalizer import (
     swap_group,
 )
 from compactor.host.progress import ProgressSink
-from compactor.originals.kept_files import mark_of
+from compactor.log_dirs.kept_files import mark_of
 from compactor.planning.layout import sources_of, sources_of_group
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, LOG, SWAP, file_name

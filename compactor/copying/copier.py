@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from compactor.copying.contents import Contents, LogFiles, contents_of, what_changed
-from compactor.originals.kept_files import CANNOT_LINK
+from compactor.log_dirs.kept_files import CANNOT_LINK
 from storage.errors import CorruptFileError
 from storage.files.cloning import clone_directory, clone_file
 from storage.files.files import Files

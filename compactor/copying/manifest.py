@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 
 from compactor.json_types import json_text, text_in
 from compactor.log_dirs.directory_state import NO_BROKER, UNFINISHED
-from compactor.originals.kept_files import mark_of
-from compactor.originals.kept_manifest import FileMark
+from compactor.log_dirs.kept_files import FileMark, mark_of
 from compactor.verification.verify_batches import Finding, difference, finding_of
 from storage.errors import CorruptFileError
 from storage.files.files import Files

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from compactor.errors import RefusedError
 from compactor.json_types import json_text
+from compactor.log_dirs.kept_files import FileMark
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import LOG, OFFSET_DIGITS, SEGMENT_SUFFIXES, SNAPSHOT, offset_of
@@ -38,14 +39,6 @@ class KeptRun(NamedTuple):
     run_id: str
     started_at_ms: int
     log_dirs: tuple[str, ...]
-
-
-class FileMark(NamedTuple):
-    """How a file is known again."""
-
-    name: str
-    size_bytes: int
-    checksum: str  # XXH3, 64 bits
 
 
 class LogBefore(NamedTuple):

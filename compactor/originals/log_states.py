@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TypeVar
 
-from compactor.originals.kept_manifest import FileMark, KeptStep, LogBefore
+from compactor.log_dirs.kept_files import FileMark
+from compactor.originals.kept_manifest import KeptStep, LogBefore
 from storage.file_names import LOG
 
 State = Mapping[str, FileMark]  # every .log by name

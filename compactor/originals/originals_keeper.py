@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from cleaner_jobs.messages import LogPlan
 from cleaner_jobs.source_identity import check_in_place, with_second_name
 from compactor.finalizer import StagedGroup
-from compactor.originals import kept_files
+from compactor.log_dirs import kept_files
+from compactor.log_dirs.kept_files import FileMark
 from compactor.originals.kept_manifest import (
     LOG_FILE,
     RUN_FILE,
-    FileMark,
     KeptRun,
     KeptStep,
     LogBefore,

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from compactor.host.printable import offset_range
 from compactor.host.shell_commands import compactor
-from compactor.originals import kept_files
-from compactor.originals.kept_manifest import FileMark, KeptStep, LogBefore
+from compactor.log_dirs import kept_files
+from compactor.log_dirs.kept_files import FileMark
+from compactor.originals.kept_manifest import KeptStep, LogBefore
 from compactor.originals.kept_run import KeptLog
 from compactor.originals.log_states import (
     ChangedSinceError,

@@ -17,9 +17,10 @@ from compactor.host import run_history
 from compactor.host.run_history import PastRun
 from compactor.log_dirs import set_aside_memory
 from compactor.log_dirs.directory_state import MANIFEST
+from compactor.log_dirs.kept_files import FileMark
 from compactor.log_dirs.set_aside_memory import SetAside
 from compactor.originals import kept_manifest
-from compactor.originals.kept_manifest import FileMark, KeptRun, KeptStep, LogBefore
+from compactor.originals.kept_manifest import KeptRun, KeptStep, LogBefore
 from compactor.planning import saved_plan
 from compactor.planning.saved_plan import ReviewedLog, ReviewedRetention, SavedPlan, SegmentMark
 from compactor.verification import run_reports

@@ -11,6 +11,7 @@ import pytest
 from compactor.copying import manifest as copies
 from compactor.host.run_history import machine_pace
 from compactor.log_dirs.directory_state import MANIFEST
+from compactor.log_dirs.kept_files import FileMark
 from compactor.log_dirs.set_aside_memory import Contents, SetAside, Waiting, decoded, encoded
 from compactor.originals import kept_manifest as kept
 from compactor.planning.saved_plan import parse
@@ -23,7 +24,7 @@ from tests.engine.replay.replayed import replayed
 from tests.engine.replay.script_lines import read_script
 from tests.support.local_command import run_command, use_local_rounds
 
-_MARK = kept.FileMark("00000000000000000000.log", 10, "0123456789abcdef")
+_MARK = FileMark("00000000000000000000.log", 10, "0123456789abcdef")
 _ASIDE = SetAside("damaged", 2, 1, 2, "digest", "id")
 _SCRIPT = (
     {"op": "config", "compression.type": "gzip"},

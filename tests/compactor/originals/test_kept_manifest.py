@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from compactor.errors import RefusedError
+from compactor.log_dirs.kept_files import FileMark
 from compactor.originals import kept_manifest
-from compactor.originals.kept_manifest import FileMark, KeptRun, KeptStep, LogBefore
+from compactor.originals.kept_manifest import KeptRun, KeptStep, LogBefore
 from storage.errors import CorruptFileError, UnsupportedFormatError
 
 PATH = "/originals/cafe/0/orders-7/000003.json"

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import RefusedError
+from compactor.log_dirs.kept_files import FileMark
 from compactor.originals import kept_run
 from compactor.originals.kept_manifest import (
     DISCARDED_FILE,
     RUN_FILE,
-    FileMark,
     KeptRun,
     KeptStep,
     LogBefore,

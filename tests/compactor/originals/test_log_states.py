@@ -2,7 +2,8 @@
 
 import pytest
 
-from compactor.originals.kept_manifest import FileMark, KeptStep, LogBefore
+from compactor.log_dirs.kept_files import FileMark
+from compactor.originals.kept_manifest import KeptStep, LogBefore
 from compactor.originals.log_states import difference, left_by, steps_done
 
 

@@ -9,8 +9,9 @@ from uuid import UUID
 import pytest
 
 from compactor.errors import RefusedError
+from compactor.log_dirs.kept_files import FileMark
 from compactor.originals import kept_run
-from compactor.originals.kept_manifest import FileMark, LogBefore
+from compactor.originals.kept_manifest import LogBefore
 from compactor.originals.log_states import ChangedSinceError
 from compactor.originals.undo import UndoStatus
 from compactor.originals.undo_judgement import check_appended

@@ -343,8 +343,8 @@ def test_the_second_process_ends_where_the_first_is_killed() -> None:
     """It would go on to hold what standard output is connected to."""
     code = (
         "import os, signal\n"
-        "from compactor.planning.evaluation import side_by_side\n"
-        "side_by_side(lambda: os.kill(os.getpid(), signal.SIGKILL), "
+        "from compactor.planning.evaluation import run_forked\n"
+        "run_forked(lambda: os.kill(os.getpid(), signal.SIGKILL), "
         "lambda out: out.write(bytes(1 << 20)))\n"
     )
     killed = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30)

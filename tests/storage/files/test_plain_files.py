@@ -62,7 +62,8 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.api": "copies dumps managed_cleaning path_arguments",
     },
     "originals: hard links into a directory outside of log directories, and what comes back": {
-        "compactor.originals": "kept_files kept_run originals_keeper",
+        "compactor.originals": "kept_run originals_keeper",
+        "compactor.log_dirs": "kept_files",
     },
     "readers of their own, which change nothing: what is verified, and what is shown": {
         "compactor.inspection": "dump",

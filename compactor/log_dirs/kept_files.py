@@ -3,11 +3,11 @@
 import contextlib
 import errno
 import os
+from typing import NamedTuple
 
 import xxhash
 
 from cleaner_jobs.work_file import write_whole
-from compactor.originals.kept_manifest import FileMark
 from storage.errors import CorruptFileError
 from storage.files import io_limit
 from storage.files.file_attributes import attributes_of, give_attributes
@@ -19,6 +19,14 @@ HASHED_BYTES, SMALL_BYTES = 256 << 10, 16 << 10  # likewise: in the cache of a c
 WHOLE = 1 << 63
 # another file system; one without links; another user's file, where links to it are forbidden
 CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+class FileMark(NamedTuple):
+    """How a file is known again."""
+
+    name: str
+    size_bytes: int
+    checksum: str  # XXH3, 64 bits
 
 
 def mark_of(path: str, name: str | None = None, up_to: int = WHOLE) -> FileMark:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.originals.kept_files import bring_back, keep, mark_of
-from compactor.originals.kept_manifest import FileMark
+from compactor.log_dirs.kept_files import FileMark, bring_back, keep, mark_of
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from tests.support.files.watched import Operation, WatchedFiles
