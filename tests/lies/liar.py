@@ -99,7 +99,7 @@ class Liar:
             self._change(path)
             return read_back(path, *rest)
 
-        patch.setattr(f"{TASKS}.piece.read_back", lying)
+        patch.setattr(f"{TASKS}.rewrite_task.read_back", lying)
 
     def _change(self, path: str) -> None:
         with open(path, "rb") as source:

@@ -150,7 +150,7 @@ def test_each_command_that_is_made_or_named_is_one_of_ours() -> None:
         for maker, call in _calls(path):
             first = call.args[0]
             if isinstance(first, ast.Name):  # a maker that hands on what it was given
-                assert path.name in ("shell_commands.py", "remedy_commands.py"), path
+                assert path.name in ("shell_commands.py", "remedies.py"), path
                 continue
             assert isinstance(first, ast.Constant), f"{path}: {maker} of what?"
             seen.add(str(first.value))

@@ -285,7 +285,7 @@ def test_of_the_header_of_a_batch_that_is_compressed_again(
     """Before it got its checksum."""
 
     def turn(_: object, *given: Any) -> bool:
-        out, (start, end) = given[3], given[4][0].tolist()
+        out, (start, end) = given[2], given[3][0].tolist()
         out[start + at] ^= 8
         checked = out[start + CRC_STARTS_AT : end].tobytes()
         out[start + CRC_STARTS_AT - 4 : start + CRC_STARTS_AT] = list(

@@ -300,12 +300,13 @@ OF_RUNS = {
 }
 # errors, and of no log
 OF_COMMANDS = {ReasonCode.LOG_DIRS_MISSING, ReasonCode.UNFIT_EXECUTOR, ReasonCode.OTHER_CODEC}
-ROOMS = ("planning", "cleaning", "retention")  # and cluster_settings: where a log gets its reason
+PACKAGES = ("planning", "cleaning")  # and cluster_settings: where a log gets its reason
 
 
 def test_every_reason_of_a_log_is_met_here() -> None:
     root = Path(remedies.__file__).parents[1]
-    files = [root / "cluster_settings.py", *(p for room in ROOMS for p in (root / room).iterdir())]
+    files = [root / "settings" / "cluster_settings.py"]
+    files += [path for package in PACKAGES for path in (root / package).iterdir()]
     named = {
         ReasonCode[name]
         for path in files
