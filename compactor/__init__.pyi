@@ -1,13 +1,19 @@
 from cleaner_jobs.spark.kafka_log_source import KafkaLogDataSource as KafkaLogDataSource
 from compactor.api import *  # noqa: F403
 from storage.arrow.log_view import NotALogError as NotALogError
+from storage.arrow.log_view import partition_dirs as partition_dirs
+from storage.arrow.reading import STOPPED_AT as STOPPED_AT
 from storage.arrow.reading import RecordStream as RecordStream
+from storage.arrow.reading import read_table as read_table
+from storage.arrow.selection import COLUMNS as COLUMNS
+from storage.arrow.selection import SCHEMA as SCHEMA
 from storage.arrow.selection import BadSelectionError as BadSelectionError
 from storage.arrow.selection import Selection as Selection
 from storage.arrow.writing import Appended as Appended
 from storage.arrow.writing import AppendStoppedError as AppendStoppedError
 from storage.arrow.writing import BadTableError as BadTableError
 from storage.arrow.writing import Batching as Batching
+from storage.arrow.writing import append_table as append_table
 from storage.codecs.compression import Codec as Codec
 from storage.formats.record import Record as Record
 from storage.formats.record_batch import BatchOptions as BatchOptions

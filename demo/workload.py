@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from compactor import Log, LogConfig
-from storage import arrow
+from compactor import Batching, Log, LogConfig, append_table
 from storage.codecs.compression import Codec
 from storage.log.manager.new_log_dir import new_log_dir
 
@@ -72,7 +71,7 @@ def _fill(log: Log, topic: Topic, count: int, chance: random.Random) -> None:
     """Append records up to the time of the log's clock; each chunk becomes a batch."""
     chunks = _chunks(topic, count, log.now_ms, chance)
     table = pa.RecordBatchReader.from_batches(_COLUMNS, chunks)
-    arrow.append(log, table, arrow.Batching(codec=topic.codec))
+    append_table(log, table, Batching(codec=topic.codec))
 
 
 def _chunks(

@@ -15,8 +15,6 @@ WITHOUT = ["README.md", "docs/tables.md"]
 FIRST_WORDS = ("from ", "import ", "arrow.")  # of an indented block that is Python
 BEFORE = """
 from pyspark.sql import SparkSession
-from storage import arrow
-from storage.arrow import Batching
 from storage.codecs.compression import Codec
 from compactor import Log
 import pyarrow as pa

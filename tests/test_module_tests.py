@@ -9,6 +9,8 @@ from pathlib import Path
 PROJECT = Path(__file__).parents[1]
 PAGE = PROJECT / "tests" / "README.md"
 HEADING = "## Modules without a test file of their name"
+MODULE = re.compile(r"\b(?:storage|cleaner_jobs|compactor)(?:\.\w+)+")
+IMPORT = re.compile(r"\bfrom ((?:storage|cleaner_jobs|compactor)[\w.]*) import (\w+)")
 ROW = re.compile(r"\| `(tests/[\w/]+\.py)` \| ([^|]+) \|")
 
 
@@ -41,14 +43,22 @@ def path_of(module: str) -> Path | None:
 def named_by(path: Path) -> frozenset[str]:
     """Return what a file imports, anywhere in it, and the modules that its strings name."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    stub = path.with_suffix(".pyi")  # of public names that are loaded when they are asked for
+    text = path.read_text("utf-8") + (stub.read_text("utf-8") if stub.exists() else "")
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
         match node:
             case ast.ImportFrom(module=str(module), names=aliases):
                 names |= {module, *(f"{module}.{alias.name}" for alias in aliases)}
             case ast.Import(names=aliases):
                 names |= {alias.name for alias in aliases}
-            case ast.Constant(value=str(text)) if re.fullmatch(r"\w+(\.\w+)+", text):
-                names.add(text)
+            case ast.Constant(value=str(words)):
+                names |= set(MODULE.findall(words))
+                names |= {".".join(found) for found in IMPORT.findall(words)}  # of a program
+    if {"-m", "compactor"} <= {
+        each.value for each in ast.walk(tree) if isinstance(each, ast.Constant)
+    }:
+        names.add("compactor.__main__")
     parents = {name.rpartition(".")[0] for name in names}
     return frozenset(names | parents)
 

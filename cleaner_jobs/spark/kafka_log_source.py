@@ -53,7 +53,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from storage.arrow import LogView, RecordStream, Selection, partition_dirs, splits_of
+from storage.arrow.log_view import LogView, partition_dirs, splits_of
+from storage.arrow.reading import RecordStream
+from storage.arrow.selection import Selection
 from storage.errors import LogCompactionError
 
 _HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 
 from compactor.offline_log.open_log import ViewedLog
 from compactor.offline_log.record_filter import Isolation, ReadRecord, RecordFilter
-from storage.arrow import SCHEMA, RecordStream, Selection
+from storage.arrow.reading import RecordStream
+from storage.arrow.selection import SCHEMA, Selection
 from storage.files import filesystem
 
 _ROW_COLUMNS = ("offset", "timestamp_ms", "timestamp_type", "key", "value", "headers")

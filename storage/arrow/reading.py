@@ -90,7 +90,7 @@ class RecordStream:
         return pa.RecordBatchReader.from_batches(self.schema, iter(self))
 
 
-def read(source: Source, selection: Selection = EVERYTHING) -> pa.Table:
+def read_table(source: Source, selection: Selection = EVERYTHING) -> pa.Table:
     """Give the records of a log, of one partition, as a table.
 
     source: an open Log, or the directory of a partition that no broker has open, of which nothing

@@ -95,7 +95,7 @@ class AppendStoppedError(LogCompactionError):
         return f"after {done} appended: {self.cause}"
 
 
-def append(
+def append_table(
     log: Log,
     table: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
     batching: Batching = Batching(),

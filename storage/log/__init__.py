@@ -4,9 +4,9 @@
 names from `compactor`; here they are left for programs that were written before.
 """
 
-import warnings
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from storage.old_names import old_names
 
 if TYPE_CHECKING:
     from storage.log.log import Log as Log
@@ -23,14 +23,4 @@ _MODULES = {
     "ManagerOptions": "storage.log.manager.manager_options",
 }
 __all__ = list(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(
-        f"{__name__}.{name} has moved: from compactor import {name}",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return getattr(import_module(_MODULES[name]), name)
+__getattr__ = old_names(__name__, _MODULES)

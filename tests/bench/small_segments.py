@@ -17,8 +17,7 @@ from unittest import mock
 
 import pyarrow as pa
 
-from compactor import Log, api
-from storage import arrow
+from compactor import Log, Selection, api, append_table, read_table
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log.manager.new_log_dir import new_log_dir
@@ -60,7 +59,7 @@ def write_large_log(log_dir: Path, mib: int) -> Path:
     with _created(log_dir, "large") as log:
         for _ in range(max(1, mib * MIB // (CHUNK * 1000))):
             keys = pa.array([chance.randbytes(8) for _ in range(CHUNK)], pa.binary())
-            arrow.append(log, pa.table({"key": keys, "value": values}))
+            append_table(log, pa.table({"key": keys, "value": values}))
         return Path(log.path)
 
 
@@ -102,9 +101,9 @@ def _resident_mib() -> int:
 def measure(root: Path, segments: int, large_mib: int, with_spark: bool) -> list[str]:
     """Return a line for each thing that is measured."""
     large = write_large_log(root / "large", large_mib)
-    arrow.read(write_small_segments(root / "warm", 2))  # loads the kernels
+    read_table(write_small_segments(root / "warm", 2))  # loads the kernels
     # first: what others have let go of would be taken again unseen
-    memory = memory_of(lambda: arrow.read(large, arrow.Selection(columns=["offset", "key"])))
+    memory = memory_of(lambda: read_table(large, Selection(columns=["offset", "key"])))
     partition = write_small_segments(root / "small", segments)
     log_dir, count, file = partition.parent, segments * RECORDS, root / "small.parquet"
 
@@ -113,7 +112,7 @@ def measure(root: Path, segments: int, large_mib: int, with_spark: bool) -> list
 
     found = [
         memory,
-        timed("Arrow", ARROW_SECONDS, lambda: int(arrow.read(partition).num_rows), count),
+        timed("Arrow", ARROW_SECONDS, lambda: int(read_table(partition).num_rows), count),
         timed("Parquet", PARQUET_SECONDS, to_parquet, count),
     ]
     share = file.stat().st_size / sum(log.stat().st_size for log in partition.glob("*.log"))

@@ -9,8 +9,7 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from compactor import Log, LogOptions
-from storage import arrow
+from compactor import Batching, Log, LogOptions, Selection, append_table, read_table
 from storage.codecs.compression import Codec
 from storage.log.scheduler import ManualScheduler
 from tests.bench.results import BenchError
@@ -20,7 +19,7 @@ from tests.bench.workloads import NOW_MS, TABLES
 
 KEY_BYTES, VALUE_BYTES = 16, 75  # which makes records of 100 bytes
 CHUNK, RECORDS, QUICK_RECORDS = 100_000, 3_000_000, 200_000
-SELECTION = arrow.Selection(columns=["offset", "timestamp", "key", "value"])
+SELECTION = Selection(columns=["offset", "timestamp", "key", "value"])
 
 
 def measure(setup: Setup) -> dict[str, float]:
@@ -58,8 +57,8 @@ def _turn(setup: Setup, table: pa.Table, codec: Codec) -> dict[str, float]:
     options = LogOptions(clock=lambda: NOW_MS, scheduler=ManualScheduler(lambda: NOW_MS))
     try:
         with Log.open(str(path), options) as log:
-            appended, done = timed(lambda: arrow.append(log, table, arrow.Batching(codec=codec)))
-        taken, read = timed(lambda: arrow.read(path, SELECTION))
+            appended, done = timed(lambda: append_table(log, table, Batching(codec=codec)))
+        taken, read = timed(lambda: read_table(path, SELECTION))
     finally:
         shutil.rmtree(path, ignore_errors=True)
     if not done.records == read.num_rows == table.num_rows:

@@ -13,8 +13,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
-from compactor import Log, LogOptions
-from storage import arrow
+from compactor import SCHEMA, Batching, Log, LogOptions, append_table, read_table
 from storage.codecs.compression import Codec
 from storage.errors import LogCompactionError
 from storage.file_names import LOG, file_name
@@ -155,10 +154,10 @@ class LogCase:
         values = [self._chance.choice((None, b"v" * 70)) for _ in range(count)]
         headers = [[{"key": "h", "value": b"1"}]] * count
         table = pa.table({"key": keys, "value": values}).append_column(
-            "headers", pa.array(headers, arrow.SCHEMA.field("headers").type)
+            "headers", pa.array(headers, SCHEMA.field("headers").type)
         )
         codec = self._chance.choice((Codec.NONE, Codec.LZ4, Codec.ZSTD, Codec.GZIP))
-        arrow.append(log, table, arrow.Batching(codec=codec, batch_bytes=500))
+        append_table(log, table, Batching(codec=codec, batch_bytes=500))
 
     def _read(self, log: Log) -> None:
         at = log.log_start_offset
@@ -169,5 +168,5 @@ class LogCase:
             at = after
 
     def _read_table(self) -> None:
-        table = arrow.read(self._path)
+        table = read_table(self._path)
         assert np.all(np.diff(table["offset"].to_numpy()) > 0)

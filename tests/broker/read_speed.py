@@ -1,7 +1,7 @@
-"""python -m tests.broker.read_speed: the same records by Kafka's Java consumer and by `arrow.read`.
+"""python -m tests.broker.read_speed: the same records by Kafka's Java consumer and by `read_table`.
 
 A million records of 100 bytes in one log, uncompressed, as `make bench --only tables` has them. In
-turn: a new consumer reads them three times from a broker on this machine, and `arrow.read` as often
+turn: a new consumer reads them three times from a broker on this machine, and `read_table` as often
 from the files. What counts of each is its last time, when its code is warm. Needs a JDK.
 """
 
@@ -17,9 +17,15 @@ from typing import NamedTuple
 import pyarrow as pa
 from confluent_kafka.admin import NewTopic
 
-from compactor import LogManager, ManagerOptions
+from compactor import (
+    Batching,
+    LogManager,
+    ManagerOptions,
+    Selection,
+    append_table,
+    read_table,
+)
 from compactor.host.output import print_line
-from storage import arrow
 from storage.log.manager.manager_options import BY_HAND
 from tests.bench.tables import chunk
 from tests.broker import clients
@@ -30,7 +36,7 @@ RECORDS, CHUNK = 1_000_000, 100_000
 TIMES = 3  # in one process, of which the last one counts
 TOPIC = "speed"
 SOURCE = Path(__file__).with_name("java") / "ReadAll.java"
-WANTED = arrow.Selection(columns=["offset", "timestamp", "key", "value"])
+WANTED = Selection(columns=["offset", "timestamp", "key", "value"])
 
 
 class Taken(NamedTuple):
@@ -65,8 +71,8 @@ def main() -> None:
         ("consumer, by the clock", [each.consumer.clock for each in found]),
         ("consumer, processor", [each.consumer.processor for each in found]),
         ("its broker, processor", [each.broker_processor for each in found]),
-        ("arrow.read, by the clock", [each.ours.clock for each in found]),
-        ("arrow.read, processor", [each.ours.processor for each in found]),
+        ("read_table, by the clock", [each.ours.clock for each in found]),
+        ("read_table, processor", [each.ours.processor for each in found]),
     ):
         shown = " ".join(f"{value:.2f}" for value in values)
         print_line(f"{name:26} {statistics.median(values):6.2f} s, of {shown}")
@@ -90,7 +96,7 @@ def fill(broker: Broker) -> None:
     broker.stop()
     with LogManager([str(broker.data)], ManagerOptions(intervals=BY_HAND)) as manager:
         table = pa.Table.from_batches([chunk(i) for i in range(RECORDS // CHUNK)])
-        arrow.append(manager.logs[TOPIC, 0], table, arrow.Batching())
+        append_table(manager.logs[TOPIC, 0], table, Batching())
 
 
 def turn(broker: Broker, classes: str) -> Turn:
@@ -111,7 +117,7 @@ def by_consumer(broker: Broker, classes: str) -> Taken:
 
 def by_us(partition: Path) -> Taken:
     clock, processor = time.perf_counter(), time.process_time()
-    assert arrow.read(partition, WANTED).num_rows == RECORDS
+    assert read_table(partition, WANTED).num_rows == RECORDS
     return Taken(time.perf_counter() - clock, time.process_time() - processor)
 
 

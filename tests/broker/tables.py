@@ -5,14 +5,15 @@ from pathlib import Path
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 
-from storage import arrow
+from compactor import Selection, read_table
+from storage.arrow.selection import Isolation
 from tests.broker.views import Place, ReadRecord
 
 KINDS = {"CreateTime": TIMESTAMP_CREATE_TIME, "LogAppendTime": TIMESTAMP_LOG_APPEND_TIME}
 
 
 def read_tables(
-    log_dir: Path, partitions: Mapping[str, Iterable[int]], isolation: arrow.Isolation
+    log_dir: Path, partitions: Mapping[str, Iterable[int]], isolation: Isolation
 ) -> dict[str, dict[Place, ReadRecord]]:
     """All records of topics, as consumers of an isolation level should be given them."""
     return {
@@ -25,8 +26,8 @@ def read_tables(
     }
 
 
-def _records(path: Path, isolation: arrow.Isolation) -> dict[Place, ReadRecord]:
-    table = arrow.read(path, arrow.Selection(isolation=isolation))
+def _records(path: Path, isolation: Isolation) -> dict[Place, ReadRecord]:
+    table = read_table(path, Selection(isolation=isolation))
     times = table.column("timestamp").cast("int64").to_pylist()
     return {
         (row["partition"], row["offset"]): ReadRecord(

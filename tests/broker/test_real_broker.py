@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage import arrow
+from storage.arrow.selection import Isolation
 from tests.broker import story, views, workload
 from tests.broker.broker import Broker
 from tests.broker.tables import read_tables
@@ -92,7 +92,7 @@ def test_every_kind_of_log_was_written(written: story.Written) -> None:
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 def test_tables_of_the_stopped_brokers_logs_hold_what_its_consumers_were_given(
-    broker: Broker, written: story.Written, isolation: arrow.Isolation
+    broker: Broker, written: story.Written, isolation: Isolation
 ) -> None:
     """Of topics that clients write to; every record with key, value, time and headers."""
     partitions = {topic: range(count) for topic, count in workload.TOPICS.items()}

@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from compactor import LogManager
-from storage import arrow
+from compactor import LogManager, append_table
 from storage.files import io_limit
 from tests.support.command_process import PROJECT
 from tests.support.local_command import run_command, use_local_rounds
@@ -35,7 +34,7 @@ def log_dir(tmp_path: Path) -> Path:
         for _ in range(2):
             keys = [b"%d" % some.randrange(30_000) for _ in range(20_000)]
             values = [some.randbytes(230) for _ in keys]
-            arrow.append(log, pa.table({"key": keys, "value": values}))
+            append_table(log, pa.table({"key": keys, "value": values}))
             log.roll()
     return directory
 

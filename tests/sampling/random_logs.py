@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from compactor import Log, LogOptions, api
+from compactor import Batching, Log, LogOptions, api, append_table
 from compactor.api import Rules, RunOptions
-from storage import arrow
 from storage.codecs.compression import Codec
 from storage.formats import clean_shutdown
 from storage.formats.record import Record
@@ -219,7 +218,7 @@ def _append_columns(log: Log, chance: Chance, keys: Int64Array, sizes: _Sizes) -
             codec = CODECS[int(chance.integers(0, len(CODECS)))]
             batch_bytes = int(2 ** chance.uniform(7, 17))
         table = pa.table({name: pa.array(cells, pa.binary()) for name, cells in columns.items()})
-        arrow.append(log, table, arrow.Batching(codec=codec, batch_bytes=batch_bytes))
+        append_table(log, table, Batching(codec=codec, batch_bytes=batch_bytes))
 
 
 def _texts(keys: Int64Array) -> list[bytes]:

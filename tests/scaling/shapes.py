@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from compactor import Log, LogManager
-from storage import arrow
+from compactor import Log, LogManager, append_table
 from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
@@ -70,7 +69,7 @@ def _fill(log: Log, shape: Shape, chance: random.Random, segment: int) -> None:
             else (chance.randrange(keys) for _ in range(count))
         )
         keyed = [b"%0*d" % (KEY_BYTES, key) for key in drawn]
-        arrow.append(log, pa.table({"key": keyed, "value": _cut(values, shape.value_bytes)}))
+        append_table(log, pa.table({"key": keyed, "value": _cut(values, shape.value_bytes)}))
     transactions = shape.transactions // shape.segments
     for number in range(transactions):
         sequence = 10 * (segment * transactions + number)

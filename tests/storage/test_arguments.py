@@ -12,8 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compactor import Log, LogManager, LogOptions, ManagerOptions
-from storage import arrow
+from compactor import (
+    Batching,
+    Log,
+    LogManager,
+    LogOptions,
+    ManagerOptions,
+    Selection,
+    append_table,
+    partition_dirs,
+    read_table,
+)
+from storage.arrow.log_view import splits_of
 from storage.codecs.compression import Codec
 from storage.errors import LogCompactionError
 from storage.log.manager.new_log_dir import new_log_dir
@@ -52,7 +62,7 @@ NO_COUNTS = [*STRANGE, None, "3", Path("/x"), TABLE, 2**70, -2]
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
     with new_log_dir(str(tmp_path / "kafka"), "cluster", clock=lambda: NOW_MS) as manager:
-        arrow.append(manager.create(("orders", 0)), TABLE)
+        append_table(manager.create(("orders", 0)), TABLE)
     return tmp_path / "kafka"
 
 
@@ -71,18 +81,18 @@ CALLS: dict[str, tuple[Callable[[Path, Any], object], list[Any]]] = {
     "options": (lambda path, value: opened(path / "orders-0", value), NO_OPTIONS),
     "log_dirs": (lambda _, value: started(value), NO_PATHS),
     "options ": (lambda path, value: started(path, value), NO_OPTIONS),
-    "path ": (lambda _, value: arrow.partition_dirs(value), NO_PATHS),
-    "source": (lambda _, value: arrow.read(value), NO_PATHS),
-    "path  ": (lambda _, value: arrow.splits_of(value, arrow.Selection(), 100), NO_PATHS),
-    "selection": (lambda p, v: arrow.splits_of(p / "orders-0", v, 100), NO_OPTIONS),
+    "path ": (lambda _, value: partition_dirs(value), NO_PATHS),
+    "source": (lambda _, value: read_table(value), NO_PATHS),
+    "path  ": (lambda _, value: splits_of(value, Selection(), 100), NO_PATHS),
+    "selection": (lambda p, v: splits_of(p / "orders-0", v, 100), NO_OPTIONS),
     "split_bytes": (
-        lambda path, value: arrow.splits_of(path / "orders-0", arrow.Selection(), value),
+        lambda path, value: splits_of(path / "orders-0", Selection(), value),
         NO_COUNTS,
     ),
-    "log": (lambda _, value: arrow.append(value, TABLE), NO_OPTIONS),
-    "codec": (lambda _, value: arrow.Batching(codec=value), NO_OPTIONS),
-    "batch_bytes": (lambda _, value: arrow.Batching(batch_bytes=value), [*NO_COUNTS, 0]),
-    "leader_epoch": (lambda _, v: arrow.Batching(leader_epoch=v), [*NO_COUNTS, 2**31]),
+    "log": (lambda _, value: append_table(value, TABLE), NO_OPTIONS),
+    "codec": (lambda _, value: Batching(codec=value), NO_OPTIONS),
+    "batch_bytes": (lambda _, value: Batching(batch_bytes=value), [*NO_COUNTS, 0]),
+    "leader_epoch": (lambda _, v: Batching(leader_epoch=v), [*NO_COUNTS, 2**31]),
 }
 
 
@@ -105,21 +115,21 @@ def test_what_is_appended_in_batches_is_asked_by_name(log_dir: Path) -> None:
     with Log.open(log_dir / "orders-0", OPTIONS) as log:
         for value in [value for value in NO_OPTIONS if value is not TABLE]:
             with pytest.raises(LogCompactionError, match=r"^table: expected"):
-                arrow.append(log, value)
+                append_table(log, value)
         for value in NO_OPTIONS:
             with pytest.raises(LogCompactionError, match=r"^batching: expected"):
-                arrow.append(log, TABLE, value)
+                append_table(log, TABLE, value)
         assert log.log_end_offset == 1
 
 
 def test_a_path_may_be_text_or_path_like_one_or_several(log_dir: Path) -> None:
     for path in (log_dir / "orders-0", str(log_dir / "orders-0"), np.str_(log_dir / "orders-0")):
         opened(path)
-        assert arrow.read(path).num_rows == 1
+        assert read_table(path).num_rows == 1
         count: Any = np.int64(100)
-        assert len(arrow.splits_of(path, arrow.Selection(), count)) == 1
-    assert list(arrow.partition_dirs(log_dir)) == [("orders", 0)]
-    assert list(arrow.partition_dirs(str(log_dir))) == [("orders", 0)]
+        assert len(splits_of(path, Selection(), count)) == 1
+    assert list(partition_dirs(log_dir)) == [("orders", 0)]
+    assert list(partition_dirs(str(log_dir))) == [("orders", 0)]
     for paths in (
         log_dir,
         str(log_dir),
@@ -129,4 +139,4 @@ def test_a_path_may_be_text_or_path_like_one_or_several(log_dir: Path) -> None:
         iter([log_dir]),
     ):
         assert started(paths, ManagerOptions(clock=lambda: NOW_MS)) == 1
-    assert arrow.Batching(codec=Codec.LZ4, batch_bytes=1).codec is Codec.LZ4
+    assert Batching(codec=Codec.LZ4, batch_bytes=1).codec is Codec.LZ4

@@ -12,14 +12,15 @@ from typing import Any, get_args
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from storage import arrow
+from compactor import RecordStream, Selection, read_table
+from storage.arrow.selection import Isolation
 from tests.tables.dumped import rows_of
 from tests.tables.random_logs import write_random_logs
 from tests.tables.readers import Found, differences, readers
 from tests.tables.spark_reader import read_logs, read_parquet
 
 ZONES = ("UTC", "Pacific/Kiritimati", "Etc/GMT+12")  # by which readers show times: none, far, far
-ISOLATIONS: tuple[arrow.Isolation, ...] = get_args(arrow.Isolation)
+ISOLATIONS: tuple[Isolation, ...] = get_args(Isolation)
 
 
 @contextmanager
@@ -58,13 +59,13 @@ def problems(
     return found
 
 
-def _of_log(path: Path, files: Path, isolation: arrow.Isolation, expected: Found) -> list[str]:
-    stream = arrow.RecordStream(path, arrow.Selection(isolation=isolation))
+def _of_log(path: Path, files: Path, isolation: Isolation, expected: Found) -> list[str]:
+    stream = RecordStream(path, Selection(isolation=isolation))
     file = files / f"{path.name}.parquet"
     with pq.ParquetWriter(file, stream.schema) as writer:
         for batch in stream:
             writer.write_batch(batch)
-    table = arrow.read(path, arrow.Selection(isolation=isolation))
+    table = read_table(path, Selection(isolation=isolation))
     found = []
     for name, (of_table, of_parquet) in readers().items():
         label = f"{path.name}, {isolation}, {name}"

@@ -1,16 +1,6 @@
 """The old place of `ManualScheduler`: import it from `compactor`."""
 
-import warnings
-from typing import Any
+from storage.old_names import old_names
 
-from storage.log import scheduler
-
-
-def __getattr__(name: str) -> Any:
-    value = getattr(scheduler, name)
-    warnings.warn(
-        f"{__name__}.{name} has moved: from compactor import {name}",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return value
+_NOW = "storage.log.scheduler"
+__getattr__ = old_names(__name__, {"ManualScheduler": _NOW})

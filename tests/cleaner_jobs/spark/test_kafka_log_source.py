@@ -20,7 +20,7 @@ from cleaner_jobs.spark.kafka_log_source import (
     FilteredKafkaLogReader,
     KafkaLogDataSource,
 )
-from storage.arrow import NotALogError
+from compactor import NotALogError
 from storage.files.files import Entry
 from storage.files.local import LOCAL
 from tests.storage.arrow.slow_reading import rows_of

@@ -10,9 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compactor import Log, LogOptions
-from storage import arrow
+from compactor import (
+    COLUMNS,
+    SCHEMA,
+    STOPPED_AT,
+    BadSelectionError,
+    Log,
+    LogOptions,
+    NotALogError,
+    RecordStream,
+    Selection,
+    read_table,
+)
 from storage.arrow import reading
+from storage.arrow.log_view import splits_of
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
 from storage.formats import batch_windows
@@ -35,12 +46,12 @@ from tests.support.made_log import (
 from tests.support.random_batches import random_batches
 from tests.support.reference_batch import ReferenceRecord, encode
 
-COMMITTED = arrow.Selection(isolation="read_committed")
+COMMITTED = Selection(isolation="read_committed")
 CODECS = list(Codec)
 
 
 def read(partition: Path, **selected: object) -> list[Row]:
-    table = arrow.read(str(partition), arrow.Selection(**selected))  # type: ignore[arg-type]
+    table = read_table(str(partition), Selection(**selected))  # type: ignore[arg-type]
     table.validate(full=True)
     found: list[Row] = table.to_pylist()
     return found
@@ -113,11 +124,11 @@ def test_times_bound_what_is_read_record_by_record(tmp_path: Path) -> None:
 def test_columns_come_as_they_are_asked_for(tmp_path: Path) -> None:
     path = small(tmp_path)
     every = rows_of(path)
-    for name in arrow.COLUMNS:
+    for name in COLUMNS:
         assert read(path, columns=[name]) == [{name: row[name]} for row in every]
-    table = arrow.read(str(path), arrow.Selection(columns=["value", "offset"]))
+    table = read_table(str(path), Selection(columns=["value", "offset"]))
     assert table.schema.names == ["value", "offset"]
-    assert table.schema.field("value") == arrow.SCHEMA.field("value")
+    assert table.schema.field("value") == SCHEMA.field("value")
 
 
 @pytest.mark.parametrize(
@@ -144,8 +155,8 @@ def test_columns_come_as_they_are_asked_for(tmp_path: Path) -> None:
     ],
 )
 def test_a_selection_that_makes_no_sense_is_refused_by_name(name: str, value: Any) -> None:
-    with pytest.raises(arrow.BadSelectionError, match=f"^{name}") as refused:
-        arrow.Selection(**{name: value})
+    with pytest.raises(BadSelectionError, match=f"^{name}") as refused:
+        Selection(**{name: value})
     assert len(str(refused.value)) < 400
     assert "\n" not in str(refused.value)
 
@@ -153,8 +164,8 @@ def test_a_selection_that_makes_no_sense_is_refused_by_name(name: str, value: An
 @pytest.mark.parametrize("name", ["start_offset", "end_ms", "max_bytes", "until_damage"])
 def test_an_integer_that_python_does_not_write_is_refused_by_name(name: str) -> None:
     options: dict[str, Any] = {name: 10**5000}
-    with pytest.raises(arrow.BadSelectionError, match=f"^{name}=a value of int: "):
-        arrow.Selection(**options)
+    with pytest.raises(BadSelectionError, match=f"^{name}=a value of int: "):
+        Selection(**options)
 
 
 def test_times_may_be_datetimes(tmp_path: Path) -> None:
@@ -219,11 +230,11 @@ def test_damage_is_an_error_behind_what_is_sound(tmp_path: Path, codec: Codec) -
         log.write_bytes(damaged)
         before = {file.name: file.read_bytes() for file in path.iterdir()}
         with pytest.raises(CorruptFileError) as caught:
-            arrow.read(str(path))
+            read_table(str(path))
         assert (caught.value.path, caught.value.position) == (str(log), at)
-        table = arrow.read(str(path), arrow.Selection(until_damage=True))
+        table = read_table(str(path), Selection(until_damage=True))
         assert table.column("offset").to_pylist() == list(range(9))
-        assert table.schema.metadata[arrow.STOPPED_AT] == str(caught.value).encode()
+        assert table.schema.metadata[STOPPED_AT] == str(caught.value).encode()
         assert {file.name: file.read_bytes() for file in path.iterdir()} == before
 
 
@@ -239,12 +250,12 @@ def test_headers_that_are_no_text_are_read_as_by_a_java_client(tmp_path: Path) -
 def test_a_cleaning_that_was_cut_short_is_not_read(tmp_path: Path) -> None:
     path = small(tmp_path)
     (path / "00000000000000000000.log.swap").write_bytes(b"")
-    with pytest.raises(arrow.NotALogError, match=r"00000000000000000000\.log\.swap"):
-        arrow.read(str(path))
-    with pytest.raises(arrow.NotALogError, match="no such directory"):
-        arrow.read(str(tmp_path / "missing-0"))
-    with pytest.raises(arrow.NotALogError, match="orders-0"):
-        arrow.read(str(tmp_path))
+    with pytest.raises(NotALogError, match=r"00000000000000000000\.log\.swap"):
+        read_table(str(path))
+    with pytest.raises(NotALogError, match="no such directory"):
+        read_table(str(tmp_path / "missing-0"))
+    with pytest.raises(NotALogError, match="orders-0"):
+        read_table(str(tmp_path))
 
 
 @pytest.mark.parametrize("content", ["orders-0/", "meta.properties"])
@@ -254,8 +265,8 @@ def test_a_log_directory_that_is_named_like_a_partition_is_no_log(
     inside = tmp_path / "disk-1" / content
     inside.parent.mkdir()
     inside.mkdir() if content.endswith("/") else inside.touch()
-    with pytest.raises(arrow.NotALogError, match="disk-1: is a log directory"):
-        arrow.read(str(tmp_path / "disk-1"))
+    with pytest.raises(NotALogError, match="disk-1: is a log directory"):
+        read_table(str(tmp_path / "disk-1"))
 
 
 @pytest.mark.parametrize(
@@ -266,30 +277,28 @@ def test_a_directory_without_a_segment_is_no_log(tmp_path: Path, name: str) -> N
     path.mkdir()
     if name:
         (path / name).touch()
-    for read_it in (arrow.read, arrow.RecordStream):
-        with pytest.raises(arrow.NotALogError, match=r"orders-0: holds no log.*Nothing was read"):
+    for read_it in (read_table, RecordStream):
+        with pytest.raises(NotALogError, match=r"orders-0: holds no log.*Nothing was read"):
             read_it(path)
-    with pytest.raises(arrow.NotALogError, match="orders-0: holds no log"):
-        arrow.splits_of(path, arrow.Selection(), 100)
+    with pytest.raises(NotALogError, match="orders-0: holds no log"):
+        splits_of(path, Selection(), 100)
 
 
 def test_a_segment_that_is_a_link_is_not_left_out_in_silence(tmp_path: Path) -> None:
     path = small(tmp_path)
     (path / f"{100:020d}.log").symlink_to(path / f"{0:020d}.log")
-    with pytest.raises(
-        arrow.NotALogError, match=r"0100\.log: is a symbolic link.*Nothing was read"
-    ):
-        arrow.read(path)
+    with pytest.raises(NotALogError, match=r"0100\.log: is a symbolic link.*Nothing was read"):
+        read_table(path)
 
 
 def test_a_log_without_a_record_is_an_empty_table(tmp_path: Path) -> None:
-    assert arrow.read(make_partition(tmp_path, {0: []})).num_rows == 0
+    assert read_table(make_partition(tmp_path, {0: []})).num_rows == 0
 
 
 def test_a_partition_stays_one_whatever_else_is_in_it(tmp_path: Path) -> None:
     path = small(tmp_path)
     (path / "backup-1").mkdir()
-    assert arrow.read(str(path)).num_rows == 10
+    assert read_table(str(path)).num_rows == 10
 
 
 @pytest.mark.parametrize(
@@ -300,7 +309,7 @@ def test_a_stream_joins_small_batches(
 ) -> None:
     monkeypatch.setattr(batch_windows, "WINDOW_BYTES", 100)
     monkeypatch.setattr(reading, "JOINED_ROWS", joined_rows)
-    reader = arrow.RecordStream(str(small(tmp_path))).reader()
+    reader = RecordStream(str(small(tmp_path))).reader()
     assert isinstance(reader, pa.RecordBatchReader)
     assert [found.num_rows for found in reader] == expected
 
@@ -310,7 +319,7 @@ def test_what_stands_before_damage_comes_before_the_error(tmp_path: Path) -> Non
     path = make_partition(tmp_path, {0: [keyed(0, "ab")], 2: [keyed(2, "c"), keyed(3, "d")]})
     log = log_of(path, 2)
     log.write_bytes(log.read_bytes()[:-1] + b"?")
-    stream = iter(arrow.RecordStream(str(path)))
+    stream = iter(RecordStream(str(path)))
     assert next(stream).column("offset").to_pylist() == [0, 1, 2]
     with pytest.raises(CorruptFileError):
         next(stream)
@@ -326,7 +335,7 @@ def test_times_that_are_no_dates_are_null_and_exact_in_ms(tmp_path: Path) -> Non
     dates = (YEAR_10000_MS - two_days - 1, YEAR_1_MS + two_days)
     times = [0, 2**63 - 1, *ends, *dates, -1]
     made = [batch(record(i, b"k", timestamp=time)) for i, time in enumerate(times)]
-    table = arrow.read(make_partition(tmp_path, {0: made}))
+    table = read_table(make_partition(tmp_path, {0: made}))
     assert table.column("timestamp_ms").to_pylist() == [*times[:-1], None]
     shown = [None if t is None else t.isoformat() for t in table.column("timestamp").to_pylist()]
     assert shown == [
@@ -337,7 +346,7 @@ def test_times_that_are_no_dates_are_null_and_exact_in_ms(tmp_path: Path) -> Non
 
 def test_tables_of_several_logs_are_one_table(tmp_path: Path) -> None:
     read_of = [
-        arrow.read(make_partition(tmp_path / name, {0: [keyed(0, keys)]}, f"{name}-0"))
+        read_table(make_partition(tmp_path / name, {0: [keyed(0, keys)]}, f"{name}-0"))
         for name, keys in (("t", "abc"), ("u", "d"))
     ]
     grouped = pa.concat_tables(read_of).group_by(["topic", "timestamp_type"])
@@ -351,11 +360,11 @@ def test_a_table_keeps_no_more_memory_than_its_columns_need(tmp_path: Path, name
     """The room for all that a batch could hold is given back."""
     made = [batch(*(record(8 * i + j, b"k", bytes(9000)) for j in range(8))) for i in range(40)]
     path = make_partition(tmp_path, {0: made})  # 320 records in 2.9 MB
-    selection = arrow.Selection(columns=[name])
-    arrow.read(path, selection)
+    selection = Selection(columns=[name])
+    read_table(path, selection)
     tracemalloc.start()
     try:
-        table = arrow.read(path, selection)
+        table = read_table(path, selection)
         kept_bytes, _ = tracemalloc.get_traced_memory()  # numpy's arrays are counted, Arrow's not
     finally:
         tracemalloc.stop()
@@ -369,13 +378,13 @@ def test_an_open_log_is_read_as_it_is_when_the_read_begins(tmp_path: Path) -> No
         for letters in ("ab", "c"):
             log.append_as_leader(encode(keyed(0, letters)))
             log.roll()
-        stream = arrow.RecordStream(log, arrow.Selection(columns=["offset", "key"]))
+        stream = RecordStream(log, Selection(columns=["offset", "key"]))
         log.append_as_leader(encode(keyed(0, "d")))
         found = pa.Table.from_batches(list(stream))
         assert found.column("key").to_pylist() == [b"a", b"b", b"c"]
-        assert arrow.read(log).num_rows == 4
-        found = arrow.read(log, arrow.Selection(start_offset=2))
+        assert read_table(log).num_rows == 4
+        found = read_table(log, Selection(start_offset=2))
         assert found.column("key").to_pylist() == [b"c", b"d"]
-        assert arrow.read(log, COMMITTED).num_rows == 0  # the high watermark has not moved
+        assert read_table(log, COMMITTED).num_rows == 0  # the high watermark has not moved
         log.follow_end()
-        assert arrow.read(log, COMMITTED).num_rows == 4
+        assert read_table(log, COMMITTED).num_rows == 4

@@ -10,8 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from compactor import Log, LogOptions
-from storage import arrow
+from compactor import (
+    SCHEMA,
+    Appended,
+    AppendStoppedError,
+    BadTableError,
+    Batching,
+    Log,
+    LogOptions,
+    Selection,
+    append_table,
+    read_table,
+)
 from storage.arrow import writing
 from storage.codecs.compression import Codec
 from storage.formats import record as record_format
@@ -51,7 +61,7 @@ def table_of(records: Sequence[Record]) -> pa.Table:
             "timestamp": pa.array(times, pa.timestamp("ms", tz="UTC")),
             "key": pa.array([r.key for r in records], pa.binary()),
             "value": pa.array([r.value for r in records], pa.binary()),
-            "headers": pa.array(headers, arrow.SCHEMA.field("headers").type),
+            "headers": pa.array(headers, SCHEMA.field("headers").type),
         }
     )
 
@@ -101,7 +111,7 @@ def files_of(path: Path) -> dict[str, bytes]:
 def test_batches_are_kafkas_own(tmp_path: Path, codec: Codec) -> None:
     records = [Record(0, 283843, b"key1", b"value1"), Record(1, 1234, b"key2", b"value2")]
     with opened(tmp_path / "t-0") as log:
-        arrow.append(log, table_of(records), arrow.Batching(codec=codec, leader_epoch=3))
+        append_table(log, table_of(records), Batching(codec=codec, leader_epoch=3))
         expected = bytearray.fromhex(TWO_RECORDS[codec.name])
         expected[EPOCH_AT] = (3).to_bytes(4, "big")
         assert log.read(0).read() == expected
@@ -116,11 +126,9 @@ def test_the_log_is_as_if_the_slow_builders_batches_were_appended(
     records = random_records(Random(f"{codec} {batch_bytes}"), 150)
     config = {"segment_bytes": 100_000}
     with opened(tmp_path / "ours" / "t-0", **config) as log:
-        done = arrow.append(
-            log, table_of(records), arrow.Batching(codec=codec, batch_bytes=batch_bytes)
-        )
+        done = append_table(log, table_of(records), Batching(codec=codec, batch_bytes=batch_bytes))
         batches = list(cut(records, batch_bytes))
-        assert done == arrow.Appended(0, 150, 150, len(batches))
+        assert done == Appended(0, 150, 150, len(batches))
     with opened(tmp_path / "slow" / "t-0", **config) as log:
         for batch in batches:
             numbered = [r._replace(offset=i) for i, r in enumerate(batch)]
@@ -134,11 +142,11 @@ def test_what_is_read_can_be_appended_and_read_again(tmp_path: Path, chunk: int)
     whole = table_of([*records, *records]).slice(11, 70)
     table = pa.Table.from_batches(whole.to_batches(max_chunksize=chunk))
     with opened(tmp_path / "t-0") as log:
-        arrow.append(log, table)
-        found = arrow.read(log)
+        append_table(log, table)
+        found = read_table(log)
         assert found.select(table.schema.names).to_pylist() == table.to_pylist()
-        arrow.append(log, found.to_reader(), arrow.Batching(codec=Codec.ZSTD))
-        again = arrow.read(log, arrow.Selection(start_offset=70))
+        append_table(log, found.to_reader(), Batching(codec=Codec.ZSTD))
+        again = read_table(log, Selection(start_offset=70))
         assert again.select(table.schema.names).to_pylist() == table.to_pylist()
         assert again.column("offset").to_pylist() == list(range(70, 140))
 
@@ -150,8 +158,8 @@ def test_what_is_read_can_be_appended_and_read_again(tmp_path: Path, chunk: int)
 def test_keys_and_values_may_be_text_of_any_type(tmp_path: Path, kind: pa.DataType) -> None:
     column = pa.array(["a", None, "ä", ""], pa.string()).cast(kind)
     with opened(tmp_path / "t-0") as log:
-        arrow.append(log, pa.table({"key": column, "value": column}))
-        found = arrow.read(log, arrow.Selection(columns=["key", "value", "timestamp"]))
+        append_table(log, pa.table({"key": column, "value": column}))
+        found = read_table(log, Selection(columns=["key", "value", "timestamp"]))
     expected = [b"a", None, "ä".encode(), b""]
     assert [(row["key"], row["value"]) for row in found.to_pylist()] == [(k, k) for k in expected]
     now = datetime.fromtimestamp(NOW_MS / 1000, UTC)
@@ -162,25 +170,25 @@ def test_times_of_other_units_and_integers_are_taken(tmp_path: Path) -> None:
     times = [pa.array([5, None], pa.int64()), pa.array([5_000, None], pa.timestamp("us"))]
     with opened(tmp_path / "t-0") as log:
         for column in times:
-            arrow.append(log, pa.table({"value": ["a", "b"], "timestamp": column}))
-        found = arrow.read(log).column("timestamp").cast(pa.int64()).to_pylist()
+            append_table(log, pa.table({"value": ["a", "b"], "timestamp": column}))
+        found = read_table(log).column("timestamp").cast(pa.int64()).to_pylist()
     assert found == [5, None, 5, None]
 
 
 def test_headers_may_be_null(tmp_path: Path) -> None:
-    kind = arrow.SCHEMA.field("headers").type
+    kind = SCHEMA.field("headers").type
     columns = [pa.nulls(2), pa.array([None, [{"key": "k", "value": None}]], kind)]
     with opened(tmp_path / "t-0") as log:
         for column in columns:
-            arrow.append(log, pa.table({"value": ["a", "b"], "headers": column}))
-        found = arrow.read(log).column("headers").to_pylist()
+            append_table(log, pa.table({"value": ["a", "b"], "headers": column}))
+        found = read_table(log).column("headers").to_pylist()
     assert found == [[], [], [], [{"key": "k", "value": None}]]
 
 
 def test_the_fields_of_a_header_are_taken_by_their_names(tmp_path: Path) -> None:
     with opened(tmp_path / "t-0") as log:
-        arrow.append(log, pa.table({"key": ["k"], "headers": [[{"value": b"V", "key": "K"}]]}))
-        found = arrow.read(log).column("headers").to_pylist()
+        append_table(log, pa.table({"key": ["k"], "headers": [[{"value": b"V", "key": "K"}]]}))
+        found = read_table(log).column("headers").to_pylist()
     assert found == [[{"key": "K", "value": b"V"}]]
 
 
@@ -191,9 +199,9 @@ def test_a_record_may_be_larger_than_all_buffers(
     value = Random(1).randbytes(5000)
     for codec in Codec:
         with opened(tmp_path / codec.name / "t-0") as log:
-            batching = arrow.Batching(codec=codec, batch_bytes=100)
-            arrow.append(log, pa.table({"value": [b"a", value, b"b"]}), batching)
-            assert arrow.read(log).column("value").to_pylist() == [b"a", value, b"b"]
+            batching = Batching(codec=codec, batch_bytes=100)
+            append_table(log, pa.table({"value": [b"a", value, b"b"]}), batching)
+            assert read_table(log).column("value").to_pylist() == [b"a", value, b"b"]
 
 
 def test_the_topic_says_codec_and_kind_of_times(tmp_path: Path) -> None:
@@ -201,8 +209,8 @@ def test_the_topic_says_codec_and_kind_of_times(tmp_path: Path) -> None:
     config = {"compression_type": "lz4", "message_timestamp_type": "LogAppendTime"}
     records = [Record(i, 5 + i, b"k", b"v" * 100) for i in range(20)]
     with opened(tmp_path / "ours" / "t-0", **config) as log:
-        arrow.append(log, table_of(records), arrow.Batching(codec=Codec.GZIP))
-        types = arrow.read(log).column("timestamp_type").to_pylist()
+        append_table(log, table_of(records), Batching(codec=Codec.GZIP))
+        types = read_table(log).column("timestamp_type").to_pylist()
     assert types == ["LogAppendTime"] * 20
     with opened(tmp_path / "slow" / "t-0", **config) as log:
         log.append_as_leader(encode_batch(records, Codec.LZ4), AppendRequest())
@@ -223,7 +231,7 @@ def test_records_that_a_leader_refuses_are_refused_before_any_is_appended(
     sound = Record(0, NOW_MS, b"k", b"v")
     with opened(tmp_path / "t-0", **config) as log:
         with pytest.raises(RecordValidationError, match=problem) as caught:
-            arrow.append(log, table_of([sound, sound, record]))
+            append_table(log, table_of([sound, sound, record]))
         assert caught.value.positions == (2,)
         assert log.log_end_offset == 0
 
@@ -239,7 +247,7 @@ def test_records_that_a_leader_refuses_are_refused_before_any_is_appended(
 def test_batches_that_are_too_large_are_refused_before_any_is_appended(
     tmp_path: Path, codec: Codec, config: dict[str, Any], problem: type[Exception]
 ) -> None:
-    batching = arrow.Batching(codec=codec, batch_bytes=99)
+    batching = Batching(codec=codec, batch_bytes=99)
     noise, headers = (
         Random(1).randbytes(500),
         [None, [{"key": "k", "value": Random(2).randbytes(500)}]],
@@ -247,14 +255,14 @@ def test_batches_that_are_too_large_are_refused_before_any_is_appended(
     with opened(tmp_path / "t-0", **config) as log:
         for more in ({"value": [b"a", noise]}, {"value": [b"a", b"b"], "headers": headers}):
             with pytest.raises(problem, match="a batch of 5"):
-                arrow.append(log, pa.table(more), batching)
+                append_table(log, pa.table(more), batching)
             assert log.log_end_offset == 0
 
 
 def test_a_record_that_is_small_enough_when_compressed_is_taken(tmp_path: Path) -> None:
     with opened(tmp_path / "t-0", max_message_bytes=500) as log:
         table = pa.table({"value": [b"a", bytes(5000)]})
-        arrow.append(log, table, arrow.Batching(codec=Codec.ZSTD, batch_bytes=99))
+        append_table(log, table, Batching(codec=Codec.ZSTD, batch_bytes=99))
         assert log.log_end_offset == 2
 
 
@@ -264,12 +272,12 @@ def test_an_append_that_stops_counts_what_is_appended(tmp_path: Path) -> None:
         [pa.table({"value": [b"a", b"b"]}), pa.table({"value": [b"c", b"d" * 600]})]
     )
     with opened(tmp_path / "t-0", max_message_bytes=500) as log:
-        with pytest.raises(arrow.AppendStoppedError, match="after 2 records") as caught:
-            arrow.append(log, table)
+        with pytest.raises(AppendStoppedError, match="after 2 records") as caught:
+            append_table(log, table)
         assert isinstance(caught.value.cause, RecordTooLargeError)
-        assert caught.value.appended == arrow.Appended(0, 2, 2, 1)
-        arrow.append(log, table.slice(caught.value.appended.records, 1))
-        assert arrow.read(log).column("value").to_pylist() == [b"a", b"b", b"c"]
+        assert caught.value.appended == Appended(0, 2, 2, 1)
+        append_table(log, table.slice(caught.value.appended.records, 1))
+        assert read_table(log).column("value").to_pylist() == [b"a", b"b", b"c"]
 
 
 def test_a_source_that_fails_is_counted_as_well(tmp_path: Path) -> None:
@@ -281,8 +289,8 @@ def test_a_source_that_fails_is_counted_as_well(tmp_path: Path) -> None:
 
     reader = pa.RecordBatchReader.from_batches(first.schema, batches())
     with opened(tmp_path / "t-0") as log:
-        with pytest.raises(arrow.AppendStoppedError, match="the source is gone") as caught:
-            arrow.append(log, reader)
+        with pytest.raises(AppendStoppedError, match="the source is gone") as caught:
+            append_table(log, reader)
         assert caught.value.appended.records == log.log_end_offset == 3
 
 
@@ -303,12 +311,12 @@ def test_tables_of_which_no_records_can_be_made_are_refused(
     tmp_path: Path, columns: dict[str, Any]
 ) -> None:
     with opened(tmp_path / "t-0") as log:
-        with pytest.raises(arrow.BadTableError):
-            arrow.append(log, pa.table(columns))
+        with pytest.raises(BadTableError):
+            append_table(log, pa.table(columns))
         assert log.log_end_offset == 0
 
 
 def test_nothing_is_appended_of_an_empty_table(tmp_path: Path) -> None:
     with opened(tmp_path / "t-0") as log:
-        assert arrow.append(log, pa.table({"value": pa.array([], pa.string())})).records == 0
+        assert append_table(log, pa.table({"value": pa.array([], pa.string())})).records == 0
         assert log.log_end_offset == 0

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from compactor import Log, LogConfig, LogOptions
-from storage.arrow.writing import Batching, append
+from storage.arrow.writing import Batching, append_table
 from storage.codecs.compression import Codec, compress, decompress
 from storage.errors import ConfigError
 from storage.files.local import LOCAL
@@ -73,7 +73,7 @@ def test_a_table_is_appended_at_the_level_of_the_topic(name: str, tmp_path: Path
         config=LogConfig().changed(settings),
     )
     with Log.open(str(tmp_path / "t-0"), options) as log:
-        append(log, table, Batching(batch_bytes=1 << 20))
+        append_table(log, table, Batching(batch_bytes=1 << 20))
     (file,) = tmp_path.glob("t-0/*.log")
     payload = file.read_bytes()[BATCH_HEADER_BYTES:]
     raw = decompress(codec, payload, "", 0)
