@@ -1,7 +1,9 @@
 """Keep or drop: what becomes of each batch, once it is known which of its records go.
 
-Source: Kafka, Cleaner.cleanInto, MemoryRecords.filterTo (compaction C-10, C-11.6), for batches of
-any format. A legacy batch never stays as it is: it becomes one of format v2 (C-11.12).
+Which records go is decided in `storage.formats.batch_columns` (Cleaner.shouldRetainRecord).
+Source: Kafka, Cleaner.cleanInto, MemoryRecords.filterTo, shouldDiscardBatch (compaction C-10,
+C-11.6), for batches of any format. A legacy batch never stays as it is: it becomes one of format
+v2 (C-11.12).
 """
 
 from collections.abc import Iterable

@@ -10,7 +10,8 @@ zeros where nothing is. A kernel that finds it more than half full stops before 
 and goes on there when the caller has made the table larger.
 
 Aborted transactions are rows of the four numbers of a `.txnindex` entry. Source: Kafka,
-CleanedTransactionMetadata, ProducerStateManager.lastStableOffset; compaction C-8, log-format F-11.
+CleanedTransactionMetadata.onBatchRead, onControlBatchRead, ProducerStateManager.lastStableOffset;
+compaction C-8, log-format F-11.
 """
 
 from typing import Any, NamedTuple

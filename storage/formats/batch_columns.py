@@ -4,6 +4,8 @@
 records of framed batches and fills one entry per column for each record. Both answer with an error
 code and a place instead of raising, so that the caller can name file and position.
 Layout and strictness: Kafka, DefaultRecordBatch and DefaultRecord (log-format F-3.4, F-4.1, F-5).
+What a cleaning makes of each record is a column, too (`_state`): Kafka, Cleaner.shouldRetainRecord
+(compaction C-10).
 
 A message of format v0 or v1 is a batch, too. What only its records show, `legacy_upgrade` adds.
 """

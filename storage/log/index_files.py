@@ -10,8 +10,8 @@ syncs, resizes and closes it excludes one another; an append does not wait for a
 aborted transactions is there once it has an entry, and has none of that.
 
 The bytes of entries are those of `storage.formats.offset_index`, `time_index` and `txn_index`.
-Source: Kafka, AbstractIndex, LazyIndex, OffsetIndex, TimeIndex, TransactionIndex; spec F-9 to F-11,
-L-4 to L-7.
+Source: Kafka, AbstractIndex, LazyIndex, OffsetIndex.append, TimeIndex.maybeAppend,
+TransactionIndex; spec F-9 to F-11, L-4 to L-7.
 """
 
 from collections.abc import Iterator

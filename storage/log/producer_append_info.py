@@ -1,7 +1,9 @@
 """What one append makes of one producer: its sequences checked, its transaction begun or ended.
 
-Works on a copy; the log takes it over when the batches are written. Source: Kafka,
-ProducerAppendInfo; spec L-14.2 to L-14.6.
+Works on a copy; the log takes it over when the batches are written. Duplicates are answered before
+that, in `appending`; many plain batches at once are checked by a kernel (`kernels`).
+Source: Kafka, ProducerAppendInfo (checkProducerEpoch, checkSequence, inSequence); spec L-14.2 to
+L-14.6.
 """
 
 from enum import Enum, auto

@@ -1,9 +1,9 @@
-"""A segment is recovered: every batch checked, both indexes made anew, what is damaged cut off.
+"""Recovers a segment: checks every batch, rebuilds both indexes, and cuts off what is damaged.
 
 Batches without a producer, of a leader epoch that is known, are gone through by a kernel, which
 reads them itself where it may. All others are looked at one by one, and so are all of them where
 there are no kernels.
-Source: Kafka, LogSegment.recover; spec L-11.1, F-12.5.
+Source: Kafka, LogSegment.recover (LogLoader.recoverSegment); spec L-11.1, F-12.5.
 """
 
 from contextlib import suppress

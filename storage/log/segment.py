@@ -1,6 +1,7 @@
 """One segment of a log: its `.log` and its three indexes.
 
-Source: Kafka, LogSegment; spec L-8 to L-11, F-12.
+Its recovery is in `recovering`. Source: Kafka, LogSegment (append, read, truncateTo,
+onBecomeInactiveSegment); spec L-8 to L-11, F-12.
 """
 
 import os

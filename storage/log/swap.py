@@ -22,9 +22,9 @@ place of a source with a lower base offset than all destinations, as a split may
 it stretches the range over that source.
 
 What finishes or undoes a swap that was cut short is what Kafka's loader does when a broker starts
-(LogLoader.removeTempFilesAndCollectSwapFiles, load; compaction C-15.5 to C-15.9, C-16.5), in an
-order in which it may be cut short anywhere, lose what is not synced, and be decided anew from what
-it left with the same end:
+(LogLoader.removeTempFilesAndCollectSwapFiles, completeSwapOperations, load; compaction C-15.5 to
+C-15.9, C-16.5). The order is such that it may be cut short anywhere and lose what is not synced:
+decided again from what it left, it comes to the same end:
 
 1. sync the directory                a process that was killed had not always: what is decided on
                                      these names must not lose them to a power cut
