@@ -353,10 +353,9 @@ def log_rules_from(values: Sequence[Any]) -> LogRules:
 
 
 def io_limit_file(work_dir: str) -> str:
-    """Return what the processes of this host go by, under a limit.
+    """Return the path of the file through which the processes of this host share `--io-limit`.
 
-    It holds a time of a clock that begins with each boot: another host of that name, or this one
-    once it was started again, has a file of its own.
+    It holds a time of a clock that begins with each boot, so its name has the host and the boot.
     """
     return os.path.join(work_dir, f"io-limit-{socket.gethostname()}-{_boot_id()}")
 

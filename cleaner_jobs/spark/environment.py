@@ -213,7 +213,7 @@ def jars_version(home: Path) -> str:
 
 
 def _release(version: str) -> list[str]:
-    """Return a third number mends errors, and both sides understand each other."""
+    """Return the major and minor version; those that differ in the third number fit each other."""
     return version.split(".")[:2]
 
 

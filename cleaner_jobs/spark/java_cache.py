@@ -47,7 +47,7 @@ def archive_path(environ: Mapping[str, str]) -> Path:
 
 
 def can_be_made(environ: Mapping[str, str]) -> bool:
-    """Return whether Java brings the archive that ours lies on."""
+    """Return whether Java has its own class archive, which ours extends."""
     home = java_path(environ).resolve().parent.parent
     return is_kept(home / "lib" / "server" / "classes.jsa")
 

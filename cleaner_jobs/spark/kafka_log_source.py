@@ -97,7 +97,7 @@ class BadOptionError(LogCompactionError):
 
 
 class KafkaLogDataSource(DataSource):
-    """See above."""
+    """The data source `kafka-log`; options and columns are those of the module's docstring."""
 
     @classmethod
     def name(cls) -> str:
@@ -182,7 +182,7 @@ class KafkaLogReader(DataSourceReader):
 
 
 class FilteredKafkaLogReader(KafkaLogReader):
-    """And what filters leave of it."""
+    """A reader that skips the files and batches that Spark's filters exclude."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Read no more than the filters let through, as far as they are known here.
@@ -210,7 +210,7 @@ class FilteredKafkaLogReader(KafkaLogReader):
             self._partitions = values if known is None else known & values
 
     def _bound(self, each: Filter, what: str, units: int) -> None:
-        """Narrow a range. units: in which a value is given, of those in which the range is."""
+        """Narrow a range; `units` of the filter's value make one unit of the range (1000: µs to ms)."""
         if not isinstance(
             each, EqualTo | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual
         ):

@@ -63,9 +63,9 @@ def why_ended() -> str:
 
 @contextmanager
 def ending_stopped_processes(say: Callable[[str], None]) -> Iterator[None]:
-    """Meanwhile end a process of this run that stays stopped (SIGSTOP) for longer than the bound.
+    """End each process of this run that stays stopped (SIGSTOP) for longer than the bound.
 
-    Whoever waits for it then sees that it has gone. A child that this process has already belongs
+    What waits for it then sees that it has gone. A child that this process has already belongs
     to its caller, with all that the child starts.
     """
     _ended.clear()

@@ -82,9 +82,9 @@ def start(
 
 
 def adopt(environ: Mapping[str, str]) -> bool:
-    """Let a prestarted daemon take this one's place; return whether it did, and has ended.
+    """Hand this process's streams to the prestarted daemon, and wait until it ends.
 
-    False: there is none, or it was loaded under other variables.
+    Return False if there is none, or if it was loaded under other variables.
     """
     path = environ.get(SOCKET_VARIABLE)
     if path is None:

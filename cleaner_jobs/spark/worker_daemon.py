@@ -2,7 +2,7 @@
 
 A worker's first kernel call then takes 0.02 s, not 0.4 to 1.3 s, and the memory of what is loaded
 is shared by all workers. Named by `spark.python.daemon.module`; run as `python -m` by Spark. Where
-an prestarted daemon has loaded all that already, it takes the place of this one.
+a prestarted daemon has loaded all that already, it takes the place of this one.
 """
 
 import gc

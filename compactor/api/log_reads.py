@@ -160,7 +160,7 @@ def _wanted(log: Log, options: ReadOptions) -> RecordFilter:
 
 
 def _offset(log: Log, option: str, bound: str | int | datetime) -> int:
-    """Return the offset of an offset or a time in a log; its end for a time after all records."""
+    """Turn an offset, a time or `start` into an offset; the log end for a time after all records."""
     text = str(bound)
     if text == "start":
         return log.log_start_offset

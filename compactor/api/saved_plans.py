@@ -138,7 +138,7 @@ def _rules_document(rules: Rules) -> dict[str, object]:
 
 
 def _is_file(path: str) -> bool:
-    """Return whether a path is a file, or missing: its reader reports that better."""
+    """Return whether a path is a file, or cannot be seen: then its reader reports the error."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:

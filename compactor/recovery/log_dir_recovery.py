@@ -264,7 +264,7 @@ def _check_nothing(_: Files, log: LogRecovery) -> LogRecovery:
 
 
 def _check_end(files: Files, log: LogRecovery) -> LogRecovery:
-    """After a clean shutdown a broker would not look, and append behind what is torn."""
+    """Check the end of the log: after a clean shutdown a broker would append after torn bytes."""
     if log.problem is not None:
         return log
     try:

@@ -151,7 +151,7 @@ def require_no_use(files: Files, log_dir: str, key: TopicPartition, names: Colle
 def _require_no_lost_end(
     files: Files, log_dir: str, partition: PartitionListing, deleted: Collection[str]
 ) -> None:
-    """Raise CorruptFileError if one goes on where the log ends, before what a checkpoint says."""
+    """Raise CorruptFileError if the log ends where a `.log.deleted` begins, below a checkpoint."""
     try:
         end_offset = log_end_offset(partition)
     except CorruptFileError:  # a torn end, which has to be settled first

@@ -66,7 +66,7 @@ class LogView(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Return the size of its stretches; of a part of a segment up to that segment's end."""
+        """Return how much is to be read; a part of a segment counts up to the end of the segment."""
         return sum(stretch.end - stretch.start for stretch in self.stretches)
 
 
@@ -327,9 +327,9 @@ _NO_END = 2**63 - 1
 def splits_of(
     path: PathArg, selection: Selection, split_bytes: int, files: Files = LOCAL
 ) -> list[LogView]:
-    """Return the parts of the directory of a partition, by rising offset.
+    """Split the directory of a partition into parts of about `split_bytes`, by rising offset.
 
-    What is to be read of them is looked at once. Raise what a read raises before its first record.
+    Files and transactions are listed once, for all parts. Raise what a read raises before its first record.
     max_bytes and until_damage of a selection concern a log, not its parts: they have no effect.
     """
     require_a(Selection, "selection", selection, "an arrow.Selection")

@@ -255,14 +255,14 @@ def _zeros(count: int, kind: type[np.generic]) -> pa.Array:
 
 
 def _parts(count: int, size: int) -> Parts:
-    """Room for so many pieces of so many bytes in all; for one that is not filled for none."""
+    """Allocate `count` values of `size` bytes in all; 0 and 0 for a column that is not wanted."""
     ends = np.empty(count + 1, np.int32)
     ends[0] = 0
     return Parts(ends, np.empty(size, np.uint8), np.zeros((count + 7) // 8, np.uint8))
 
 
 def _filled(room: NDArray[Any], count: int) -> NDArray[Any]:
-    """The first items of a buffer; a copy of them where they would keep much unused room alive."""
+    """Return the first items of a buffer; a copy if they would keep much unused memory alive."""
     filled = room[:count]
     return filled.copy() if 2 * count < len(room) else filled
 

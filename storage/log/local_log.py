@@ -301,9 +301,9 @@ class LocalLog:
         return tuple((txn.producer_id, txn.first_offset) for txn in txns)
 
     def aborted_transactions(self, log_start: int, base: int, upper: int) -> list[AbortedTxn]:
-        """Return the aborted transactions from the log start on that have to do with an offset.
+        """Collect the aborted transactions of offsets from `log_start` to `upper`.
 
-        They are those that the indexes from the segment of base on have.
+        Read are the `.txnindex` files from the segment that holds `base` on.
         """
         segment = self.segments.floor(base)
         return [] if segment is None else self._collect(log_start, upper, segment)

@@ -136,7 +136,7 @@ Truncating = Callable[[int, int | None], AbstractContextManager[object]]
 
 
 def no_owner(end: int, base: int | None) -> AbstractContextManager[object]:
-    """A log that stands for itself."""
+    """Allow each truncation: for a log that no manager owns, so that nobody has to know of it."""
     return nullcontext((end, base))
 
 

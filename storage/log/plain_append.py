@@ -331,7 +331,7 @@ class PlainProducers:
 
 
 def _rises(known: ProducerStateEntry) -> bool:
-    """Whether no batch that follows can be one of those that are remembered."""
+    """Return whether the remembered sequences rise: then no later batch can be a duplicate."""
     last = known.last_sequence
     return last >= NO_SEQUENCE and all(batch.last_sequence <= last for batch in known.batches)
 
