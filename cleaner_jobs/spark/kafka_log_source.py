@@ -210,7 +210,7 @@ class FilteredKafkaLogReader(KafkaLogReader):
             self._partitions = values if known is None else known & values
 
     def _bound(self, each: Filter, what: str, units: int) -> None:
-        """Narrow a range; `units` of the filter's value make one unit of the range (1000: µs to ms)."""
+        """Narrow a range; `units` of the filter make one of the range (1000: µs to ms)."""
         if not isinstance(
             each, EqualTo | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual
         ):

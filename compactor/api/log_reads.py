@@ -160,7 +160,7 @@ def _wanted(log: Log, options: ReadOptions) -> RecordFilter:
 
 
 def _offset(log: Log, option: str, bound: str | int | datetime) -> int:
-    """Turn an offset, a time or `start` into an offset; the log end for a time after all records."""
+    """Turn an offset, a time or `start` into an offset; a time after all records is the end."""
     text = str(bound)
     if text == "start":
         return log.log_start_offset

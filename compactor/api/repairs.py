@@ -82,7 +82,7 @@ def recover_log_dirs(
 ) -> list[LogDirRecovery]:
     """Settle what a cleaning left half-done, as each run does first.
 
-    as_broker: recover as a starting broker does, too, by the configuration and clock of the context.
+    as_broker: recover as a starting broker does, too, with the configuration of the context.
     as_kafka: do exactly what a broker does, even where it discards sound data.
     """
     files, recovered = context.files, []

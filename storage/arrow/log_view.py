@@ -66,7 +66,7 @@ class LogView(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Return how much is to be read; a part of a segment counts up to the end of the segment."""
+        """Return how much is to be read; a part of a segment counts up to the segment's end."""
         return sum(stretch.end - stretch.start for stretch in self.stretches)
 
 
@@ -329,8 +329,9 @@ def splits_of(
 ) -> list[LogView]:
     """Split the directory of a partition into parts of about `split_bytes`, by rising offset.
 
-    Files and transactions are listed once, for all parts. Raise what a read raises before its first record.
-    max_bytes and until_damage of a selection concern a log, not its parts: they have no effect.
+    Files and transactions are listed once, for all parts. Raise what a read raises before its first
+    record. max_bytes and until_damage of a selection concern a log, not its parts: they have no
+    effect.
     """
     require_a(Selection, "selection", selection, "an arrow.Selection")
     split_bytes = count_of("split_bytes", split_bytes, 1, _NO_END)

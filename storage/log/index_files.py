@@ -121,7 +121,7 @@ class IndexFile:
         self.entries = end // self._entry.size
 
     def put_behind(self, packed: Bytes) -> None:
-        """Write bytes after the last entry without counting them; the next entry overwrites them."""
+        """Write bytes after the last entry, not counted; the next entry overwrites them."""
         self._write(self.size_bytes, packed)
 
     def _write(self, position: int, data: Bytes) -> None:

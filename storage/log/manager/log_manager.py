@@ -157,7 +157,7 @@ class LogManager:
                 self._release()
 
     def _close_directories(self) -> list[NotClosed]:
-        """Close all; return those that were not closed cleanly, so that the next start recovers them."""
+        """Close all; return those that were not closed cleanly: the next start recovers them."""
         failed: list[NotClosed] = []
         for directory in self._managed.live():
             error = self._close_logs_of(directory)

@@ -121,7 +121,7 @@ def _as_it_is(managed: ManagedLogs, partition: TopicPartition, log: Log) -> LogT
 
 
 def _put_in_place(managed: ManagedLogs, log: Log, done: CleanedLog, view: LogView) -> bool:
-    """Swap in all groups and move the cleaner checkpoint; False, and not moved, if one could not be."""
+    """Swap in all groups, then move the cleaner checkpoint; return False if one did not go in."""
     for group in done.groups:
         old = [segment for segment in view.segments if segment.base_offset in group.old_bases]
         if not log.replace_segments(group, old):
