@@ -1,9 +1,14 @@
-"""Joins the pieces of a segment group that several tasks rewrote into staged segments.
+"""Join the pieces of a segment group that several tasks rewrote into staged segments.
 
 The pieces were checked when they were written. What is joined is checked against their checksums,
-and the indexes are made of the facts of all their batches (compaction C-13.3). It becomes one
-segment, as in Kafka; where it is too long for one, at which Kafka's cleaner stops (C-13.7), a new
-one is begun at a batch and named after that batch's base offset.
+and the indexes are made of the facts of all their batches (compaction C-13.3). The group becomes
+one segment, as in Kafka; where it is too long for one, at which Kafka's cleaner stops (C-13.7), a
+new one is begun at a batch and named after that batch's base offset.
+
+`EarlyJoin` joins the first pieces of a group while others are still being written: it appends them
+in their order to a staged file that no broker knows. That decides nothing: the group is proven when
+all of its pieces have come, and a file that is not finished by then is swept with every other
+staged file.
 """
 
 import errno
@@ -56,6 +61,14 @@ class JoinedSegment(NamedTuple):
     indexes: FinishedIndexes
 
 
+class Span(NamedTuple):
+    """Bytes of a piece that go to one segment."""
+
+    piece: Rewritten
+    start: int
+    log_bytes: int
+
+
 def joined_segments(
     plan: LogPlan, sources: tuple[Source, ...], rewritten: Sequence[Rewritten]
 ) -> list[JoinedSegment]:
@@ -80,13 +93,6 @@ def joined_segments(
             end += int(facts["size"][:fitting].sum())
             facts = facts[fitting:]
     return [*segments, JoinedSegment(base_offset, start, end, making.finish())]
-
-
-def _fitting(facts: BatchFacts, log_bytes: int) -> int:
-    """How many more batches a segment of that size takes; an empty one takes any."""
-    ends = log_bytes + np.cumsum(facts["size"])
-    fitting = int(np.searchsorted(ends, segment_indexes.MAX_LOG_BYTES, side="right"))
-    return fitting if log_bytes else max(fitting, 1)
 
 
 def join_pieces(
@@ -128,54 +134,6 @@ def join_pieces(
                 filesystem.remove(name)
         raise
     return StagedGroup(plan.path, sources, tuple(names))
-
-
-def _written_indexes(
-    segment: JoinedSegment, staged: StagedSegment, aborted: Entries, model: FileAttributes
-) -> list[str]:
-    """Write the index files of a segment; their names."""
-    write_like(staged.index_file, segment.indexes.offset_index, model)
-    write_like(staged.time_index_file, segment.indexes.time_index, model)
-    if len(aborted):
-        write_like(staged.txn_index_file, txn_index_columns.encode_columns(aborted), model)
-    return [name for kind, name in staged.files.items() if kind != LOG]
-
-
-def _aborted_txns(path: str, segments: Sequence[JoinedSegment]) -> list[Entries]:
-    """The `.txnindex` entries of a group, each with the segment that holds its marker (F-11.2)."""
-    entries = txn_index_columns.decode_columns(read_checked(path) if path else b"", path)
-    edges = [segment.base_offset for segment in segments[1:]]
-    return np.split(entries, np.searchsorted(entries[:, 2], edges))
-
-
-def _names(
-    plan: LogPlan, segment: JoinedSegment, suffix: str, has_txn_index: bool
-) -> StagedSegment:
-    staged = [
-        os.path.join(plan.path, file_name(segment.base_offset, kind) + suffix)
-        for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX)
-    ]
-    if not has_txn_index:
-        staged[-1] = ""
-    return StagedSegment(segment.base_offset, *staged)
-
-
-class Span(NamedTuple):
-    """Bytes of a piece that go to one segment."""
-
-    piece: Rewritten
-    start: int
-    log_bytes: int
-
-
-def _spans(rewritten: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[Span]:
-    piece_start = 0
-    for piece in rewritten:
-        start = max(segment.start - piece_start, 0)
-        end = min(segment.end - piece_start, piece.log_bytes)
-        if start < end:
-            yield Span(piece, start, end - start)
-        piece_start += piece.log_bytes
 
 
 class LogInJoining:
@@ -271,79 +229,6 @@ class LogInJoining:
         return self._out
 
 
-def _take_over(span: Span, path: str, model: FileAttributes) -> bool:
-    """Rename the file of a piece to that of a segment that begins with the whole of it.
-
-    Where nothing of another directory would stay with it: attributes that a file is born with.
-    """
-    piece = span.piece
-    if span.log_bytes != piece.log_bytes or os.path.getsize(piece.log_file) != piece.log_bytes:
-        return False
-    if attributes_of(piece.log_file).extended != model.extended or filesystem.exists(path):
-        return False
-    try:
-        filesystem.rename(piece.log_file, path)
-    except OSError as error:  # for one, the work directory is on another file system
-        if error.errno not in (*CANNOT_SHARE, errno.EPERM, errno.EACCES):
-            raise
-        return False
-    return True
-
-
-def _copied(span: Span, out: FileIO | None) -> Iterator[int]:
-    """Append the bytes of a span; yield how many more are there. None: all are there already.
-
-    The piece gives its own up as it goes: they make room for those that follow.
-    """
-    done = 0
-    with open(span.piece.log_file, "r+b", buffering=0) if out else nullcontext() as source:
-        if source and out:
-            source.seek(span.start)
-            out.seek(0, os.SEEK_END)
-        while done < span.log_bytes:
-            count = min(COPY_BYTES, span.log_bytes - done)
-            if source and out:
-                io_limit.take(2 * count)
-                if not _append(source.fileno(), out.fileno(), count):
-                    raise WorkFileError(span.piece.log_file, span.piece.log_bytes, "cut short")
-                punch_hole(source.fileno(), span.start + done, count)
-            yield count
-            done += count
-
-
-def _append(source: int, target: int, log_bytes: int) -> bool:
-    """Copy inside the kernel; where the file system can, without copying a byte.
-
-    Whether source has so many bytes.
-    """
-    left = log_bytes
-    while left:
-        copied = retry_with_freed_space(partial(_append_some, source, target, left))
-        if not copied:
-            return False
-        left -= copied
-    os.lseek(target, 0, os.SEEK_END)
-    return True
-
-
-def _append_some(source: int, target: int, log_bytes: int) -> int:
-    try:
-        return os.copy_file_range(source, target, log_bytes)
-    except OSError as error:  # for one, the work directory is on another file system
-        if error.errno not in CANNOT_SHARE:
-            raise
-        return os.sendfile(target, source, None, log_bytes)
-
-
-def _add_to(digest: xxhash.xxh3_64, descriptor: int, position: int, count: int) -> None:
-    buffer = memoryview(bytearray(min(HASHED_BYTES, count)))
-    end = position + count
-    io_limit.take(count)
-    while position < end and (got := os.preadv(descriptor, [buffer[: end - position]], position)):
-        digest.update(buffer[:got])  # cut short: the digest is another
-        position += got
-
-
 class EarlyJoin:
     """The pieces of one group. Several threads may add some, and one finishes."""
 
@@ -418,3 +303,123 @@ class EarlyJoin:
                 log.__exit__()
             with suppress(OSError):  # the round sweeps it
                 filesystem.remove(log.path)
+
+
+def _fitting(facts: BatchFacts, log_bytes: int) -> int:
+    """How many more batches a segment of that size takes; an empty one takes any."""
+    ends = log_bytes + np.cumsum(facts["size"])
+    fitting = int(np.searchsorted(ends, segment_indexes.MAX_LOG_BYTES, side="right"))
+    return fitting if log_bytes else max(fitting, 1)
+
+
+def _written_indexes(
+    segment: JoinedSegment, staged: StagedSegment, aborted: Entries, model: FileAttributes
+) -> list[str]:
+    """Write the index files of a segment; their names."""
+    write_like(staged.index_file, segment.indexes.offset_index, model)
+    write_like(staged.time_index_file, segment.indexes.time_index, model)
+    if len(aborted):
+        write_like(staged.txn_index_file, txn_index_columns.encode_columns(aborted), model)
+    return [name for kind, name in staged.files.items() if kind != LOG]
+
+
+def _aborted_txns(path: str, segments: Sequence[JoinedSegment]) -> list[Entries]:
+    """The `.txnindex` entries of a group, each with the segment that holds its marker (F-11.2)."""
+    entries = txn_index_columns.decode_columns(read_checked(path) if path else b"", path)
+    edges = [segment.base_offset for segment in segments[1:]]
+    return np.split(entries, np.searchsorted(entries[:, 2], edges))
+
+
+def _names(
+    plan: LogPlan, segment: JoinedSegment, suffix: str, has_txn_index: bool
+) -> StagedSegment:
+    staged = [
+        os.path.join(plan.path, file_name(segment.base_offset, kind) + suffix)
+        for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+    ]
+    if not has_txn_index:
+        staged[-1] = ""
+    return StagedSegment(segment.base_offset, *staged)
+
+
+def _spans(rewritten: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[Span]:
+    piece_start = 0
+    for piece in rewritten:
+        start = max(segment.start - piece_start, 0)
+        end = min(segment.end - piece_start, piece.log_bytes)
+        if start < end:
+            yield Span(piece, start, end - start)
+        piece_start += piece.log_bytes
+
+
+def _take_over(span: Span, path: str, model: FileAttributes) -> bool:
+    """Rename the file of a piece to that of a segment that begins with the whole of it.
+
+    Where nothing of another directory would stay with it: attributes that a file is born with.
+    """
+    piece = span.piece
+    if span.log_bytes != piece.log_bytes or os.path.getsize(piece.log_file) != piece.log_bytes:
+        return False
+    if attributes_of(piece.log_file).extended != model.extended or filesystem.exists(path):
+        return False
+    try:
+        filesystem.rename(piece.log_file, path)
+    except OSError as error:  # for one, the work directory is on another file system
+        if error.errno not in (*CANNOT_SHARE, errno.EPERM, errno.EACCES):
+            raise
+        return False
+    return True
+
+
+def _copied(span: Span, out: FileIO | None) -> Iterator[int]:
+    """Append the bytes of a span; yield how many more are there. None: all are there already.
+
+    The piece gives its own up as it goes: they make room for those that follow.
+    """
+    done = 0
+    with open(span.piece.log_file, "r+b", buffering=0) if out else nullcontext() as source:
+        if source and out:
+            source.seek(span.start)
+            out.seek(0, os.SEEK_END)
+        while done < span.log_bytes:
+            count = min(COPY_BYTES, span.log_bytes - done)
+            if source and out:
+                io_limit.take(2 * count)
+                if not _append(source.fileno(), out.fileno(), count):
+                    raise WorkFileError(span.piece.log_file, span.piece.log_bytes, "cut short")
+                punch_hole(source.fileno(), span.start + done, count)
+            yield count
+            done += count
+
+
+def _append(source: int, target: int, log_bytes: int) -> bool:
+    """Copy inside the kernel; where the file system can, without copying a byte.
+
+    Whether source has so many bytes.
+    """
+    left = log_bytes
+    while left:
+        copied = retry_with_freed_space(partial(_append_some, source, target, left))
+        if not copied:
+            return False
+        left -= copied
+    os.lseek(target, 0, os.SEEK_END)
+    return True
+
+
+def _append_some(source: int, target: int, log_bytes: int) -> int:
+    try:
+        return os.copy_file_range(source, target, log_bytes)
+    except OSError as error:  # for one, the work directory is on another file system
+        if error.errno not in CANNOT_SHARE:
+            raise
+        return os.sendfile(target, source, None, log_bytes)
+
+
+def _add_to(digest: xxhash.xxh3_64, descriptor: int, position: int, count: int) -> None:
+    buffer = memoryview(bytearray(min(HASHED_BYTES, count)))
+    end = position + count
+    io_limit.take(count)
+    while position < end and (got := os.preadv(descriptor, [buffer[: end - position]], position)):
+        digest.update(buffer[:got])  # cut short: the digest is another
+        position += got

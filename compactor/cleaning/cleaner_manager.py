@@ -1,4 +1,4 @@
-"""One round: scan, resolve, rewrite, prove, swap, checkpoint, retention, report.
+"""Carry out one round: scan, resolve, rewrite, prove, swap, checkpoint, retention, report.
 
 The round takes every log of the plan through the same few Spark jobs; the last of them rewrites
 segment groups, each of which is proven and swapped in while others are still being rewritten. A
@@ -198,7 +198,7 @@ def _staged_files_swept(plan: RoundPlan, facts: RoundSettings, files: Files) -> 
     """Remove the staged files of this run at its end; a dry run stages none.
 
     That is done once Spark has ended, and its last task with it: a task that is cut off may still
-    be writing. What earlier runs left, `recovery/log_dir_recovery` has removed.
+    be writing. What earlier runs left, `recovery.log_dir_recovery` has removed.
     """
     try:
         yield
@@ -257,25 +257,6 @@ def _clean(
     return _Cleaned(reports, groups)
 
 
-def _stop(stages: Stages, plan: LogPlan, code: ReasonCode, problem: str | None) -> None:
-    if problem is not None:
-        stages.stop(plan.log_id, _found(plan, code, problem))
-
-
-def _stop_unproven(stages: Stages, plan: LogPlan, problem: str | None) -> None:
-    if problem is not None:
-        found = _found(plan, ReasonCode.FAULTY_MACHINE, problem)
-        stages.stop(plan.log_id, found._replace(is_proof=True))
-
-
-def _found(plan: LogPlan, code: ReasonCode, problem: str) -> TaskProblem:
-    return TaskProblem(log_id=plan.log_id, code=code, path=plan.path, position=-1, problem=problem)
-
-
-def _sound(stages: Stages) -> list[LogResult]:
-    return [result for result in stages.results() if result.problem is None]
-
-
 def _prove_scans(stages: Stages) -> None:
     """Of what has been scanned since, for the first time or once more."""
     for result in stages.scanned_since():
@@ -289,10 +270,6 @@ def _prove_scans(stages: Stages) -> None:
                 stages.stop(plan.log_id, problem_of(plan.log_id, error))
 
 
-def _stop_if_corrupt(stages: Stages) -> None:
-    stop_if_corrupt(problem_report(plan, problem) for plan, problem in stages.problems())
-
-
 def _prove_verdicts(stages: Stages) -> None:
     for result in _sound(stages):
         problem = check_verdicts(result.parts, result.verdicts)
@@ -304,6 +281,10 @@ def _spare_null_keys(stages: Stages) -> None:
         markers = sum(result.transactions.control_records_dropped.values())
         problem = check_null_keys(result.parts, result.verdicts, markers)
         _stop(stages, result.plan, ReasonCode.NULL_KEYS, problem)
+
+
+def _stop_if_corrupt(stages: Stages) -> None:
+    stop_if_corrupt(problem_report(plan, problem) for plan, problem in stages.problems())
 
 
 def _rewrite_and_swap(
@@ -371,17 +352,6 @@ def _rewrite_dry(stages: Stages) -> dict[int, Swapped]:
     return would
 
 
-def _prove_swaps(stages: Stages, swapped: Mapping[int, Swapped]) -> None:
-    """A log of which a group was never finished is not cleaned, and its checkpoint stays."""
-    for plan in stages.sound():
-        of_log, groups = swapped.get(plan.log_id, Swapped()), len(plan.groups)
-        if of_log.problem is not None:
-            stages.stop(plan.log_id, of_log.problem)
-        elif of_log.groups != groups:
-            problem = f"{of_log.groups} of {groups} segment groups were swapped in"
-            _stop_unproven(stages, plan, problem)
-
-
 def _prove_group(stages: Stages, plan: LogPlan, group: FinishedGroup, dry_run: bool) -> None:
     dropped = group.control_records_dropped
     problem = check_group(group.parts, group.rewritten, dropped, dry_run)
@@ -393,6 +363,36 @@ def _prove_round(stages: Stages) -> None:
         groups = len(result.plan.groups)
         problem = check_round(groups, result.verdicts, result.rewritten)
         _stop_unproven(stages, result.plan, problem)
+
+
+def _prove_swaps(stages: Stages, swapped: Mapping[int, Swapped]) -> None:
+    """A log of which a group was never finished is not cleaned, and its checkpoint stays."""
+    for plan in stages.sound():
+        of_log, groups = swapped.get(plan.log_id, Swapped()), len(plan.groups)
+        if of_log.problem is not None:
+            stages.stop(plan.log_id, of_log.problem)
+        elif of_log.groups != groups:
+            problem = f"{of_log.groups} of {groups} segment groups were swapped in"
+            _stop_unproven(stages, plan, problem)
+
+
+def _stop(stages: Stages, plan: LogPlan, code: ReasonCode, problem: str | None) -> None:
+    if problem is not None:
+        stages.stop(plan.log_id, _found(plan, code, problem))
+
+
+def _stop_unproven(stages: Stages, plan: LogPlan, problem: str | None) -> None:
+    if problem is not None:
+        found = _found(plan, ReasonCode.FAULTY_MACHINE, problem)
+        stages.stop(plan.log_id, found._replace(is_proof=True))
+
+
+def _found(plan: LogPlan, code: ReasonCode, problem: str) -> TaskProblem:
+    return TaskProblem(log_id=plan.log_id, code=code, path=plan.path, position=-1, problem=problem)
+
+
+def _sound(stages: Stages) -> list[LogResult]:
+    return [result for result in stages.results() if result.problem is None]
 
 
 def _retain(

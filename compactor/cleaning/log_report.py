@@ -1,4 +1,9 @@
-"""From what the stages made of a log to what the report says of it."""
+"""Make the report on a log of what the stages left of it.
+
+It notes where a batch was compressed again by another build of a codec than that of the chosen
+Kafka, so that its bytes may differ (V-5); with --exact-bytes that is refused
+(`require_exact_bytes`).
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -25,7 +30,6 @@ REFUSED_NOTE = (
     "{} rebuilt where Kafka's cleaner would stop: a record timestamp is below -1, or the batch has "
     "a producer id but no sequence or epoch"
 )
-
 SWAP_BROKE_OFF_NOTE = (
     f"the swap of a segment group broke off: {named('recover')}, the next run or a broker settles "
     "it"
@@ -77,6 +81,48 @@ def cleaned_groups(result: LogResult) -> tuple[CleanedGroup, ...]:
     )
 
 
+def require_exact_bytes(results: Iterable[LogResult], is_wanted: bool) -> None:
+    """Raise RefusedError, if wanted, where the bytes of a log could be others than its Kafka's.
+
+    Asked when all records are read, and again when all is rewritten, before the first swap: another
+    executor may have done that.
+    """
+    found = {
+        result.plan.name: why
+        for result in results
+        if result.problem is None
+        for why in other_bytes(result)
+    }
+    if not found or not is_wanted:
+        return
+    name, why = next(iter(found.items()))
+    raise RefusedError(
+        f"--exact-bytes: {counted(len(found), 'log')} could come out in other bytes, {name} for "
+        f"one: {why}",
+        ReasonCode.OTHER_CODEC,
+        remedy="Install the build that is named, choose another Kafka (--kafka), or leave out "
+        "--exact-bytes: the records are the same. Nothing was changed",
+    )
+
+
+def other_bytes(result: LogResult) -> tuple[str, ...]:
+    """Say which codecs of a log have another build than that of its Kafka, and which.
+
+    The builds are those of whoever rewrote it, on a cluster the executors; as long as nobody has,
+    of whoever read it.
+    """
+    codecs, rebuilt = 0, [piece for piece in result.rewritten if piece.batches_rebuilt]
+    for part in result.parts:
+        codecs |= part.codecs
+    workers = {CodecBuilds(*each.builds) for each in rebuilt or result.parts if each.builds}
+    notes = (
+        note
+        for builds in sorted(workers)
+        for note in build_notes(result.plan.kafka, codecs, builds)
+    )
+    return tuple(dict.fromkeys(notes))
+
+
 def _notes(result: LogResult, swapped: Swapped) -> Iterator[str]:
     """Where Kafka's cleaner would have stopped; docs/differences.md."""
     sparse = sum(piece.sparse_indexes for piece in result.rewritten) + swapped.sparse_indexes
@@ -104,45 +150,3 @@ def _notes(result: LogResult, swapped: Swapped) -> Iterator[str]:
     refused = sum(piece.refused for piece in result.rewritten)
     if refused:
         yield REFUSED_NOTE.format("1 batch" if refused == 1 else f"{refused:,} batches")
-
-
-def other_bytes(result: LogResult) -> tuple[str, ...]:
-    """Say which codecs of a log have another build than that of its Kafka, and which.
-
-    The builds are those of whoever rewrote it, on a cluster the executors; as long as nobody has,
-    of whoever read it.
-    """
-    codecs, rebuilt = 0, [piece for piece in result.rewritten if piece.batches_rebuilt]
-    for part in result.parts:
-        codecs |= part.codecs
-    workers = {CodecBuilds(*each.builds) for each in rebuilt or result.parts if each.builds}
-    notes = (
-        note
-        for builds in sorted(workers)
-        for note in build_notes(result.plan.kafka, codecs, builds)
-    )
-    return tuple(dict.fromkeys(notes))
-
-
-def require_exact_bytes(results: Iterable[LogResult], is_wanted: bool) -> None:
-    """Raise RefusedError, if wanted, where the bytes of a log could be others than its Kafka's.
-
-    Asked when all records are read, and again when all is rewritten, before the first swap: another
-    executor may have done that.
-    """
-    found = {
-        result.plan.name: why
-        for result in results
-        if result.problem is None
-        for why in other_bytes(result)
-    }
-    if not found or not is_wanted:
-        return
-    name, why = next(iter(found.items()))
-    raise RefusedError(
-        f"--exact-bytes: {counted(len(found), 'log')} could come out in other bytes, {name} for "
-        f"one: {why}",
-        ReasonCode.OTHER_CODEC,
-        remedy="Install the build that is named, choose another Kafka (--kafka), or leave out "
-        "--exact-bytes: the records are the same. Nothing was changed",
-    )

@@ -1,9 +1,9 @@
-"""Segments that hold offsets too far from their base offset are split before a log is cleaned.
+"""Split segments that hold offsets too far from their base offset, before a log is cleaned.
 
 Brokers before 1.1 made such segments when they merged across gaps (KAFKA-6264). Kafka's cleaner
 meets one when an append fails: it splits the segment, gives up the round, and cleans in a later
-one. Here the split comes first, then the log is planned anew and cleaned in the same run. Source:
-Kafka, Cleaner.cleanSegments; spec C-16.1, C-16.2.
+one. A run of ours splits first, then plans the log again and cleans it. Source: Kafka,
+Cleaner.cleanSegments; spec C-16.1, C-16.2.
 """
 
 import os

@@ -1,9 +1,14 @@
-"""Whether a round may be believed: pure checks of what the tasks say they read, decided and wrote.
+"""Check whether a round may be believed, by what its tasks say they read, decided and wrote. Pure.
 
 The scan says how many records of a segment group may survive and gives the sum of their
 fingerprints; the resolve takes away what it dropped; what is read back from the written segments
 must give the same. An error anywhere in between, a bitmap applied to the wrong part for one,
 changes one of the sums. A group is proven before it is swapped in, a log before its checkpoint.
+
+`check_null_keys` guards against compacting what is no compacted topic. Brokers take no record
+without a key into a compacted topic, so the few that a cleaner meets are from before its policy
+was changed. Where most of what would go has no key, the policy is probably a mistake, and the topic
+holds events that nobody meant to lose.
 """
 
 import os
@@ -30,10 +35,6 @@ def check_scan(plan: LogPlan, parts: Sequence[Part]) -> str | None:
             if position[group, index] != segment.log_bytes:
                 return f"segment {segment.base_offset} was read to byte {position[group, index]}"
     return None
-
-
-def _is_planned(plan: LogPlan, group: int, segment: int) -> bool:
-    return 0 <= group < len(plan.groups) and 0 <= segment < len(plan.groups[group].segments)
 
 
 def require_offsets_in_order(plan: LogPlan, parts: Sequence[Part]) -> None:
@@ -64,6 +65,23 @@ def check_verdicts(parts: Sequence[Part], verdicts: Sequence[Verdict]) -> str | 
     if sorted(verdict.hash_partition for verdict in verdicts) != list(range(hash_partitions)):
         return f"not every one of {hash_partitions} hash partitions was resolved exactly once"
     return None
+
+
+def check_null_keys(
+    parts: Sequence[Part], verdicts: Sequence[Verdict], markers_dropped: int
+) -> str | None:
+    """Say why a log is not to be cleaned: it is resolved, and nothing of it is rewritten yet."""
+    null_keys = sum(part.null_keys for part in parts)
+    gone = null_keys + markers_dropped
+    gone += sum(part.superseded + part.aborted for part in parts)
+    gone += sum(verdict.superseded + verdict.expired for verdict in verdicts)
+    if 2 * null_keys <= gone:
+        return None
+    return (
+        f"records without a key: {null_keys:,} of the {gone:,} that would go. A broker accepts no "
+        "such record in a compacted topic, so this may not be one. Nothing was changed; "
+        "--drop-null-keys cleans it anyway"
+    )
 
 
 def check_group(
@@ -111,18 +129,5 @@ def check_round(
     return None
 
 
-def check_null_keys(
-    parts: Sequence[Part], verdicts: Sequence[Verdict], markers_dropped: int
-) -> str | None:
-    """Say why a log is not to be cleaned: it is resolved, and nothing of it is rewritten yet."""
-    null_keys = sum(part.null_keys for part in parts)
-    gone = null_keys + markers_dropped
-    gone += sum(part.superseded + part.aborted for part in parts)
-    gone += sum(verdict.superseded + verdict.expired for verdict in verdicts)
-    if 2 * null_keys <= gone:
-        return None
-    return (
-        f"records without a key: {null_keys:,} of the {gone:,} that would go. A broker accepts no "
-        "such record in a compacted topic, so this may not be one. Nothing was changed; "
-        "--drop-null-keys cleans it anyway"
-    )
+def _is_planned(plan: LogPlan, group: int, segment: int) -> bool:
+    return 0 <= group < len(plan.groups) and 0 <= segment < len(plan.groups[group].segments)

@@ -1,16 +1,38 @@
-"""Retention over the logs of a round, after their cleaning and its checkpoints (C-3.2, C-18).
+"""Delete old segments of a round's logs, after their cleaning and its checkpoints (C-3.2, C-18).
 
-Every log is looked at anew, since cleaning has merged its segments. The log starts of a log
-directory are raised in one write, once the new active segments stand and before any file goes; the
-steps, and what a crash leaves, are in `log_deletion`.
+`apply_retention` lists every log again, since cleaning has merged its segments, and deletes what
+the rules say; `estimate_retention` reports what a dry run would delete. The steps of a deletion,
+and what a starting broker makes of a crash after each:
+
+1. where all segments go: producer snapshot,      an index without its .log is removed; with the
+   .index, .timeindex and .log of a new one at    .log, the log is as after a roll
+   the log end offset, the .log last
+2. log-start-offset-checkpoint                    the log and its leader-epoch file start at this
+                                                  offset; the broker's retention deletes the rest
+3. leader-epoch-checkpoint                        as after step 2
+4. .log files -> .deleted, oldest first; sync     .deleted goes, so does an index without its .log;
+                                                  the checkpoint has the log start offset
+5. index files -> .deleted; sync                  as after step 4: no index goes before its .log
+6. remove the snapshots of deleted bases          stale ones are removed
+7. remove the .deleted files                      the .deleted files that remain are removed
+
+The recovery point and the cleaner checkpoint stay: a broker expects entries below the log start.
+Of the steps that cannot be undone, step 2 comes first: if a file went before it, readers below
+would meet a gap. It is one write for all logs of a log directory, once their new active segments
+exist and before any file goes, so `roll` (step 1), `raise_log_starts` (2) and `delete_segments`
+(3 to 7) are apart.
+
+Source: Kafka, UnifiedLog.deleteSegments, LeaderEpochFileCache.truncateFromStart; spec C-18.3,
+C-18.4, C-23.7.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.source_identity import LogChangedError, check_same
+from compactor.finalizer import mark_deleted
 from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from compactor.planning.log_retention import (
     CleanedGroup,
@@ -21,9 +43,12 @@ from compactor.planning.log_retention import (
 )
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
-from storage.file_names import Segment, file_name
+from storage.file_names import INDEX, INDEX_SUFFIXES, LOG, SNAPSHOT, TIME_INDEX, Segment, file_name
 from storage.files.files import Entry, Files
 from storage.files.local import LOCAL
+from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot
+from storage.formats.checkpoint import TopicPartition
+from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.log.log_dir import PartitionListing, list_files, list_partition
 from storage.log.producer_state import ExpiryClock, load_producer_state
@@ -31,83 +56,13 @@ from storage.log.retention import Deletion, Rule
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
-from collections.abc import Callable
 
-from compactor.finalizer import mark_deleted
-from storage.file_names import INDEX, INDEX_SUFFIXES, LOG, SNAPSHOT, TIME_INDEX
-from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot
-from storage.formats.checkpoint import TopicPartition
-from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
-
+LogName = tuple[str, str, int]  # log directory, topic, partition
+NOT_RETAINED = "retention deletes no segment of it before it has been cleaned"
 ROLLED = (SNAPSHOT, INDEX, TIME_INDEX, LOG)  # what step 1 makes, in its order
-
-
-def roll(
-    log: PartitionListing, base_offset: int, producers: Callable[[], Sequence[ProducerEntry]]
-) -> None:
-    """Step 1: an empty active segment at the log end offset.
-
-    producers: the active ones there, for the snapshot, unless it was written at the last shutdown.
-    """
-    if base_offset not in log.snapshot_offsets:
-        snapshot_path = os.path.join(log.path, file_name(base_offset, SNAPSHOT))
-        producer_snapshot.write(snapshot_path, producers(), log.access)
-    for kind in ROLLED[1:]:
-        log.access.replace_file(os.path.join(log.path, file_name(base_offset, kind)), b"")
-
-
-def raise_log_starts(files: Files, log_dir: str, log_starts: Mapping[TopicPartition, int]) -> None:
-    """Step 2, for all logs of a log directory that lose segments; no entry is lowered."""
-    path = os.path.join(log_dir, checkpoint.LOG_START)
-    entries = checkpoint.read(path, files)
-    raised = {key: max(offset, entries.get(key, 0)) for key, offset in log_starts.items()}
-    if raised.items() <= entries.items():
-        return
-    checkpoint.write(path, entries | raised, files)
-
-
-def leader_epochs_from(
-    entries: Sequence[EpochEntry], log_start_offset: int
-) -> Sequence[EpochEntry]:
-    """Cut the start of the epochs; the one that covers the log start offset begins there."""
-    covering = [entry for entry in entries if entry.start_offset <= log_start_offset]
-    if not covering:
-        return entries
-    return [covering[-1]._replace(start_offset=log_start_offset), *entries[len(covering) :]]
-
-
-def delete_segments(log: PartitionListing, deletion: Deletion) -> None:
-    """Steps 3 to 7."""
-    entries, files = check_leader_epochs(log), log.access
-    cut = leader_epochs_from(entries, deletion.log_start_offset)
-    if cut != entries:
-        leader_epoch_checkpoint.write(os.path.join(log.path, LEADER_EPOCH_CHECKPOINT), cut, files)
-    bases = [segment.base_offset for segment in deletion.segments]
-    deleted = mark_deleted(files, log.path, bases, (LOG,))
-    files.sync_directory(log.path)
-    deleted += mark_deleted(files, log.path, bases, INDEX_SUFFIXES)
-    files.sync_directory(log.path)
-    for segment in deletion.segments:
-        path = os.path.join(log.path, file_name(segment.base_offset, SNAPSHOT))
-        if files.exists(path):
-            files.remove(path)
-    for path in deleted:
-        files.remove(path)
-
 
 _PROBLEMS = CorruptFileError, LogChangedError, OSError
 _LEFT_ALONE = (LogStatus.FAILED, LogStatus.SET_ASIDE)
-NOT_RETAINED = "retention deletes no segment of it before it has been cleaned"
-
-LogName = tuple[str, str, int]  # log directory, topic, partition
-
-
-class _Doomed(NamedTuple):
-    """A log that loses segments."""
-
-    log: PartitionListing
-    retention: LogRetention
-    deletion: Deletion
 
 
 def apply_retention(
@@ -169,18 +124,79 @@ def estimate_retention(
     return tuple(by_name.values())
 
 
-def _note_that_it_waits(reports: dict[LogName, LogReport], report: LogReport | None) -> None:
-    """As Kafka skips a partition on which its cleaner failed (C-3.2.3)."""
-    if report is not None:
-        reports[_name(report)] = replace(report, notes=(*report.notes, NOT_RETAINED))
-
-
 def retention_report(deletion: Deletion) -> RetentionReport:
     """Count what goes by each rule."""
     if not deletion.by_rule:
         return RetentionReport()
     counts = {rule.value: _counts(deletion.by_rule.get(rule, ())) for rule in Rule}
     return RetentionReport(**counts, log_start_offset=deletion.log_start_offset)
+
+
+def roll(
+    log: PartitionListing, base_offset: int, producers: Callable[[], Sequence[ProducerEntry]]
+) -> None:
+    """Step 1: an empty active segment at the log end offset.
+
+    producers: the active ones there, for the snapshot, unless it was written at the last shutdown.
+    """
+    if base_offset not in log.snapshot_offsets:
+        snapshot_path = os.path.join(log.path, file_name(base_offset, SNAPSHOT))
+        producer_snapshot.write(snapshot_path, producers(), log.access)
+    for kind in ROLLED[1:]:
+        log.access.replace_file(os.path.join(log.path, file_name(base_offset, kind)), b"")
+
+
+def raise_log_starts(files: Files, log_dir: str, log_starts: Mapping[TopicPartition, int]) -> None:
+    """Step 2, for all logs of a log directory that lose segments; no entry is lowered."""
+    path = os.path.join(log_dir, checkpoint.LOG_START)
+    entries = checkpoint.read(path, files)
+    raised = {key: max(offset, entries.get(key, 0)) for key, offset in log_starts.items()}
+    if raised.items() <= entries.items():
+        return
+    checkpoint.write(path, entries | raised, files)
+
+
+def delete_segments(log: PartitionListing, deletion: Deletion) -> None:
+    """Steps 3 to 7."""
+    entries, files = check_leader_epochs(log), log.access
+    cut = leader_epochs_from(entries, deletion.log_start_offset)
+    if cut != entries:
+        leader_epoch_checkpoint.write(os.path.join(log.path, LEADER_EPOCH_CHECKPOINT), cut, files)
+    bases = [segment.base_offset for segment in deletion.segments]
+    deleted = mark_deleted(files, log.path, bases, (LOG,))
+    files.sync_directory(log.path)
+    deleted += mark_deleted(files, log.path, bases, INDEX_SUFFIXES)
+    files.sync_directory(log.path)
+    for segment in deletion.segments:
+        path = os.path.join(log.path, file_name(segment.base_offset, SNAPSHOT))
+        if files.exists(path):
+            files.remove(path)
+    for path in deleted:
+        files.remove(path)
+
+
+def leader_epochs_from(
+    entries: Sequence[EpochEntry], log_start_offset: int
+) -> Sequence[EpochEntry]:
+    """Cut the start of the epochs; the one that covers the log start offset begins there."""
+    covering = [entry for entry in entries if entry.start_offset <= log_start_offset]
+    if not covering:
+        return entries
+    return [covering[-1]._replace(start_offset=log_start_offset), *entries[len(covering) :]]
+
+
+def _note_that_it_waits(reports: dict[LogName, LogReport], report: LogReport | None) -> None:
+    """As Kafka skips a partition on which its cleaner failed (C-3.2.3)."""
+    if report is not None:
+        reports[_name(report)] = replace(report, notes=(*report.notes, NOT_RETAINED))
+
+
+class _Doomed(NamedTuple):
+    """A log that loses segments."""
+
+    log: PartitionListing
+    retention: LogRetention
+    deletion: Deletion
 
 
 def _doomed(

@@ -1,42 +1,62 @@
-"""Who runs the tasks of a round or an inspection: what is given, or a Spark of its own."""
+"""Choose what runs the tasks of a round or an inspection: the caller's runner or Spark, or our own.
+
+- `TaskRunner` is what a round asks of it, whether Spark runs the tasks or this process does.
+- `open_runner` opens it. A cluster is refused before any work where an executor could not do its
+  part (`require_able_executors`).
+- While Spark works the driver polls (`Poll`), and computes without being in its way
+  (`short_switch_interval`).
+"""
 
 import os
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from cleaner_jobs.messages import LogPlan, RoundSettings
+from cleaner_jobs.messages import LogPlan, RoundSettings, Row, Source
 from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.spark import warm_up
 from cleaner_jobs.spark.callers_session import HAS_SESSION, has_session, why_unusable
 from cleaner_jobs.spark.environment import require_fit
 from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, cache_dir
 from cleaner_jobs.spark.patience import ending_stopped_processes
-from compactor.errors import ConfigError
+from cleaner_jobs.tasks.executor_paths import Lack
+from compactor.errors import ConfigError, RefusedError
 from compactor.host.java import use_java
 from compactor.host.machine import temporary_files
+from compactor.host.printable import first_few
 from compactor.host.progress import ProgressSink
 from compactor.outcome.round_report import FIRST_USE, SESSION, SESSION_END
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any, Protocol
-
-from cleaner_jobs.messages import Row, Source
-from cleaner_jobs.tasks.executor_paths import Lack
-from compactor.errors import RefusedError
-from compactor.host.printable import first_few
 from compactor.planning.layout import sources_of_group
 from compactor.reason_codes import ReasonCode
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
     from cleaner_jobs.tasks.executor_paths import Asked
-import sys
-import time
+
+POLL_SECONDS = 0.25
+BUSY_SWITCH_SECONDS = 0.0001
+SHOWN_HOSTS = 3
+ASKED_DIRECTORIES = 200  # a call of the operating system each, in each process once
+
+_LINES = {
+    Lack.PYTHON: (
+        "{on}: {problem}; every executor needs this package and what it requires, as the driver "
+        "has it, under the Python that PYSPARK_PYTHON names"
+    ),
+    Lack.WORK_DIR: (
+        "{on}: {problem}; --work-dir has to name a directory that the driver and all executors "
+        "share, under its name here or one of --executor-path"
+    ),
+    Lack.LOG_DIR: (
+        "{on}: {problem}; every executor has to reach the log directories, to read and to write, "
+        "under the paths that they have here or those of --executor-path"
+    ),
+}
 
 
 class TaskRunner(Protocol):
@@ -62,6 +82,8 @@ class TaskRunner(Protocol):
 
 
 Timed = Callable[[str], AbstractContextManager[None]]  # by the name of a phase
+
+Names = tuple[tuple[str, str], ...]  # a directory of the driver's, and its name on executors
 
 
 class RunnerChoice(NamedTuple):
@@ -115,6 +137,63 @@ def open_runner(
         yield SparkTasks(spark, description, asked, progress.message, is_own)
 
 
+def require_able_executors(
+    spark: "SparkContext",
+    logs: Sequence[LogPlan],
+    facts: RoundSettings,
+    names: Names,
+    say: Callable[[str], None] = lambda _: None,
+) -> "Asked | None":
+    """Raise RefusedError, with host and cause, where one lacks Python, package or a directory.
+
+    names: those that executors have for directories of the driver's. Returns what executors that
+    come later are to be asked by their first tasks; None where there are none.
+    """
+    from cleaner_jobs.spark.executor_check import Samples, executor_problems, what_to_ask
+
+    samples = Samples(_directories(logs), _one_of_each_log_dir(logs))
+    asked = what_to_ask(spark, facts.work_dir, samples, not facts.dry_run, names)
+    found = executor_problems(spark, facts.work_dir, asked, say) if asked else []
+    if found:
+        worst = min(found, key=lambda problem: list(Lack).index(problem.lack))
+        problem = _LINES[worst.lack].format(problem=worst.problem, on=_on(worst.hosts))
+        raise RefusedError(problem, ReasonCode.UNFIT_EXECUTOR)
+    return asked
+
+
+@contextmanager
+def short_switch_interval() -> Iterator[None]:
+    """A thread that computes lets others in after a tenth of a millisecond, not five.
+
+    To hand a job to Spark takes some twenty calls to Java, each of which waits for its turn.
+    """
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(BUSY_SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
+
+
+class Poll:
+    """Reports how far the tasks of a stage are, from time to time while it is looked at."""
+
+    def __init__(self, ask: Callable[[], int], report: Callable[[int], None]) -> None:
+        self._ask, self._report, self._last = ask, report, time.monotonic()
+
+    def look(self) -> None:
+        """Raise what report raises. What cannot be found out is not reported."""
+        now = time.monotonic()
+        if now - self._last < POLL_SECONDS:
+            return
+        self._last = now
+        try:
+            done = self._ask()
+        except OSError:
+            return
+        self._report(done)
+
+
 @contextmanager
 def _spark(
     master: str | None,
@@ -153,51 +232,6 @@ def _started(
             end_spark(spark)
 
 
-Names = tuple[tuple[str, str], ...]  # a directory of the driver's, and its name on executors
-SHOWN_HOSTS = 3
-ASKED_DIRECTORIES = 200  # a call of the operating system each, in each process once
-
-
-def require_able_executors(
-    spark: "SparkContext",
-    logs: Sequence[LogPlan],
-    facts: RoundSettings,
-    names: Names,
-    say: Callable[[str], None] = lambda _: None,
-) -> "Asked | None":
-    """Raise RefusedError, with host and cause, where one lacks Python, package or a directory.
-
-    names: those that executors have for directories of the driver's. Returns what executors that
-    come later are to be asked by their first tasks; None where there are none.
-    """
-    from cleaner_jobs.spark.executor_check import Samples, executor_problems, what_to_ask
-
-    samples = Samples(_directories(logs), _one_of_each_log_dir(logs))
-    asked = what_to_ask(spark, facts.work_dir, samples, not facts.dry_run, names)
-    found = executor_problems(spark, facts.work_dir, asked, say) if asked else []
-    if found:
-        worst = min(found, key=lambda problem: list(Lack).index(problem.lack))
-        problem = _LINES[worst.lack].format(problem=worst.problem, on=_on(worst.hosts))
-        raise RefusedError(problem, ReasonCode.UNFIT_EXECUTOR)
-    return asked
-
-
-_LINES = {
-    Lack.PYTHON: (
-        "{on}: {problem}; every executor needs this package and what it requires, as the driver "
-        "has it, under the Python that PYSPARK_PYTHON names"
-    ),
-    Lack.WORK_DIR: (
-        "{on}: {problem}; --work-dir has to name a directory that the driver and all executors "
-        "share, under its name here or one of --executor-path"
-    ),
-    Lack.LOG_DIR: (
-        "{on}: {problem}; every executor has to reach the log directories, to read and to write, "
-        "under the paths that they have here or those of --executor-path"
-    ),
-}
-
-
 def _on(hosts: Sequence[str]) -> str:
     return f"executor on {first_few(hosts, SHOWN_HOSTS)}"
 
@@ -217,40 +251,3 @@ def _one_of_each_log_dir(logs: Sequence[LogPlan]) -> list[Source]:
         if log.groups and log.log_dir not in samples:
             samples[log.log_dir] = sources_of_group(log, 0)[0]
     return list(samples.values())
-
-
-POLL_SECONDS = 0.25
-BUSY_SWITCH_SECONDS = 0.0001
-
-
-@contextmanager
-def short_switch_interval() -> Iterator[None]:
-    """A thread that computes lets others in after a tenth of a millisecond, not five.
-
-    To hand a job to Spark takes some twenty calls to Java, each of which waits for its turn.
-    """
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(BUSY_SWITCH_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)
-
-
-class Poll:
-    """Reports how far the tasks of a stage are, from time to time while it is looked at."""
-
-    def __init__(self, ask: Callable[[], int], report: Callable[[int], None]) -> None:
-        self._ask, self._report, self._last = ask, report, time.monotonic()
-
-    def look(self) -> None:
-        """Raise what report raises. What cannot be found out is not reported."""
-        now = time.monotonic()
-        if now - self._last < POLL_SECONDS:
-            return
-        self._last = now
-        try:
-            done = self._ask()
-        except OSError:
-            return
-        self._report(done)

@@ -1,4 +1,10 @@
-"""Looks into a log to tell what would go: all of it in a dry round, or blocks of a larger one."""
+"""Estimate what would go of a log: by a dry round of all of it, or from blocks if it is larger.
+
+How many records would go of the whole log is computed from the blocks by `block_estimate`. How much
+smaller its batches get is tried with some of them (`Shrinking`): what is left of a compressed batch
+is compressed again, and shrinks by less than what went from it. Records whose key comes again soon
+are as a rule also alike, and take next to no room.
+"""
 
 import os
 import secrets
@@ -38,7 +44,8 @@ BLOCK_BYTES = 1 << 20
 FEWEST_BLOCKS = 16
 DRAWS = 64  # of which the fairest is taken
 MOST_SEEN = 12  # a key in more blocks than that has no like that is in none
-
+MOST_RECORDS = 100_000
+FEWEST_BATCHES = 64  # if there are as many stretches
 UInt64Array = NDArray[np.uint64]
 
 
@@ -51,6 +58,21 @@ class NoProgress:
     def message(self, text: str, log: str | None = None) -> None: ...
 
 
+class _Tried:
+    """A batch: what it takes, and what is left for certain: of each key the last record."""
+
+    def __init__(self, header: BatchHeader, records: Sequence[Record]) -> None:
+        self.header, self.bytes, self.records = header, header.size_bytes, len(records)
+        self.left = list({record.key: record for record in reversed(records)}.values())[::-1]
+
+    def bytes_of(self, records: Sequence[Record]) -> int:
+        if not records:
+            return 0
+        base, base_ms = self.header.base_offset, self.header.base_timestamp
+        payload = b"".join(record_format.encode(record, base, base_ms) for record in records)
+        return BATCH_HEADER_BYTES + len(compress(Codec(self.header.codec), payload))
+
+
 def sample(plan: RoundPlan, log: LogPlan, sample_bytes: int = SAMPLE_BYTES) -> Estimate:
     """What would go of a log of the plan, from at most so many bytes of its segments."""
     try:
@@ -59,6 +81,50 @@ def sample(plan: RoundPlan, log: LogPlan, sample_bytes: int = SAMPLE_BYTES) -> E
         return _of_blocks(plan, log, sample_bytes)
     except (CorruptFileError, OSError) as error:
         return no_estimate(0, str(error))
+
+
+class Shrinking:
+    """Batches of a log, of format v2, from which records are taken to see what is left."""
+
+    def __init__(self, tried: Sequence[_Tried]) -> None:
+        self._tried = tried
+        self._bytes = sum(batch.bytes for batch in tried)
+        self._records = sum(batch.records for batch in tried)
+        self._again = self._records - sum(len(batch.left) for batch in tried)
+
+    def bytes_share(self, records_share: float) -> float | None:
+        """Return the share of the bytes that goes with a share of the records.
+
+        Records whose key comes again in their batch go first, then any. None: no batch was tried.
+        """
+        if not self._records:
+            return None
+        chance = np.random.default_rng(self._records)
+        again = self._again / self._records
+        more = (records_share - again) / (1 - again)
+        left = sum(
+            batch.bytes_of(
+                [record for record in batch.left if more <= 0 or chance.random() >= more]
+            )
+            for batch in self._tried
+        )
+        gone = max(0.0, 1 - left / self._bytes)
+        return gone if more >= 0 else gone * records_share / again
+
+
+def shrinking_of(stretches: Sequence[Stretch], files: Files) -> Shrinking:
+    """Take the first batch of some of the stretches. Raise CorruptFileError and OSError."""
+    tried: list[_Tried] = []
+    step = max(1, len(stretches) // FEWEST_BATCHES)
+    for stretch in stretches[::step]:
+        path = stretch.source.path
+        batches = read_batches(path, files=files, start=stretch.start)
+        for position, header, batch in islice(batches, 1):
+            if header.magic == MAGIC and not header.is_control and header.records_count:
+                tried.append(_Tried(header, decode_records(batch, header, path, position)))
+        if sum(batch.records for batch in tried) > MOST_RECORDS:
+            break
+    return Shrinking(tried)
 
 
 def _whole(plan: RoundPlan, log: LogPlan) -> Estimate:
@@ -164,66 +230,3 @@ def _dearer(parts: Sequence[Part], blocks: NDArray[np.int64], all_keys: UInt64Ar
         return 1.0
     gone_bytes = float((gone * log_bytes / np.maximum(records, 1)).sum())
     return gone_bytes / float(log_bytes.sum()) / (float(gone.sum()) / float(records.sum()))
-
-
-MOST_RECORDS = 100_000
-FEWEST_BATCHES = 64  # if there are as many stretches
-
-
-class _Tried:
-    """A batch: what it takes, and what is left for certain: of each key the last record."""
-
-    def __init__(self, header: BatchHeader, records: Sequence[Record]) -> None:
-        self.header, self.bytes, self.records = header, header.size_bytes, len(records)
-        self.left = list({record.key: record for record in reversed(records)}.values())[::-1]
-
-    def bytes_of(self, records: Sequence[Record]) -> int:
-        if not records:
-            return 0
-        base, base_ms = self.header.base_offset, self.header.base_timestamp
-        payload = b"".join(record_format.encode(record, base, base_ms) for record in records)
-        return BATCH_HEADER_BYTES + len(compress(Codec(self.header.codec), payload))
-
-
-class Shrinking:
-    """Batches of a log, of format v2, from which records are taken to see what is left."""
-
-    def __init__(self, tried: Sequence[_Tried]) -> None:
-        self._tried = tried
-        self._bytes = sum(batch.bytes for batch in tried)
-        self._records = sum(batch.records for batch in tried)
-        self._again = self._records - sum(len(batch.left) for batch in tried)
-
-    def bytes_share(self, records_share: float) -> float | None:
-        """Return the share of the bytes that goes with a share of the records.
-
-        Records whose key comes again in their batch go first, then any. None: no batch was tried.
-        """
-        if not self._records:
-            return None
-        chance = np.random.default_rng(self._records)
-        again = self._again / self._records
-        more = (records_share - again) / (1 - again)
-        left = sum(
-            batch.bytes_of(
-                [record for record in batch.left if more <= 0 or chance.random() >= more]
-            )
-            for batch in self._tried
-        )
-        gone = max(0.0, 1 - left / self._bytes)
-        return gone if more >= 0 else gone * records_share / again
-
-
-def shrinking_of(stretches: Sequence[Stretch], files: Files) -> Shrinking:
-    """Take the first batch of some of the stretches. Raise CorruptFileError and OSError."""
-    tried: list[_Tried] = []
-    step = max(1, len(stretches) // FEWEST_BATCHES)
-    for stretch in stretches[::step]:
-        path = stretch.source.path
-        batches = read_batches(path, files=files, start=stretch.start)
-        for position, header, batch in islice(batches, 1):
-            if header.magic == MAGIC and not header.is_control and header.records_count:
-                tried.append(_Tried(header, decode_records(batch, header, path, position)))
-        if sum(batch.records for batch in tried) > MOST_RECORDS:
-            break
-    return Shrinking(tried)

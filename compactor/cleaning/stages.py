@@ -1,4 +1,10 @@
-"""The three stages of a round, from log plans to rewritten pieces, and what failed where."""
+"""Run the three stages of a round, scan, resolve and rewrite, and keep what failed for each log.
+
+A log with a problem takes no part in the next stage. The rewrite stage reads record states in the
+files of parts and nothing else, so the map's entries in them are released once they are merged
+(`release_entries`). A task of the resolve stage that Spark has given up may still be reading them:
+it notices that these are not the bytes that were written, and nobody uses what it makes of them.
+"""
 
 import json
 import os
@@ -364,6 +370,28 @@ class Stages:
         return values
 
 
+def index_positions(log_path: str) -> Sequence[int]:
+    """Positions that the offset index knows, none where there is no index."""
+    path = log_path.removesuffix(LOG) + INDEX
+    if not filesystem.exists(path):
+        return ()
+    entries = offset_index.read(path)
+    offset_index.check(entries, os.path.getsize(log_path), path)
+    positions: Sequence[int] = entries["position"].tolist()
+    return positions
+
+
+def release_entries(parts: Iterable[Part]) -> None:
+    """Release the entries of parts, which nobody merges any more. Nothing is raised."""
+    of_file = defaultdict[str, list[Part]](list)
+    for part in parts:
+        of_file[part.file].append(part)
+    for path, own in of_file.items():
+        with suppress(OSError), open(path, "r+b", buffering=0) as file:
+            for part in own:
+                punch_hole(file.fileno(), part.block_at, part.entries * ENTRY_BYTES)
+
+
 def _with_transactions(piece: Piece, of_log: TransactionsOfLog) -> Piece:
     if of_log.decisions is None:
         return piece
@@ -380,31 +408,9 @@ def _place(part: Part) -> tuple[int, int, int]:
     return part.group, part.sections[0].segment, part.sections[0].start
 
 
-def index_positions(log_path: str) -> Sequence[int]:
-    """Positions that the offset index knows, none where there is no index."""
-    path = log_path.removesuffix(LOG) + INDEX
-    if not filesystem.exists(path):
-        return ()
-    entries = offset_index.read(path)
-    offset_index.check(entries, os.path.getsize(log_path), path)
-    positions: Sequence[int] = entries["position"].tolist()
-    return positions
-
-
 def _check_empty_segments(plan: LogPlan) -> None:
     """Raise CorruptFileError where an index has entries, but its log, which nobody reads, none."""
     for group in plan.groups:
         for segment in group.segments:
             if not segment.log_bytes:
                 index_positions(os.path.join(plan.path, file_name(segment.base_offset, LOG)))
-
-
-def release_entries(parts: Iterable[Part]) -> None:
-    """Release the entries of parts, which nobody merges any more. Nothing is raised."""
-    of_file = defaultdict[str, list[Part]](list)
-    for part in parts:
-        of_file[part.file].append(part)
-    for path, own in of_file.items():
-        with suppress(OSError), open(path, "r+b", buffering=0) as file:
-            for part in own:
-                punch_hole(file.fileno(), part.block_at, part.entries * ENTRY_BYTES)

@@ -1,4 +1,4 @@
-"""Swaps segment groups in while others are still being rewritten, so that few are staged at once.
+"""Swap segment groups in while others are still being rewritten, so that few are staged at once.
 
 The groups of a log go in in ascending order, as in Kafka: a tombstone must not go before the
 records that it hides have gone from an older group. Those that wait side by side go in as one,
@@ -321,6 +321,22 @@ class GroupSwapper:
             return begun.finish(group.rewritten, segments)
 
 
+def needs_joining(rewritten: Sequence[Rewritten]) -> bool:
+    """Whether the tasks left the indexes of a group, and how it is cut, to the driver."""
+    return any(piece.facts_file for piece in rewritten)
+
+
+def joined_segments(
+    plan: LogPlan, sources: tuple[Source, ...], rewritten: Sequence[Rewritten]
+) -> "list[JoinedSegment]":
+    """What the pieces of a group become."""
+    from compactor.cleaning.assembly import (
+        joined_segments,  # with the kernels, which few rounds need here
+    )
+
+    return joined_segments(plan, sources, rewritten)
+
+
 def _goes_with_others(group: FinishedGroup) -> bool:
     """Whether a group may be swapped in as one with its neighbours.
 
@@ -375,19 +391,3 @@ def _fail(queue: _Queue, error: Exception) -> None:
     if queue.swapped.problem is None:
         problem = problem_of(queue.plan.log_id, error)
         queue.swapped = queue.swapped._replace(problem=problem)
-
-
-def needs_joining(rewritten: Sequence[Rewritten]) -> bool:
-    """Whether the tasks left the indexes of a group, and how it is cut, to the driver."""
-    return any(piece.facts_file for piece in rewritten)
-
-
-def joined_segments(
-    plan: LogPlan, sources: tuple[Source, ...], rewritten: Sequence[Rewritten]
-) -> "list[JoinedSegment]":
-    """What the pieces of a group become."""
-    from compactor.cleaning.assembly import (
-        joined_segments,  # with the kernels, which few rounds need here
-    )
-
-    return joined_segments(plan, sources, rewritten)

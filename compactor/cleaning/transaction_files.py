@@ -1,4 +1,9 @@
-"""What the driver reads of a log's transactions before its scan, and what it leaves for tasks."""
+"""Read a log's transaction indexes before its scan, and write files on transactions for the tasks.
+
+The scan takes as aborted what the transaction indexes alone say (`expected_ranges`), which is right
+for every log that a broker wrote. `transactions` decides afterwards, with the markers of the log.
+Source: Kafka, UnifiedLog.collectAbortedTransactions; compaction C-8.2.
+"""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -23,10 +28,25 @@ class TxnIndexOfSegment(NamedTuple):
     entries: Entries
 
 
-def all_entries(indexes: Iterable[TxnIndexOfSegment]) -> Entries:
-    """Those of all indexes, one behind the other."""
-    found = [index.entries for index in indexes]
-    return np.concatenate(found) if found else columns_of(())
+def read_indexes(plan: LogPlan) -> list[TxnIndexOfSegment]:
+    """The transaction indexes of a log. Raise CorruptFileError where one is not sound."""
+    indexes = [
+        TxnIndexOfSegment(base_offset, txn_index_columns.columns_of(entries))
+        for base_offset, entries in plan.rebuilt_txn_indexes
+    ]
+    for base_offset in plan.txn_index_base_offsets:
+        path = os.path.join(plan.path, file_name(base_offset, TXN_INDEX))
+        entries = txn_index_columns.read_columns(path)
+        txn_index_columns.check_columns(entries, base_offset, path)
+        indexes.append(TxnIndexOfSegment(base_offset, entries))
+    return sorted(indexes, key=lambda index: index.base_offset)
+
+
+def save_expected(plan: LogPlan, indexes: Sequence[TxnIndexOfSegment], work_dir: str) -> str:
+    """Write for the scan what the indexes say is aborted; "" where they say nothing."""
+    return save_for_tasks(
+        plan, work_dir, "expected", expected_ranges(indexes, plan.log_start_offset)
+    )
 
 
 def expected_ranges(indexes: Iterable[TxnIndexOfSegment], log_start_offset: int) -> Int64Array:
@@ -48,37 +68,10 @@ def expected_ranges(indexes: Iterable[TxnIndexOfSegment], log_start_offset: int)
     return ranges
 
 
-def _begins_of_ranges(producer_ids: Int64Array, first: Int64Array, last: Int64Array) -> Int64Array:
-    """Which entries, sorted, overlap none before them of their producer."""
-    _, numbers = np.unique(producer_ids, return_inverse=True)
-    count = len(numbers)
-    _, ranks = np.unique(np.concatenate((first, last)), return_inverse=True)
-    # producers far apart, so that the highest end so far is never that of another one
-    starts, ends = (numbers * (2 * count) + of_all for of_all in (ranks[:count], ranks[count:]))
-    begins = np.ones(count, np.bool_)
-    begins[1:] = starts[1:] > np.maximum.accumulate(ends)[:-1]
-    return np.flatnonzero(begins)
-
-
-def read_indexes(plan: LogPlan) -> list[TxnIndexOfSegment]:
-    """The transaction indexes of a log. Raise CorruptFileError where one is not sound."""
-    indexes = [
-        TxnIndexOfSegment(base_offset, txn_index_columns.columns_of(entries))
-        for base_offset, entries in plan.rebuilt_txn_indexes
-    ]
-    for base_offset in plan.txn_index_base_offsets:
-        path = os.path.join(plan.path, file_name(base_offset, TXN_INDEX))
-        entries = txn_index_columns.read_columns(path)
-        txn_index_columns.check_columns(entries, base_offset, path)
-        indexes.append(TxnIndexOfSegment(base_offset, entries))
-    return sorted(indexes, key=lambda index: index.base_offset)
-
-
-def save_expected(plan: LogPlan, indexes: Sequence[TxnIndexOfSegment], work_dir: str) -> str:
-    """Write for the scan what the indexes say is aborted; "" where they say nothing."""
-    return save_for_tasks(
-        plan, work_dir, "expected", expected_ranges(indexes, plan.log_start_offset)
-    )
+def all_entries(indexes: Iterable[TxnIndexOfSegment]) -> Entries:
+    """Those of all indexes, one behind the other."""
+    found = [index.entries for index in indexes]
+    return np.concatenate(found) if found else columns_of(())
 
 
 def map_start(plan: LogPlan) -> tuple[int, int]:
@@ -119,3 +112,15 @@ def transaction_file(plan: LogPlan, work_dir: str, kind: str) -> str:
     """A partial round decides twice: over the whole range, then up to where its map ends."""
     name = f"{plan.log_id}-{plan.end_offset}-{kind}"
     return os.path.join(work_dir, "transactions", name)
+
+
+def _begins_of_ranges(producer_ids: Int64Array, first: Int64Array, last: Int64Array) -> Int64Array:
+    """Which entries, sorted, overlap none before them of their producer."""
+    _, numbers = np.unique(producer_ids, return_inverse=True)
+    count = len(numbers)
+    _, ranks = np.unique(np.concatenate((first, last)), return_inverse=True)
+    # producers far apart, so that the highest end so far is never that of another one
+    starts, ends = (numbers * (2 * count) + of_all for of_all in (ranks[:count], ranks[count:]))
+    begins = np.ones(count, np.bool_)
+    begins[1:] = starts[1:] > np.maximum.accumulate(ends)[:-1]
+    return np.flatnonzero(begins)

@@ -1,11 +1,26 @@
-"""The one part of cleaning that needs the order of a whole log: its transactions. Pure.
+"""Decide about the transactions of a log: the one part of cleaning that needs its whole order.
 
-What the scan left of transactional and control batches is gone through twice, as Kafka's cleaner
-goes through the log twice: once for the map, from where the dirty range begins, and once for the
-cleaning, from the first segment on. Both at once, and a part of the log at a time: what is held
-are the rows of that part, the entries of the transaction indexes, and a row for each producer.
+`decide_transactions` takes what the scan left of a log's transactional and control batches, and
+writes what the rewrite needs. `Stages` imports this module, with its kernels, only where a log has
+transactions. The parts, which are pure but for `later_markers` and the files of the result:
+
+1. `check_indexes`: do the transaction indexes fit the markers of the log? No checksum covers a
+   `.txnindex`, and it decides what is aborted: one wrong bit, and committed records would go for
+   good. But the log says it, too: an entry stands for one abort marker, and for data of its
+   producer since the marker before it. An entry that the log contradicts sets the log aside. Data
+   before an abort marker that no entry covers counts as committed, as Kafka and its readers take it
+   (E-53), and these markers are counted. A transaction that is open where the segments of the round
+   end takes its marker from the segments after them (`later_markers`).
+2. `decide`: what becomes of each batch? The batches are followed twice, as Kafka's cleaner goes
+   through the log twice: once for the map, from where the dirty range begins, and once for the
+   cleaning, from the first segment on. Both passes run at once, over a part of the log at a time:
+   memory holds the rows of that part, the entries of the transaction indexes, and a row for each
+   producer.
+3. `exact_ranges`, where the scan took other batches for aborted: it is done again with these.
+
 Source: Kafka, CleanedTransactionMetadata, UnifiedLog.collectAbortedTransactions,
-Cleaner.buildOffsetMap, Cleaner.cleanSegments; compaction C-7.5, C-7.11, C-8.
+Cleaner.buildOffsetMap, Cleaner.cleanSegments, ProducerStateManager.lastStableOffset; compaction
+C-7.5, C-7.11, C-8; log-format F-11.
 """
 
 import os
@@ -102,87 +117,77 @@ class LogTransactions:
     map_start: tuple[int, int]  # number in segments, position in the file: where map building reads
 
 
-class ProducerTable:
-    """A table of producers for the kernels, made larger where one of them has no room."""
+class Marker(NamedTuple):
+    """The end of a transaction."""
 
-    def __init__(self) -> None:
-        self.rows = np.zeros((FIRST_ROWS, TABLE_COLUMNS), np.int64)
-        self.used = 0
-
-    def grow(self) -> None:
-        larger = np.zeros((2 * len(self.rows), TABLE_COLUMNS), np.int64)
-        move_table(self.rows, larger)
-        self.rows = larger
+    offset: int
+    is_abort: bool
 
 
-class _TransactionTracker:
-    """C-8.1: which producers are in an aborted transaction, which in one to be committed."""
-
-    def __init__(self, entries: Entries) -> None:
-        self._entries, self._producers = entries, ProducerTable()
-        self._known, self._taken = np.empty(0, np.int64), 0
-
-    def load(self, numbers: Int64Array) -> None:
-        """Know of more aborted transactions."""
-        known = np.concatenate((self._known[self._taken :], numbers))
-        order = np.argsort(self._entries[known, ENTRY_FIRST], kind="stable")
-        self._known, self._taken = known[order], 0
-
-    def follow(self, batches: TxnBatches) -> tuple[NDArray[np.uint8], Int64Array]:
-        """Take in batches (C-8.4, C-8.5), and return two columns.
-
-        The first says whether each batch is aborted, or a control batch that may go; the second
-        has the entry that goes with a control batch that may not, or -1.
-        """
-        out = np.empty(len(batches), np.uint8), np.empty(len(batches), np.int64)
-        rows, done = words_of(batches), 0
-        while done < len(rows):
-            done, self._taken, self._producers.used = follow_transactions(
-                (rows, done),
-                AbortedTxns(self._entries, self._known, self._taken),
-                (self._producers.rows, self._producers.used),
-                out,
-            )
-            if done < len(rows):
-                self._producers.grow()
-        return out
+# Gives, of some producers, the first marker of each behind the segments of the round.
+LaterMarkers = Callable[[Collection[int]], Mapping[int, Marker]]
 
 
-class _Indexes:
-    """The transaction indexes of a log, searched as C-8.2 says."""
+def decide_transactions(
+    plan: LogPlan, parts: Sequence[Part], indexes: Sequence[TxnIndexOfSegment], work_dir: str
+) -> TransactionsOfLog:
+    """Decide about the transactions of a log. parts: all of it, in its order.
 
-    def __init__(self, log: LogTransactions) -> None:
-        self._log_start_offset = log.log_start_offset
-        self._segment_base_offsets = [segment.base_offset for segment in log.segments]
-        self._base_offsets = [index.base_offset for index in log.indexes]
-        self._ends = np.cumsum([len(index.entries) for index in log.indexes], dtype=int).tolist()
-        self.entries = all_entries(log.indexes)
+    Raise CorruptFileError where an index contradicts the log; WorkFileError; OSError.
+    """
+    found = _log_transactions(plan, parts, indexes)
+    unlisted_aborts = check_indexes(found, plan.path, partial(later_markers, plan))
+    decisions = decide(found)
+    discardable_files, txn_index_files = _save(plan, decisions, work_dir)
+    exact = "" if decisions.agrees else save_for_tasks(plan, work_dir, "exact", exact_ranges(found))
+    return TransactionsOfLog(decisions, unlisted_aborts, discardable_files, txn_index_files, exact)
 
-    def collect(self, from_offset: int, end_offset: int) -> Int64Array:
-        """The numbers of the entries that are loaded for [from_offset, end_offset)."""
-        at = bisect_right(self._segment_base_offsets, from_offset) - 1
-        base_offset = self._segment_base_offsets[at] if at >= 0 else from_offset
-        first = bisect_right(self._base_offsets, base_offset - 1)
-        start = end = self._ends[first - 1] if first else 0
-        for number in range(first, len(self._ends)):
-            own_start, end = end, self._ends[number]
-            reaching = np.flatnonzero(self.entries[own_start:end, 3] >= end_offset)
-            if len(reaching):
-                end = own_start + int(reaching[0]) + 1
+
+def check_indexes(log: LogTransactions, path: str, later_markers: LaterMarkers) -> int:
+    """Return before how many abort markers there is data in the round that no entry covers.
+
+    path: the partition directory. Raise CorruptFileError at an entry that cannot be.
+    """
+    entries = all_entries(log.indexes)
+    _check_stable_offsets(log, entries, path)
+    markers = _Markers(entries)
+    for _, batches in log.batches():
+        markers.follow(batches)
+    open_at_end = markers.with_open_data()
+    if open_at_end:
+        markers.follow(_as_batches(later_markers(open_at_end)))
+    found = markers.judged()
+    ends = _segment_ends(log)
+    wrong = np.flatnonzero(_is_wrong(entries, found, ends))
+    if len(wrong):
+        number = int(wrong[0])
+        entry = AbortedTxn(*entries[number].tolist())
+        problem = _problem(entry, found[number].tolist(), int(ends[number]))
+        raise _corrupt(log, path, number, problem)
+    return markers.unlisted
+
+
+def later_markers(plan: LogPlan, producer_ids: Collection[int]) -> dict[int, Marker]:
+    """The first marker of each of some producers behind the segments of the round.
+
+    Reads batch headers until each has one: transactions that are open where a round ends are short.
+    """
+    partition = list_partition(plan.path, plan.topic, plan.partition, LOCAL)  # as tasks read it
+    first = max(s.base_offset for group in plan.groups for s in group.segments) + 1
+    found: dict[int, Marker] = {}
+    for segment in partition.segments:
+        if segment.base_offset < first or len(found) == len(producer_ids):
+            continue
+        log_path = os.path.join(plan.path, file_name(segment.base_offset, LOG))
+        for position, header in read_batch_headers(log_path, files=partition.access):
+            producer_id = header.producer_id
+            if not (header.is_control and header.records_count and producer_id in producer_ids):
+                continue
+            kind = read_marker(header, log_path, position, partition.access)[0]
+            found.setdefault(producer_id, Marker(header.base_offset, kind is ControlType.ABORT))
+            if len(found) == len(producer_ids):
                 break
-        held = self.entries[start:end]
-        wanted = held[:, ENTRY_LAST] >= self._log_start_offset
-        return start + np.flatnonzero(wanted & (held[:, ENTRY_FIRST] < end_offset))
-
-
-class _TrackedBatches(NamedTuple):
-    """What the books say of a run of batches."""
-
-    segment: SegmentOfRound
-    batches: TxnBatches
-    verdicts: NDArray[np.uint8]  # of the cleaning, as _Books.follow gives them
-    kept_entries: Int64Array
-    flags: NDArray[np.uint8]  # of data batches; 0 for others
+    return found
 
 
 def decide(log: LogTransactions) -> Decisions:
@@ -219,131 +224,74 @@ def exact_ranges(log: LogTransactions) -> Int64Array:
     return np.ascontiguousarray(ranges[ranges[:, 3] != 0])
 
 
-def _merged(ranges: Int64Array) -> Int64Array:
-    """Neighbours of one producer and with the same flags as one; by producer, then in order."""
-    ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
-    changes = np.any(np.diff(ranges[:, [0, 3]], axis=0) != 0, axis=1)
-    starts = np.concatenate(([0], np.flatnonzero(changes) + 1)) if len(ranges) else np.empty(0, int)
-    merged = ranges[starts]
-    merged[:, 2] = ranges[np.concatenate((starts[1:], [len(ranges)]))[: len(starts)] - 1, 2]
-    return merged
+def _log_transactions(
+    plan: LogPlan, parts: Sequence[Part], indexes: Sequence[TxnIndexOfSegment]
+) -> LogTransactions:
+    ends = {
+        (part.group, section.segment): section.last_offset + 1
+        for part in parts
+        for section in part.sections
+    }
+    segments = [
+        SegmentOfRound(g, segment.base_offset, ends.get((g, s), segment.base_offset))
+        for g, group in enumerate(plan.groups)
+        for s, segment in enumerate(group.segments)
+    ]
+    return LogTransactions(
+        segments=segments,
+        batches=partial(_batches, plan, parts),
+        indexes=indexes,
+        log_start_offset=plan.log_start_offset,
+        first_dirty_offset=plan.first_dirty_offset,
+        first_uncleanable_offset=plan.first_uncleanable_offset,
+        map_start=map_start(plan),
+    )
 
 
-def _track(log: LogTransactions, indexes: _Indexes) -> Iterator[_TrackedBatches]:
-    cleaning, mapping = _TransactionTracker(indexes.entries), _TransactionTracker(indexes.entries)
-    mapping.load(indexes.collect(log.first_dirty_offset, log.first_uncleanable_offset))
-    loaded = 0
-    for number, batches in log.batches():
-        while loaded <= number:
-            cleaning.load(_collect_for(log.segments, loaded, indexes))
-            loaded += 1
-        verdicts, kept_entries = cleaning.follow(batches)
-        in_map = verdicts.copy()  # as for the cleaning, where it is not read
-        first = _first_read(log, number, batches)
-        if log.indexes:
-            in_map[first:], _ = mapping.follow(batches[first:])
-        is_data = batches["kind"] == DATA
-        flags = (verdicts * FOR_CLEANING | in_map * FOR_MAP) * is_data
-        yield _TrackedBatches(log.segments[number], batches, verdicts, kept_entries, flags)
+def _batches(plan: LogPlan, parts: Sequence[Part]) -> Iterator[tuple[int, TxnBatches]]:
+    """The rows of one part after another, cut where a segment ends."""
+    first_segments = np.cumsum([0, *(len(group.segments) for group in plan.groups)]).tolist()
+    for part in parts:
+        if part.txn_batches:
+            batches = read_txn_batches(part)
+            cuts = np.flatnonzero(np.diff(batches["segment"])) + 1
+            for run in np.split(batches, cuts):
+                yield first_segments[part.group] + int(run["segment"][0]), run
 
 
-def _collect_for(segments: Sequence[SegmentOfRound], number: int, indexes: _Indexes) -> Int64Array:
-    segment = segments[number]
-    end_offset = segment.end_offset
-    if number + 1 < len(segments) and segments[number + 1].group == segment.group:
-        end_offset = segments[number + 1].base_offset
-    return indexes.collect(segment.base_offset, end_offset)
+def _save(
+    plan: LogPlan, decisions: Decisions, work_dir: str
+) -> tuple[dict[int, str], dict[int, str]]:
+    """Write which control batches of each group may be discarded, and its new `.txnindex`.
+
+    Returns the names of both, by group; groups in which there is nothing of it have none.
+    """
+    edges = [group.base_offset for group in plan.groups[1:]]
+    of_groups = np.split(decisions.discardable, np.searchsorted(decisions.discardable, edges))
+    discardable_files, txn_index_files = {}, {}
+    for group, offsets in enumerate(of_groups):
+        if len(offsets):
+            discardable_files[group] = save_for_tasks(
+                plan, work_dir, f"discardable-{group}", offsets
+            )
+    for group, entries in decisions.txn_indexes.items():
+        path = f"{transaction_file(plan, work_dir, 'group')}-{group}"
+        write_checked(path, txn_index_columns.encode_columns(entries))
+        txn_index_files[group] = path
+    return discardable_files, txn_index_files
 
 
-def _first_read(log: LogTransactions, number: int, batches: TxnBatches) -> int:
-    """How many batches of a segment stand before the place where map building begins to read."""
-    segment, position = log.map_start
-    if number != segment:
-        return 0 if number > segment else len(batches)
-    return int(np.searchsorted(batches["position"], position))
-
-
-class _Result:
-    """What the control batches of one pass come to."""
+class ProducerTable:
+    """A table of producers for the kernels, made larger where one of them has no room."""
 
     def __init__(self) -> None:
-        self.discardable: list[Int64Array] = []
-        self.changed_groups: set[int] = set()
-        self.txn_indexes: dict[int, list[Entries]] = defaultdict(list)
-        self.control_records_dropped: dict[int, int] = defaultdict(int)
+        self.rows = np.zeros((FIRST_ROWS, TABLE_COLUMNS), np.int64)
+        self.used = 0
 
-    def add_controls(self, run: _TrackedBatches, entries: Entries) -> None:
-        group = run.segment.group
-        kept = run.kept_entries[run.kept_entries >= 0]
-        if len(kept):
-            self.txn_indexes[group].append(entries[kept])
-        going = run.batches[(run.batches["kind"] != DATA) & (run.verdicts != 0)]
-        if not len(going):
-            return
-        self.discardable.append(going["base_offset"].astype(np.int64))
-        if np.any((going["horizon"] != HORIZON_AHEAD) | (going["kind"] == EMPTY_CONTROL)):
-            self.changed_groups.add(group)
-        passed = going["horizon"] == HORIZON_PASSED
-        if passed.any():
-            self.control_records_dropped[group] += int(going["records"][passed].sum())
-
-
-class Marker(NamedTuple):
-    """The end of a transaction."""
-
-    offset: int
-    is_abort: bool
-
-
-def later_markers(plan: LogPlan, producer_ids: Collection[int]) -> dict[int, Marker]:
-    """The first marker of each of some producers behind the segments of the round.
-
-    Reads batch headers until each has one: transactions that are open where a round ends are short.
-    """
-    partition = list_partition(plan.path, plan.topic, plan.partition, LOCAL)  # as tasks read it
-    first = max(s.base_offset for group in plan.groups for s in group.segments) + 1
-    found: dict[int, Marker] = {}
-    for segment in partition.segments:
-        if segment.base_offset < first or len(found) == len(producer_ids):
-            continue
-        log_path = os.path.join(plan.path, file_name(segment.base_offset, LOG))
-        for position, header in read_batch_headers(log_path, files=partition.access):
-            producer_id = header.producer_id
-            if not (header.is_control and header.records_count and producer_id in producer_ids):
-                continue
-            kind = read_marker(header, log_path, position, partition.access)[0]
-            found.setdefault(producer_id, Marker(header.base_offset, kind is ControlType.ABORT))
-            if len(found) == len(producer_ids):
-                break
-    return found
-
-
-# Gives, of some producers, the first marker of each behind the segments of the round.
-LaterMarkers = Callable[[Collection[int]], Mapping[int, Marker]]
-
-
-def check_indexes(log: LogTransactions, path: str, later_markers: LaterMarkers) -> int:
-    """Return before how many abort markers there is data in the round that no entry covers.
-
-    path: the partition directory. Raise CorruptFileError at an entry that cannot be.
-    """
-    entries = all_entries(log.indexes)
-    _check_stable_offsets(log, entries, path)
-    markers = _Markers(entries)
-    for _, batches in log.batches():
-        markers.follow(batches)
-    open_at_end = markers.with_open_data()
-    if open_at_end:
-        markers.follow(_as_batches(later_markers(open_at_end)))
-    found = markers.judged()
-    ends = _segment_ends(log)
-    wrong = np.flatnonzero(_is_wrong(entries, found, ends))
-    if len(wrong):
-        number = int(wrong[0])
-        entry = AbortedTxn(*entries[number].tolist())
-        problem = _problem(entry, found[number].tolist(), int(ends[number]))
-        raise _corrupt(log, path, number, problem)
-    return markers.unlisted
+    def grow(self) -> None:
+        larger = np.zeros((2 * len(self.rows), TABLE_COLUMNS), np.int64)
+        move_table(self.rows, larger)
+        self.rows = larger
 
 
 class _Markers:
@@ -453,73 +401,140 @@ def _corrupt(log: LogTransactions, path: str, number: int, problem: str) -> Corr
     return CorruptFileError(file, number * txn_index.ENTRY.size, problem_of_entry)
 
 
-def decide_transactions(
-    plan: LogPlan, parts: Sequence[Part], indexes: Sequence[TxnIndexOfSegment], work_dir: str
-) -> TransactionsOfLog:
-    """Decide about the transactions of a log. parts: all of it, in its order.
+class _TrackedBatches(NamedTuple):
+    """What the books say of a run of batches."""
 
-    Raise CorruptFileError where an index contradicts the log; WorkFileError; OSError.
-    """
-    found = _log_transactions(plan, parts, indexes)
-    unlisted_aborts = check_indexes(found, plan.path, partial(later_markers, plan))
-    decisions = decide(found)
-    discardable_files, txn_index_files = _save(plan, decisions, work_dir)
-    exact = "" if decisions.agrees else save_for_tasks(plan, work_dir, "exact", exact_ranges(found))
-    return TransactionsOfLog(decisions, unlisted_aborts, discardable_files, txn_index_files, exact)
+    segment: SegmentOfRound
+    batches: TxnBatches
+    verdicts: NDArray[np.uint8]  # of the cleaning, as _Books.follow gives them
+    kept_entries: Int64Array
+    flags: NDArray[np.uint8]  # of data batches; 0 for others
 
 
-def _log_transactions(
-    plan: LogPlan, parts: Sequence[Part], indexes: Sequence[TxnIndexOfSegment]
-) -> LogTransactions:
-    ends = {
-        (part.group, section.segment): section.last_offset + 1
-        for part in parts
-        for section in part.sections
-    }
-    segments = [
-        SegmentOfRound(g, segment.base_offset, ends.get((g, s), segment.base_offset))
-        for g, group in enumerate(plan.groups)
-        for s, segment in enumerate(group.segments)
-    ]
-    return LogTransactions(
-        segments=segments,
-        batches=partial(_batches, plan, parts),
-        indexes=indexes,
-        log_start_offset=plan.log_start_offset,
-        first_dirty_offset=plan.first_dirty_offset,
-        first_uncleanable_offset=plan.first_uncleanable_offset,
-        map_start=map_start(plan),
-    )
+class _TransactionTracker:
+    """C-8.1: which producers are in an aborted transaction, which in one to be committed."""
 
+    def __init__(self, entries: Entries) -> None:
+        self._entries, self._producers = entries, ProducerTable()
+        self._known, self._taken = np.empty(0, np.int64), 0
 
-def _batches(plan: LogPlan, parts: Sequence[Part]) -> Iterator[tuple[int, TxnBatches]]:
-    """The rows of one part after another, cut where a segment ends."""
-    first_segments = np.cumsum([0, *(len(group.segments) for group in plan.groups)]).tolist()
-    for part in parts:
-        if part.txn_batches:
-            batches = read_txn_batches(part)
-            cuts = np.flatnonzero(np.diff(batches["segment"])) + 1
-            for run in np.split(batches, cuts):
-                yield first_segments[part.group] + int(run["segment"][0]), run
+    def load(self, numbers: Int64Array) -> None:
+        """Know of more aborted transactions."""
+        known = np.concatenate((self._known[self._taken :], numbers))
+        order = np.argsort(self._entries[known, ENTRY_FIRST], kind="stable")
+        self._known, self._taken = known[order], 0
 
+    def follow(self, batches: TxnBatches) -> tuple[NDArray[np.uint8], Int64Array]:
+        """Take in batches (C-8.4, C-8.5), and return two columns.
 
-def _save(
-    plan: LogPlan, decisions: Decisions, work_dir: str
-) -> tuple[dict[int, str], dict[int, str]]:
-    """Write which control batches of each group may be discarded, and its new `.txnindex`.
-
-    Returns the names of both, by group; groups in which there is nothing of it have none.
-    """
-    edges = [group.base_offset for group in plan.groups[1:]]
-    of_groups = np.split(decisions.discardable, np.searchsorted(decisions.discardable, edges))
-    discardable_files, txn_index_files = {}, {}
-    for group, offsets in enumerate(of_groups):
-        if len(offsets):
-            discardable_files[group] = save_for_tasks(
-                plan, work_dir, f"discardable-{group}", offsets
+        The first says whether each batch is aborted, or a control batch that may go; the second
+        has the entry that goes with a control batch that may not, or -1.
+        """
+        out = np.empty(len(batches), np.uint8), np.empty(len(batches), np.int64)
+        rows, done = words_of(batches), 0
+        while done < len(rows):
+            done, self._taken, self._producers.used = follow_transactions(
+                (rows, done),
+                AbortedTxns(self._entries, self._known, self._taken),
+                (self._producers.rows, self._producers.used),
+                out,
             )
-    for group, entries in decisions.txn_indexes.items():
-        path = f"{transaction_file(plan, work_dir, 'group')}-{group}"
-        write_checked(path, txn_index_columns.encode_columns(entries))
-        txn_index_files[group] = path
-    return discardable_files, txn_index_files
+            if done < len(rows):
+                self._producers.grow()
+        return out
+
+
+class _Indexes:
+    """The transaction indexes of a log, searched as C-8.2 says."""
+
+    def __init__(self, log: LogTransactions) -> None:
+        self._log_start_offset = log.log_start_offset
+        self._segment_base_offsets = [segment.base_offset for segment in log.segments]
+        self._base_offsets = [index.base_offset for index in log.indexes]
+        self._ends = np.cumsum([len(index.entries) for index in log.indexes], dtype=int).tolist()
+        self.entries = all_entries(log.indexes)
+
+    def collect(self, from_offset: int, end_offset: int) -> Int64Array:
+        """The numbers of the entries that are loaded for [from_offset, end_offset)."""
+        at = bisect_right(self._segment_base_offsets, from_offset) - 1
+        base_offset = self._segment_base_offsets[at] if at >= 0 else from_offset
+        first = bisect_right(self._base_offsets, base_offset - 1)
+        start = end = self._ends[first - 1] if first else 0
+        for number in range(first, len(self._ends)):
+            own_start, end = end, self._ends[number]
+            reaching = np.flatnonzero(self.entries[own_start:end, 3] >= end_offset)
+            if len(reaching):
+                end = own_start + int(reaching[0]) + 1
+                break
+        held = self.entries[start:end]
+        wanted = held[:, ENTRY_LAST] >= self._log_start_offset
+        return start + np.flatnonzero(wanted & (held[:, ENTRY_FIRST] < end_offset))
+
+
+def _track(log: LogTransactions, indexes: _Indexes) -> Iterator[_TrackedBatches]:
+    cleaning, mapping = _TransactionTracker(indexes.entries), _TransactionTracker(indexes.entries)
+    mapping.load(indexes.collect(log.first_dirty_offset, log.first_uncleanable_offset))
+    loaded = 0
+    for number, batches in log.batches():
+        while loaded <= number:
+            cleaning.load(_collect_for(log.segments, loaded, indexes))
+            loaded += 1
+        verdicts, kept_entries = cleaning.follow(batches)
+        in_map = verdicts.copy()  # as for the cleaning, where it is not read
+        first = _first_read(log, number, batches)
+        if log.indexes:
+            in_map[first:], _ = mapping.follow(batches[first:])
+        is_data = batches["kind"] == DATA
+        flags = (verdicts * FOR_CLEANING | in_map * FOR_MAP) * is_data
+        yield _TrackedBatches(log.segments[number], batches, verdicts, kept_entries, flags)
+
+
+def _collect_for(segments: Sequence[SegmentOfRound], number: int, indexes: _Indexes) -> Int64Array:
+    segment = segments[number]
+    end_offset = segment.end_offset
+    if number + 1 < len(segments) and segments[number + 1].group == segment.group:
+        end_offset = segments[number + 1].base_offset
+    return indexes.collect(segment.base_offset, end_offset)
+
+
+def _first_read(log: LogTransactions, number: int, batches: TxnBatches) -> int:
+    """How many batches of a segment stand before the place where map building begins to read."""
+    segment, position = log.map_start
+    if number != segment:
+        return 0 if number > segment else len(batches)
+    return int(np.searchsorted(batches["position"], position))
+
+
+class _Result:
+    """What the control batches of one pass come to."""
+
+    def __init__(self) -> None:
+        self.discardable: list[Int64Array] = []
+        self.changed_groups: set[int] = set()
+        self.txn_indexes: dict[int, list[Entries]] = defaultdict(list)
+        self.control_records_dropped: dict[int, int] = defaultdict(int)
+
+    def add_controls(self, run: _TrackedBatches, entries: Entries) -> None:
+        group = run.segment.group
+        kept = run.kept_entries[run.kept_entries >= 0]
+        if len(kept):
+            self.txn_indexes[group].append(entries[kept])
+        going = run.batches[(run.batches["kind"] != DATA) & (run.verdicts != 0)]
+        if not len(going):
+            return
+        self.discardable.append(going["base_offset"].astype(np.int64))
+        if np.any((going["horizon"] != HORIZON_AHEAD) | (going["kind"] == EMPTY_CONTROL)):
+            self.changed_groups.add(group)
+        passed = going["horizon"] == HORIZON_PASSED
+        if passed.any():
+            self.control_records_dropped[group] += int(going["records"][passed].sum())
+
+
+def _merged(ranges: Int64Array) -> Int64Array:
+    """Neighbours of one producer and with the same flags as one; by producer, then in order."""
+    ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
+    changes = np.any(np.diff(ranges[:, [0, 3]], axis=0) != 0, axis=1)
+    starts = np.concatenate(([0], np.flatnonzero(changes) + 1)) if len(ranges) else np.empty(0, int)
+    merged = ranges[starts]
+    merged[:, 2] = ranges[np.concatenate((starts[1:], [len(ranges)]))[: len(starts)] - 1, 2]
+    return merged
