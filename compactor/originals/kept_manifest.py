@@ -1,4 +1,4 @@
-"""What a run that keeps originals writes down: which files it replaced by which. Pure.
+"""Lay out and parse what a run that keeps originals writes: which files it replaced by which. Pure.
 
     DIR/RUN/run.json                   the run, and its log directories by number
     DIR/RUN/0/orders-7/log.json        that log before its first step: all of its segments

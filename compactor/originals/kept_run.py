@@ -1,4 +1,9 @@
-"""Finds what earlier runs have kept, and drops it."""
+"""Read, discard and lock what earlier runs have kept.
+
+The lock (flock) is on the manifest of the run, and ends with the process that has it. The run and
+an undo, which need what is kept, share it; a discard has it alone. A discard renames the manifest
+while it has the lock, so that a process that gets the lock afterwards notices.
+"""
 
 import errno
 import fcntl
@@ -33,6 +38,9 @@ from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
 
 _RUN_ID = re.compile(r"[0-9a-f]{8,32}", re.ASCII)
+WAIT_SECONDS = 10.0  # who looks whether a run is at work has the lock for an instant
+LOOK_SECONDS = 0.01
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class KeptLog(NamedTuple):
@@ -81,26 +89,6 @@ def read_logs(path: str, run: KeptRun, files: Files = LOCAL) -> list[KeptLog]:
                     )
                 )
     return logs
-
-
-def _kept(files: Files, path: str) -> tuple[LogBefore | None, tuple[KeptStep, ...]]:
-    steps = _steps(files, path)  # first: those of an older version say so
-    manifest = os.path.join(path, LOG_FILE)
-    if not steps and not files.exists(manifest):
-        return None, ()
-    return log_from(files.read_bytes(manifest), manifest), steps
-
-
-def _steps(files: Files, path: str) -> tuple[KeptStep, ...]:
-    names = [entry.name for entry in files.list_directory(path) if not entry.is_dir]
-    steps: list[KeptStep] = []
-    for name in sorted(name for name in names if step_number(name) is not None):
-        manifest = os.path.join(path, name)
-        step = step_from(files.read_bytes(manifest), manifest)
-        if step.number != step_number(name) or step.number != len(steps):
-            raise CorruptFileError(manifest, 0, f"step {step.number}, expected {len(steps)}")
-        steps.append(step)
-    return tuple(steps)
 
 
 def discard(path: str, files: Files = LOCAL) -> None:
@@ -152,11 +140,6 @@ def discard_expired(
         discard(path, files)
         expired.append(path)
     return expired
-
-
-WAIT_SECONDS = 10.0  # who looks whether a run is at work has the lock for an instant
-LOOK_SECONDS = 0.01
-_WITHOUT_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def hold(path: str) -> int:
@@ -212,6 +195,26 @@ def is_held(path: str) -> bool:
             return False
     except RefusedError:
         return True
+
+
+def _kept(files: Files, path: str) -> tuple[LogBefore | None, tuple[KeptStep, ...]]:
+    steps = _steps(files, path)  # first: those of an older version say so
+    manifest = os.path.join(path, LOG_FILE)
+    if not steps and not files.exists(manifest):
+        return None, ()
+    return log_from(files.read_bytes(manifest), manifest), steps
+
+
+def _steps(files: Files, path: str) -> tuple[KeptStep, ...]:
+    names = [entry.name for entry in files.list_directory(path) if not entry.is_dir]
+    steps: list[KeptStep] = []
+    for name in sorted(name for name in names if step_number(name) is not None):
+        manifest = os.path.join(path, name)
+        step = step_from(files.read_bytes(manifest), manifest)
+        if step.number != step_number(name) or step.number != len(steps):
+            raise CorruptFileError(manifest, 0, f"step {step.number}, expected {len(steps)}")
+        steps.append(step)
+    return tuple(steps)
 
 
 def _share(descriptor: int, manifest: str, deadline: float) -> None:

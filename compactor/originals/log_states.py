@@ -1,4 +1,4 @@
-"""The states that a run takes a log through, as they are known again. Pure."""
+"""Recognise the states that a run takes a log through. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TypeVar

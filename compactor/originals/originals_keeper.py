@@ -1,12 +1,12 @@
-"""Keeps what a run replaces or deletes, so that it can be undone.
+"""Keep what a run replaces or deletes, so that it can be undone.
 
 1. before the first step of a log all of its segments are read, and what they are is written down
 2. files get a second name in the run's directory: links, or copies that are synced
 3. that directory is synced, then the manifest of the step is written and synced
 4. the swap or the deletion begins
 
-After a crash in 1 or 2 there is a directory without a manifest, which nobody looks at; after 3 a
-step that has not happened, which `undo` sees by the files of the log.
+After a crash in 1 or 2 the run's directory has a directory without a manifest, which nobody looks
+at; after 3 a step that has not happened, which `undo` sees by the files of the log.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
-"""Brings back what a run has replaced or deleted, from what it kept: the old log, byte for byte.
+"""Bring back what a run has replaced or deleted, from what it kept: the old log, byte for byte.
 
 For each log directory, under its lock, with what is true if the power goes in the step:
 
-0. what was cut short is settled, by `recovery/log_dir_recovery`
+0. what was cut short is settled, by `recovery.log_dir_recovery`
 1. every log is compared with the states that its manifests describe: the log after the last step
    of the run, after the one before, and so on to the log before the run. One that is in none of
    them has been changed since, and is left as it is.
@@ -10,14 +10,15 @@ For each log directory, under its lock, with what is true if the power goes in t
    they are lower than the log calls for, or none: a cleaner begins earlier, a log start is where
    the first segment is. Not later: an old log under a new entry would count as clean, and a
    tombstone in it could go before what it hides. So a cleaner entry is never raised either
-3. the leader epochs that retention cut off                                         likewise
+3. the leader epochs that retention cut off                   as after step 2
 4. the steps of the run, the last one first: what was kept is staged and swapped in by `finalizer`,
    one group at a time, as what takes its place was; a deleted segment gets its names back, the
    .log last                  each step is done or is not: the log is in one of the states of 1
 5. an active segment that retention made, if nothing was written to it             removed, or not
 6. snapshots that went with merged segments                        they are brought back next time
-7. it is written down that the log was undone                      likewise; what a broker does to
-                                                                   it later is not taken for the run
+7. it is written down that the log was undone                 it is written down next time; what a
+                                                              broker does to the log after this step
+                                                              is not taken for the run
 
 So it can be run again at any time, and ends the same.
 """

@@ -1,4 +1,14 @@
-"""Whether a log is as a run left it, or as it was on the way there: then the run can be undone."""
+"""Judge whether a log is in a state that a run took it through, so that the run can be undone.
+
+- All that was appended to the log since the run is still in it, batch for batch (`check_appended`).
+  Brokers give offsets without a gap. Where one is missing, or a batch has a delete horizon, a
+  cleaning has gone over it, and a tombstone may be gone that hid what an undo would bring back. A
+  replica that was copied from one that had been cleaned looks the same, and is taken for the same.
+- Brokers still know the transactions that were open in what the run has deleted
+  (`check_transactions`). A broker that starts where nothing is left of a transaction may forget it.
+  An abort marker that it writes then gets no entry in a `.txnindex`, and records that came back
+  would pass for committed.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -103,6 +113,63 @@ def judge(log: KeptLog, checkpointed: Checkpointed, mark_of: MarkOf = mark_on_di
     return UndoTask(log, path, log.steps[:done], was_raised)
 
 
+def check_appended(listing: PartitionListing, before: LogBefore) -> None:
+    """Raise ChangedSinceError where something of it is missing, CorruptFileError or OSError.
+
+    A torn end is left to whoever recovers the log.
+    """
+    files, segments = listing.access, listing.segments
+    active = before.segments[-1]
+    end_offset = before.end_offset
+    for segment in segments:
+        name = file_name(segment.base_offset, LOG)
+        if name < active.name:
+            continue
+        start = active.size_bytes if name == active.name else 0
+        if name != active.name and segment.base_offset != end_offset:
+            raise _missing(name, end_offset, segment.base_offset)
+        try:
+            path = os.path.join(listing.path, name)
+            for position, header in read_batch_headers(path, start, files=files):
+                extent = _extent(files, path, position, header)
+                _check_batch(name, header, extent, end_offset)
+                end_offset = header.next_offset
+        except CorruptFileError:
+            if segment != segments[-1]:
+                raise
+
+
+def check_transactions(log: KeptLog, listing: PartitionListing) -> None:
+    """Raise ChangedSinceError where one of them is forgotten, CorruptFileError or OSError.
+
+    One is known that the newest snapshot has as open, that was committed, or whose abortion stands
+    in a `.txnindex`.
+    """
+    deleted = [
+        log.file(step, mark.name)
+        for step in log.steps
+        if step.deleted_up_to is not None
+        for mark in logs_of(step.originals)
+    ]
+    open_since = _open_at_end(deleted)
+    if not open_since:
+        return
+    known = _open_in_snapshot(listing) | {
+        (entry.producer_id, entry.first_offset)
+        for segment in listing.segments
+        for entry in txn_index.read(_file(listing, segment.base_offset, TXN_INDEX), listing.access)
+    }
+    unknown = {key for key in open_since.items() if key not in known}
+    live = [_file(listing, segment.base_offset, LOG) for segment in listing.segments]
+    for producer_id, first_offset in sorted(unknown):
+        if not _is_committed(producer_id, live, listing.access):
+            raise ChangedSinceError(
+                f"a broker has forgotten the transaction of producer {producer_id} that began at "
+                f"offset {first_offset}, in what the run deleted: its records would come back as "
+                "if they were committed"
+            )
+
+
 def _check_topic_id(kept: str | None, now: str | None) -> None:
     """A topic that was deleted and created anew under the same name has another one."""
     if now == kept:
@@ -160,41 +227,36 @@ def _check_log_start(before: LogBefore, steps: Sequence[KeptStep], now: int | No
             raise ChangedSinceError(f"the log start was moved since, to {now}")
 
 
+def _check_batch(name: str, header: BatchHeader, extent: tuple[int, int], end_offset: int) -> None:
+    """Whether a batch begins at the end of the log before it, and has all of its records."""
+    first_offset, count = extent
+    if first_offset != end_offset:
+        raise _missing(name, end_offset, first_offset)
+    if count != header.next_offset - first_offset:
+        raise _missing(name, first_offset, header.next_offset, "some of ")
+    if header.delete_horizon_ms is not None:
+        seen = f"the batch at offset {first_offset} has a delete horizon"
+        raise ChangedSinceError(f"cleaned since: {name}, written after the run: {seen}")
+
+
+def _extent(files: Files, path: str, position: int, header: BatchHeader) -> tuple[int, int]:
+    """The first offset of a batch, and how many records it has."""
+    if header.magic == MAGIC or not header.codec:
+        return header.base_offset, header.records_count
+    entry = files.read_range(path, position, header.size_bytes)
+    records = legacy_messages.decode_records(entry, header, path, position)
+    return records[0].offset, len(records)
+
+
+def _missing(name: str, first: int, end: int, share: str = "") -> ChangedSinceError:
+    seen = f"missing: {share}{offset_range(first, end - 1)}"
+    return ChangedSinceError(f"cleaned or deleted since: {name}, written after the run: {seen}")
+
+
 class _Found(NamedTuple):
     path: str  # of a .log file
     position: int
     header: BatchHeader
-
-
-def check_transactions(log: KeptLog, listing: PartitionListing) -> None:
-    """Raise ChangedSinceError where one of them is forgotten, CorruptFileError or OSError.
-
-    One is known that the newest snapshot has as open, that was committed, or whose abortion stands
-    in a `.txnindex`.
-    """
-    deleted = [
-        log.file(step, mark.name)
-        for step in log.steps
-        if step.deleted_up_to is not None
-        for mark in logs_of(step.originals)
-    ]
-    open_since = _open_at_end(deleted)
-    if not open_since:
-        return
-    known = _open_in_snapshot(listing) | {
-        (entry.producer_id, entry.first_offset)
-        for segment in listing.segments
-        for entry in txn_index.read(_file(listing, segment.base_offset, TXN_INDEX), listing.access)
-    }
-    unknown = {key for key in open_since.items() if key not in known}
-    live = [_file(listing, segment.base_offset, LOG) for segment in listing.segments]
-    for producer_id, first_offset in sorted(unknown):
-        if not _is_committed(producer_id, live, listing.access):
-            raise ChangedSinceError(
-                f"a broker has forgotten the transaction of producer {producer_id} that began at "
-                f"offset {first_offset}, in what the run deleted: its records would come back as "
-                "if they were committed"
-            )
 
 
 def _open_at_end(paths: Sequence[str]) -> dict[int, int]:
@@ -236,55 +298,3 @@ def _open_in_snapshot(listing: PartitionListing) -> set[tuple[int, int]]:
 
 def _file(listing: PartitionListing, offset: int, suffix: str) -> str:
     return os.path.join(listing.path, file_name(offset, suffix))
-
-
-def check_appended(listing: PartitionListing, before: LogBefore) -> None:
-    """Raise ChangedSinceError where something of it is missing, CorruptFileError or OSError.
-
-    A torn end is left to whoever recovers the log.
-    """
-    files, segments = listing.access, listing.segments
-    active = before.segments[-1]
-    end_offset = before.end_offset
-    for segment in segments:
-        name = file_name(segment.base_offset, LOG)
-        if name < active.name:
-            continue
-        start = active.size_bytes if name == active.name else 0
-        if name != active.name and segment.base_offset != end_offset:
-            raise _missing(name, end_offset, segment.base_offset)
-        try:
-            path = os.path.join(listing.path, name)
-            for position, header in read_batch_headers(path, start, files=files):
-                extent = _extent(files, path, position, header)
-                _check_batch(name, header, extent, end_offset)
-                end_offset = header.next_offset
-        except CorruptFileError:
-            if segment != segments[-1]:
-                raise
-
-
-def _check_batch(name: str, header: BatchHeader, extent: tuple[int, int], end_offset: int) -> None:
-    """Whether a batch begins at the end of the log before it, and has all of its records."""
-    first_offset, count = extent
-    if first_offset != end_offset:
-        raise _missing(name, end_offset, first_offset)
-    if count != header.next_offset - first_offset:
-        raise _missing(name, first_offset, header.next_offset, "some of ")
-    if header.delete_horizon_ms is not None:
-        seen = f"the batch at offset {first_offset} has a delete horizon"
-        raise ChangedSinceError(f"cleaned since: {name}, written after the run: {seen}")
-
-
-def _extent(files: Files, path: str, position: int, header: BatchHeader) -> tuple[int, int]:
-    """The first offset of a batch, and how many records it has."""
-    if header.magic == MAGIC or not header.codec:
-        return header.base_offset, header.records_count
-    entry = files.read_range(path, position, header.size_bytes)
-    records = legacy_messages.decode_records(entry, header, path, position)
-    return records[0].offset, len(records)
-
-
-def _missing(name: str, first: int, end: int, share: str = "") -> ChangedSinceError:
-    seen = f"missing: {share}{offset_range(first, end - 1)}"
-    return ChangedSinceError(f"cleaned or deleted since: {name}, written after the run: {seen}")

@@ -1,7 +1,7 @@
-"""Says what an undo would bring back now. Changes nothing, and takes no lock.
+"""Say what an undo would bring back now. Changes nothing, and takes no lock.
 
 What was cut short is settled in memory alone, since an undo settles it first. The originals are
-read, and held against their checksums. Whether there is room for copies of them is not tried.
+read, and compared with their checksums. Room for copies of them is not checked.
 """
 
 import os

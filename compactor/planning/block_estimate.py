@@ -1,15 +1,15 @@
-"""How much of a log would go, from blocks of it that were drawn by lot. Pure.
+"""Estimate how much of a log would go, from blocks of it that were drawn by lot. Pure.
 
 What stays of a log is about one record of each key, so the question is how many keys there are:
 those in the blocks, and those that are in none of them.
 
-A key that stands in m of all blocks is found in k of those drawn with a known probability, wherever
-in the log they lie (hypergeometric: without replacement). So the numbers of keys that were found in
-one block, in two, and so on say in how many blocks keys stand: the numbers of keys by m that make
-what was found most likely are approached step by step (EM, or Richardson and Lucy's algorithm). Of
-all numbers that make it nearly as likely, those with the fewest and with the most keys that were
-not found are the interval (a profile likelihood): they are approached with a reward, or a price,
-for each such key. Nothing is assumed of how often keys are written, or how far apart.
+A key that is in m of all blocks is in k of those drawn with a known probability, wherever in the
+log they lie (hypergeometric: without replacement). So the numbers of keys that are in one drawn
+block, in two, and so on say in how many blocks keys are: the numbers of keys by m that make what
+was seen most likely are approached step by step (EM, or Richardson and Lucy's algorithm). Of all
+numbers that make it nearly as likely, those with the fewest and with the most unseen keys are the
+interval (a profile likelihood): they are approached with a reward, or a price, for each such key.
+Nothing is assumed of how often keys are written, or how far apart.
 """
 
 import math

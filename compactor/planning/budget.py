@@ -1,7 +1,7 @@
-"""Which logs of a plan a run takes on where it may not take all: so many, or so large. Pure.
+"""Choose the logs of a plan that a run takes on where it may not take all. Pure.
 
-Whole logs only, in the order that was asked for; one that does not fit is left to a later run, and
-smaller ones behind it may still be taken.
+A limit is a number of logs, or of bytes. Whole logs only, in the order that was asked for; one that
+does not fit is left to a later run, and smaller ones after it may still be taken.
 """
 
 from collections.abc import Callable, Collection

@@ -1,9 +1,17 @@
-"""One compacted log checked against the rules of selection, with no more reading than is needed.
+"""Check one compacted log against the rules of selection, with no more reading than is needed.
 
 Names, sizes and checkpoints show that most logs are not worth cleaning, since a bound that takes
 reading (an open transaction) only makes the range shorter. So `judge` reads nothing but,
 where a lag is configured, one index entry or batch header a segment. `prepare` looks at the end of
-the log and at its producers, for those logs that are left. Source: spec C-4, C-5, C-23.
+the log and at its producers, for those logs that are left.
+
+`why_clock_is_behind` compares the clock of the round with the times at which the log was written.
+The clock dates delete horizons: dated too early, a tombstone goes before its time. A file's time of
+modification is from another clock, and nobody cleans a log before it is written. The times of
+records are whatever producers set, so they only cause a notice. `codec_notes` says which codecs are
+of another build than that of the chosen Kafka (V-5).
+
+Source: spec C-4, C-5, C-23.
 """
 
 import os
@@ -94,6 +102,28 @@ class Judgement(NamedTuple):
         """Give the segments of the round: from the first in the directory (C-6.4)."""
         end = self.cleanable.first_uncleanable_offset
         return tuple([segment for segment in self.partition.segments if segment.base_offset < end])
+
+
+def codec_notes(
+    partition: PartitionListing, segments: Iterable[Segment], kafka: KafkaVersion
+) -> tuple[str, ...]:
+    """Say which codecs of a log would not give its Kafka's bytes, by its first batches.
+
+    Nothing is read where all codecs do. What cannot be read says nothing here; the scan finds it.
+    """
+    if not differing_builds(kafka, installed_builds()):
+        return ()
+    codecs = 0
+    for segment in segments:
+        path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
+        try:
+            headers = read_batch_headers(path, files=partition.access)
+            for _, header in islice(headers, _LOOKED_AT):
+                codecs |= 1 << header.codec
+        except (CorruptFileError, UnsupportedFormatError, OSError):
+            continue
+    notes = build_notes(kafka, codecs, installed_builds())
+    return tuple([OTHER_BYTES_NOTE.format(note) for note in notes])
 
 
 class Prepared(NamedTuple):
@@ -233,6 +263,48 @@ def prepare(judgement: Judgement, clock: RoundClock, clean_shutdown: bool) -> Pr
     )
 
 
+def why_clock_is_behind(
+    partition: PartitionListing, clock_ms: int, machine_ms: int | None = None
+) -> str | None:
+    """Say which segment was written after the time that a round goes by; None if none was.
+
+    machine_ms: what the machine's clock says by now, where the round's is what it said when the
+    run began: what is not younger may have been written by the run itself, as it recovered.
+    """
+    written_by_ms = clock_ms if machine_ms is None else max(clock_ms, machine_ms)
+    for segment in partition.segments:
+        written_ms = segment.log_mtime_ns // 1_000_000
+        if written_ms - written_by_ms > CLOCKS_DIFFER_MS:
+            ahead_ms = written_ms - clock_ms
+            return (
+                f"{file_name(segment.base_offset, LOG)} was written {span_text(ahead_ms)} after "
+                f"the clock of the round, {iso_time(clock_ms)}: tombstones would be dated too "
+                "early, and go too soon. Correct the clock or --as-of; "
+                "--any-clock accepts it"
+            )
+    return None
+
+
+def has_younger_records(
+    partition: PartitionListing, segments: Iterable[Segment], clock_ms: int
+) -> bool:
+    """Say whether a time index ends with a time after that of the round. segments: inactive."""
+    latest_ms = clock_ms + CLOCKS_DIFFER_MS
+    return any(last_time_entry_ms(partition, segment) > latest_ms for segment in segments)
+
+
+def _compaction_delay_ms(
+    partition: PartitionListing, first_dirty_offset: int, oldest_allowed_ms: int
+) -> int:
+    if oldest_allowed_ms <= 1:
+        return 0  # no timestamp that counts is older: spare the reading, most logs have no max lag
+    times = (
+        first_batch_timestamp_ms(partition, segment)
+        for segment in selection.inactive_from(partition.segments, first_dirty_offset)
+    )
+    return selection.compaction_delay_ms(times, oldest_allowed_ms)
+
+
 def _check_lag(judgement: Judgement, now_ms: int) -> None:
     """Raise CorruptFileError if a time index hides a batch that min.compaction.lag.ms protects."""
     lag_ms = judgement.config.min_compaction_lag_ms
@@ -261,18 +333,6 @@ def _check_gaps(judgement: Judgement) -> None:
         found = missing_segment(judgement.partition, first_dirty_offset)
     if found is not None:
         raise CorruptFileError(found.path, found.position, found.problem)
-
-
-def _compaction_delay_ms(
-    partition: PartitionListing, first_dirty_offset: int, oldest_allowed_ms: int
-) -> int:
-    if oldest_allowed_ms <= 1:
-        return 0  # no timestamp that counts is older: spare the reading, most logs have no max lag
-    times = (
-        first_batch_timestamp_ms(partition, segment)
-        for segment in selection.inactive_from(partition.segments, first_dirty_offset)
-    )
-    return selection.compaction_delay_ms(times, oldest_allowed_ms)
 
 
 def _refusal(to_rewrite: Iterable[Segment]) -> Reason | None:
@@ -321,55 +381,3 @@ def _open_transactions(state: ProducerState, now_ms: int) -> str:
     others = f"; {len(more)} more after it" if more else ""
     since = f"producer {first.producer_id} has one open since offset {first.first_offset}"
     return f"{since}{written}{others}"
-
-
-def why_clock_is_behind(
-    partition: PartitionListing, clock_ms: int, machine_ms: int | None = None
-) -> str | None:
-    """Say which segment was written after the time that a round goes by; None if none was.
-
-    machine_ms: what the machine's clock says by now, where the round's is what it said when the
-    run began: what is not younger may have been written by the run itself, as it recovered.
-    """
-    written_by_ms = clock_ms if machine_ms is None else max(clock_ms, machine_ms)
-    for segment in partition.segments:
-        written_ms = segment.log_mtime_ns // 1_000_000
-        if written_ms - written_by_ms > CLOCKS_DIFFER_MS:
-            ahead_ms = written_ms - clock_ms
-            return (
-                f"{file_name(segment.base_offset, LOG)} was written {span_text(ahead_ms)} after "
-                f"the clock of the round, {iso_time(clock_ms)}: tombstones would be dated too "
-                "early, and go too soon. Correct the clock or --as-of; "
-                "--any-clock accepts it"
-            )
-    return None
-
-
-def has_younger_records(
-    partition: PartitionListing, segments: Iterable[Segment], clock_ms: int
-) -> bool:
-    """Say whether a time index ends with a time after that of the round. segments: inactive."""
-    latest_ms = clock_ms + CLOCKS_DIFFER_MS
-    return any(last_time_entry_ms(partition, segment) > latest_ms for segment in segments)
-
-
-def codec_notes(
-    partition: PartitionListing, segments: Iterable[Segment], kafka: KafkaVersion
-) -> tuple[str, ...]:
-    """Say which codecs of a log would not give its Kafka's bytes, by its first batches.
-
-    Nothing is read where all codecs do. What cannot be read says nothing here; the scan finds it.
-    """
-    if not differing_builds(kafka, installed_builds()):
-        return ()
-    codecs = 0
-    for segment in segments:
-        path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
-        try:
-            headers = read_batch_headers(path, files=partition.access)
-            for _, header in islice(headers, _LOOKED_AT):
-                codecs |= 1 << header.codec
-        except (CorruptFileError, UnsupportedFormatError, OSError):
-            continue
-    notes = build_notes(kafka, codecs, installed_builds())
-    return tuple([OTHER_BYTES_NOTE.format(note) for note in notes])

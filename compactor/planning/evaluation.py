@@ -1,9 +1,13 @@
-"""Every log of some log directories looked at and judged: by this process, or by two, half each.
+"""Look at every log of some log directories and judge it, in this process or in two, half each.
 
 Each of the two knows all names, and what the checkpoints say, and looks into the directories of its
 own half. What both know has to be the same at the end: if it is not, a log has come or gone
-meanwhile, and this process does all of it by itself; so it does where the other one ends early. So
-nothing depends on which way was taken.
+meanwhile, and this process does all of it by itself; it does so, too, where the other one ends
+early. So the result does not depend on the way that was taken.
+
+The other process is forked (`run_forked`): it has all values that this process had at that moment,
+and returns its half through a pipe. It only saves time: where it cannot be started, ends early or
+hangs, the caller does without it.
 """
 
 import os
@@ -34,6 +38,12 @@ from storage.log.log_dir import list_partition
 
 FEWEST_FOR_TWO = 2000  # directories: what the second process costs is then a tenth of what it saves
 FIRST_OF_256 = 136  # the first process's share: the second one has to hand its own over, too
+LEAST_PATIENCE_SECONDS = 5.0
+PATIENCE = 3.0  # for the other half, in times that the own half took; added to the least
+_ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+_PART_BYTES = 1 << 20
+
+Own = TypeVar("Own")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +76,6 @@ def evaluate(asked: EvaluationRequest) -> Evaluation:
         return found or _evaluate_own(asked, lambda _: True)
 
 
-def _evaluate_own(asked: EvaluationRequest, is_own: Callable[[str], bool]) -> Evaluation:
-    surveys = survey_log_dirs(asked.log_dirs, asked.files, asked.with_files, is_own)
-    planner = Planner(asked.config, asked.clock, surveys, asked.problems)
-    outcomes = [
-        planner.outcome(partition, survey)
-        for survey in surveys
-        for partition in survey.listing.partitions
-        if is_own(partition.name)
-    ]
-    return Evaluation(surveys, outcomes)
-
-
 def evaluator_of_one(
     asked: EvaluationRequest,
 ) -> Callable[[Files, str, str, int], PartitionOutcome]:
@@ -102,6 +100,35 @@ def evaluator_of_one(
     return judge
 
 
+def run_forked(
+    ours: Callable[[], Own], theirs: Callable[[BinaryIO], None]
+) -> tuple[Own, bytes] | None:
+    """What ours gives, and the bytes that theirs, in a process of its own, has written meanwhile.
+
+    They are cut short where that process ends early. None where it cannot be started, or is not
+    done long after ours. To be called where no thread of ours holds a lock. Raises what ours does.
+    """
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    second = None
+    try:
+        # from the fork on, whatever ends this process ends the other one; which has no signal to
+        # unwind by what was begun here, and keeps them blocked
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        second = _start(theirs)
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
+        if second is None:
+            return None
+        began = time.monotonic()
+        own = ours()
+        took_seconds = time.monotonic() - began
+        others = second.read(LEAST_PATIENCE_SECONDS + PATIENCE * took_seconds)
+        return None if others is None else (own, others)
+    finally:
+        if second is not None:
+            second.end()
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
+
+
 def _is_for_two(asked: EvaluationRequest) -> bool:
     """Many logs, a core for each, and no thread of ours that a fork would leave behind."""
     if asked.with_files or asked.files is not LOCAL or sys.platform != "linux":
@@ -115,9 +142,16 @@ def _is_for_two(asked: EvaluationRequest) -> bool:
     return sum(map(len, names)) >= FEWEST_FOR_TWO
 
 
-def _is_first(name: str) -> bool:
-    """Whether a partition is of this process's half; of whatever names there are about one."""
-    return crc32(name.encode()) & 255 < FIRST_OF_256
+def _evaluate_own(asked: EvaluationRequest, is_own: Callable[[str], bool]) -> Evaluation:
+    surveys = survey_log_dirs(asked.log_dirs, asked.files, asked.with_files, is_own)
+    planner = Planner(asked.config, asked.clock, surveys, asked.problems)
+    outcomes = [
+        planner.outcome(partition, survey)
+        for survey in surveys
+        for partition in survey.listing.partitions
+        if is_own(partition.name)
+    ]
+    return Evaluation(surveys, outcomes)
 
 
 def _evaluate_in_two(asked: EvaluationRequest) -> Evaluation | None:
@@ -129,6 +163,11 @@ def _evaluate_in_two(asked: EvaluationRequest) -> Evaluation | None:
     except ConfigError:
         return None  # of all there are, one process meets the first, as ever
     return None if halves is None else _combine(*halves)
+
+
+def _is_first(name: str) -> bool:
+    """Whether a partition is of this process's half; of whatever names there are about one."""
+    return crc32(name.encode()) & 255 < FIRST_OF_256
 
 
 def _write_other_half(asked: EvaluationRequest, out: BinaryIO) -> None:
@@ -174,43 +213,6 @@ def _with_partitions(
         partitions = tuple(outcome.partition for outcome in own)
         whole.append(replace(survey, listing=survey.listing._replace(partitions=partitions)))
     return whole
-
-
-LEAST_PATIENCE_SECONDS = 5.0
-PATIENCE = 3.0  # for the other half, in times that the own half took; added to the least
-_ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-_PART_BYTES = 1 << 20
-
-Own = TypeVar("Own")
-
-
-def run_forked(
-    ours: Callable[[], Own], theirs: Callable[[BinaryIO], None]
-) -> tuple[Own, bytes] | None:
-    """What ours gives, and the bytes that theirs, in a process of its own, has written meanwhile.
-
-    They are cut short where that process ends early. None where it cannot be started, or is not
-    done long after ours. To be called where no thread of ours holds a lock. Raises what ours does.
-    """
-    former = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    second = None
-    try:
-        # from the fork on, whatever ends this process ends the other one; which has no signal to
-        # unwind by what was begun here, and keeps them blocked
-        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-        second = _start(theirs)
-        signal.pthread_sigmask(signal.SIG_SETMASK, former)
-        if second is None:
-            return None
-        began = time.monotonic()
-        own = ours()
-        took_seconds = time.monotonic() - began
-        others = second.read(LEAST_PATIENCE_SECONDS + PATIENCE * took_seconds)
-        return None if others is None else (own, others)
-    finally:
-        if second is not None:
-            second.end()
-        signal.pthread_sigmask(signal.SIG_SETMASK, former)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What a run is expected to free, and how long it is to take; and how true that was. Pure."""
+"""Say what a run is expected to free and in what time, and compare that with the run. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

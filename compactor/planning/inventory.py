@@ -1,6 +1,6 @@
-"""How large every log is, how much of it is dirty, and what keeps that from being cleaned. Pure.
+"""Sum up how large logs are, how much is dirty, and what keeps it from being cleaned. Pure.
 
-Of every log of a plan, passed-over ones too; rolled up by topic, and put in an order.
+All logs of a plan count, those passed over, too; rolled up by topic, and put in an order.
 """
 
 from collections.abc import Callable, Iterable

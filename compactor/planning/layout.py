@@ -1,6 +1,6 @@
-"""How the work of a round is cut and dealt: stretches to scan tasks, pieces to rewrite tasks.
+"""Cut and deal the work of a round: stretches to scan tasks, pieces to rewrite tasks. Pure.
 
-Few long tasks: a Spark task costs a tenth of a second beyond its work. Pure.
+Few long tasks: a Spark task costs a tenth of a second beyond its work.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
-"""What retention has to know of one log, and what it would delete as the log's files stand now.
+"""Say what retention has to know of one log, and what it would delete as the files are now.
 
-No record is read: sizes from the listing, times from the last entry of each time index, and of the
-active segment, whose index may be filled up with zeros, from the whole of it. No checksum covers a
-time index: before a segment goes by its time, the headers of its batches must agree.
+No record is read: sizes are from the listing, times from the last entry of each time index, and of
+the active segment, whose index may be filled up with zeros, from the whole of it. No checksum
+covers a time index: before a segment goes by its time, the headers of its batches must agree.
 Source: Kafka, LogSegment.largestTimestamp, LogConfig; spec C-18, F-12.8, F-16.1.
 """
 

@@ -1,4 +1,4 @@
-"""What became of one partition when a round was planned: taken or not, and how it was judged."""
+"""Hold what became of one partition when a round was planned: taken or not, and why."""
 
 from collections.abc import Mapping
 from enum import StrEnum

@@ -1,4 +1,12 @@
-"""Judges one partition after the other: taken on, or why not. Source: spec C-3 to C-5."""
+"""Judge one partition after the other: take it on, or say why not.
+
+Of the few logs that a round would take on, `why_not_changeable` asks whether this user may read
+what the cleaning reads, and replace what it replaces. A round would notice that only when nearly
+all is done, and so would the next one. The user who plans may be another one than the user who
+runs: the answer holds for a run by this user.
+
+Source: spec C-3 to C-5.
+"""
 
 import errno
 import os
@@ -250,27 +258,6 @@ class Planner:
         )
 
 
-def _why_cut_short(judgement: Judgement, survey: LogDirSurvey) -> str | None:
-    """Say that records are gone from the beginning or the end of a log, where that is known.
-
-    Nothing more is read of its records for that. A log that is known to be whole may end before its
-    checkpoints: its manager has cut it off inside of a batch, and goes on behind that.
-    """
-    if judgement.is_known_whole:
-        return None
-    gone = survey.why_start_gone(judgement.partition)
-    if gone is not None:
-        return gone
-    end, active = judgement.log_end_offset, judgement.partition.segments[-1]
-    if end is None and active.log_bytes == 0:
-        end = active.base_offset
-    return None if end is None else survey.why_cut_short(judgement.partition, end)
-
-
-def _key(partition: PartitionListing) -> TopicPartition:
-    return partition.topic, partition.partition
-
-
 def why_not_changeable(
     partition: PartitionListing, to_rewrite: Iterable[Segment], is_cut: bool
 ) -> Reason | None:
@@ -294,6 +281,23 @@ def why_not_changeable(
                 if found is not None:
                     return found
     return _why_epochs_stay(partition) if is_cut else None
+
+
+def _why_cut_short(judgement: Judgement, survey: LogDirSurvey) -> str | None:
+    """Say that records are gone from the beginning or the end of a log, where that is known.
+
+    Nothing more is read of its records for that. A log that is known to be whole may end before its
+    checkpoints: its manager has cut it off inside of a batch, and goes on behind that.
+    """
+    if judgement.is_known_whole:
+        return None
+    gone = survey.why_start_gone(judgement.partition)
+    if gone is not None:
+        return gone
+    end, active = judgement.log_end_offset, judgement.partition.segments[-1]
+    if end is None and active.log_bytes == 0:
+        end = active.base_offset
+    return None if end is None else survey.why_cut_short(judgement.partition, end)
 
 
 def _why_not_replaceable(partition: PartitionListing, name: str) -> Reason | None:
@@ -324,3 +328,7 @@ def _why_epochs_stay(partition: PartitionListing) -> Reason | None:
 
 def _reason(code: ReasonCode, path: str, number: int) -> Reason:
     return Reason(code, f"{path}: {os.strerror(number)}")
+
+
+def _key(partition: PartitionListing) -> TopicPartition:
+    return partition.topic, partition.partition

@@ -1,4 +1,4 @@
-"""Why a log is not cleaned, in one line that an operator can act on. Pure.
+"""Say why a log is not cleaned, in one line that an operator can act on. Pure.
 
 Numbers are plain digits, and sizes as `size_text` has them, so that reasons that differ in nothing
 else can be reported as one.

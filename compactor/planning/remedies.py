@@ -1,6 +1,8 @@
-"""What helps where a log is not cleaned: a sentence or two for each kind of reason.
+"""Say what helps where a log is not cleaned: sentences and commands for each kind of reason.
 
-Shown wherever there is a reason: by `explain`, and by whatever lists the logs of a plan or a run.
+Shown with every reason: by `explain`, and by each table of the logs of a plan or a run. The
+commands are made for one log, with its directory, its broker and its producers. The functions
+that make them come before `REMEDIES`, the table that names them.
 """
 
 import os
@@ -48,6 +50,28 @@ class LogPlace(NamedTuple):
 
 
 Commands = Callable[[LogPlace], tuple[str, ...]]
+
+
+class Remedy(NamedTuple):
+    """What to do: sentences, then commands that can be pasted into a shell."""
+
+    words: str
+    commands: tuple[str, ...]
+    briefly: str
+
+
+_RIGHT_METADATA = (
+    "If it does exist, this is another cluster's metadata log: name the right one by --metadata "
+    "DIR, or go without by --no-metadata and --topic-configs FILE."
+)
+_FROM_ELSEWHERE = (
+    "If another replica is sound, remove this directory while the broker is stopped, and the "
+    "broker fetches it again; or bring it back from a backup. This says what is wrong with it, "
+    "and what is enough if less is:"
+)
+
+_NOT_YET = "Start no broker here before what stands in the way of its start is mended. Then:"
+_NOT_YET_BRIEFLY = "first mend what stands in the way of a broker's start: see below"
 
 
 def none(_: LogPlace) -> tuple[str, ...]:
@@ -158,25 +182,6 @@ def _broker_id(log: LogPlace) -> str:
     with suppress(OSError, CorruptFileError):
         return str(meta_properties.read(log.log_dir, LOCAL).node_id)
     return "ID"
-
-
-_RIGHT_METADATA = (
-    "If it does exist, this is another cluster's metadata log: name the right one by --metadata "
-    "DIR, or go without by --no-metadata and --topic-configs FILE."
-)
-_FROM_ELSEWHERE = (
-    "If another replica is sound, remove this directory while the broker is stopped, and the "
-    "broker fetches it again; or bring it back from a backup. This says what is wrong with it, "
-    "and what is enough if less is:"
-)
-
-
-class Remedy(NamedTuple):
-    """What to do: sentences, then commands that can be pasted into a shell."""
-
-    words: str
-    commands: tuple[str, ...]
-    briefly: str
 
 
 class RemedyOfAny(NamedTuple):
@@ -412,10 +417,6 @@ REMEDIES: Mapping[ReasonCode, RemedyOfAny] = {
         briefly="see the reason, and run again",
     ),
 }
-
-
-_NOT_YET = "Start no broker here before what stands in the way of its start is mended. Then:"
-_NOT_YET_BRIEFLY = "first mend what stands in the way of a broker's start: see below"
 
 
 def brief_of(code: ReasonCode, may_start: bool) -> str:

@@ -1,7 +1,14 @@
-"""The plan of a round: which logs of the log directories are cleaned, how far, and in what order.
+"""Plan a round: which logs of the log directories are cleaned, how far, and in what order.
 
 Reads metadata only, and changes nothing. Every log that is not taken gets a reason; whatever is
-wrong with one log or one directory sets it aside, and the others go on. Source: spec C-3 to C-5.
+wrong with one log or one directory sets it aside, and the others go on.
+
+Each of several brokers has its own plan, and `merge_plans` makes one of them, since they are
+carried out together. All that follows a plan knows a log by its log directory, so that the same
+partition of two brokers is two logs. `notices_of` are the sentences that a plan or a run says once,
+whichever logs there are.
+
+Source: spec C-3 to C-5.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,6 +138,139 @@ def plan_as_asked(asked: EvaluationRequest) -> RoundPlan:
         )
 
 
+def merge_plans(plans: Sequence[RoundPlan]) -> RoundPlan:
+    """One plan with the logs of all, dirtiest first. Not none; all as of the same time."""
+    if len(plans) == 1:
+        return plans[0]
+    taken = [pair for plan in plans for pair in zip(plan.logs, plan.facts, strict=False)]
+    taken.sort(key=lambda pair: order_of(pair[1].judgement))
+    others = [facts for plan in plans for facts in plan.facts[len(plan.logs) :]]
+    not_cleaned = [report for plan in plans for report in plan.not_cleaned]
+    not_cleaned.sort(key=order_of_report)
+    return RoundPlan(
+        as_of_ms=plans[0].as_of_ms,
+        logs=tuple(replace(log, log_id=number) for number, (log, _) in enumerate(taken)),
+        not_cleaned=tuple(not_cleaned),
+        facts=(*(facts for _, facts in taken), *others),
+        checkpoint_repairs=dict(
+            repairs for plan in plans for repairs in plan.checkpoint_repairs.items()
+        ),
+        log_dirs=tuple(log_dir for plan in plans for log_dir in plan.log_dirs),
+        stray_entries=tuple(entry for plan in plans for entry in plan.stray_entries),
+        retention=tuple(log for plan in plans for log in plan.retention),
+        are_all_log_dirs_known=all(plan.are_all_log_dirs_known for plan in plans),
+        inventory=tuple(size for plan in plans for size in plan.inventory),
+        brokers=tuple(name for plan in plans for name in plan.brokers),
+        unknown_settings=tuple(dict.fromkeys(s for p in plans for s in p.unknown_settings)),
+        kafka=tuple(use for plan in plans for use in plan.kafka),
+        absent=tuple(notice for plan in plans for notice in plan.absent),
+    )
+
+
+def notices_of(plan: RoundPlan) -> tuple[str, ...]:
+    """One sentence each, without a full stop."""
+    ends = (
+        f"{log_dir.path} has no {REPLICATION}: the end of each log is taken for its high watermark"
+        for log_dir in plan.log_dirs
+        if log_dir.partitions and not log_dir.has_high_watermarks
+    )
+    foreign = tuple(
+        foreign_notice(log_dir.path, log_dir.foreign)
+        for log_dir in plan.log_dirs
+        if log_dir.foreign
+    )
+    each = f"Each broker's logs are judged by themselves: {'; '.join(plan.brokers)}"
+    brokers = (each,) if plan.brokers else ()
+    unknown = () if plan.are_all_log_dirs_known else (ALL_LOG_DIRS,)
+    settings: tuple[str, ...] = ()
+    if plan.unknown_settings:
+        settings = (f"Settings that are not known here: {', '.join(plan.unknown_settings)}",)
+    found = (*brokers, *unknown, *ends, *settings, *foreign, *plan.absent, *plan.lasting)
+    return found if plan.log_dirs else ()
+
+
+def log_plan_of(log_id: int, prepared: Prepared) -> LogPlan:
+    """What a round does with a log that it cleans. log_id: its place in the order."""
+    judgement = prepared.judgement
+    partition, config = judgement.partition, judgement.config
+    end = judgement.cleanable.first_uncleanable_offset
+    assert judgement.high_watermark is not None, "of a log that was prepared"
+    limits = SegmentLimits(config.segment_bytes, config.segment_index_bytes)
+    return LogPlan(
+        log_id=log_id,
+        log_dir=judgement.log_dir,
+        topic=partition.topic,
+        partition=partition.partition,
+        path=partition.path,
+        first_dirty_offset=judgement.first_dirty.offset,
+        first_uncleanable_offset=end,
+        groups=group_segments(prepared.to_rewrite, limits, end),
+        delete_retention_ms=config.delete_retention_ms,
+        index_interval_bytes=config.index_interval_bytes,
+        segment_index_bytes=config.segment_index_bytes,
+        active_producers=prepared.producers,
+        segment_bytes=config.segment_bytes,
+        log_start_offset=judgement.offsets.log_start,
+        txn_index_base_offsets=tuple(
+            segment.base_offset
+            for segment in partition.segments
+            if segment.txn_index_bytes and segment.index_bytes is not None
+        ),
+        rebuilt_txn_indexes=tuple(
+            rebuilt for rebuilt in prepared.rebuilt_txn_indexes if rebuilt[1]
+        ),
+        files=partition.files,
+        notes=prepared.notes,
+        legacy_horizon_ms=legacy_horizon_ms(
+            partition.segments, judgement.first_dirty.offset, config.delete_retention_ms
+        ),
+        kafka=judgement.kafka,
+        max_record_bytes=record_limit(judgement.kafka, config.max_decompressed_message_bytes),
+        kept_end_offset=last_kept_offset(judgement.kafka, end, judgement.high_watermark),
+    )
+
+
+def order_of(judgement: Judgement) -> tuple[float, str, int]:
+    """What logs are taken in the order of: the dirtiest first."""
+    partition = judgement.partition
+    return dirtiest_first(judgement.cleanable, partition.topic, partition.partition)
+
+
+def order_of_report(report: LogReport) -> tuple[bool, str, int, str]:
+    """By name; but those come first whose records are gone."""
+    return not is_log_missing(report), report.topic, report.partition, report.log_dir
+
+
+def _gone(asked: EvaluationRequest, surveys: Sequence[LogDirSurvey]) -> Iterator[Gone]:
+    """What each log directory lacks, and filters do not leave out."""
+    config, is_ignored = asked.config, asked.is_metadata_ignored
+    paths = [survey.path for survey in surveys]
+    for survey in surveys:
+        own = entries_of(survey.listing, survey.recorded_ends, asked.files)
+        others = [path for path in paths if path != survey.path]
+        gone = gone_from(own, others, asked.files, config.cluster, is_ignored)
+        yield gone.of_topics(config.is_wanted)
+
+
+def _missing(gone: Gone) -> Iterator[LogReport]:
+    """Logs whose directory is gone."""
+    for log in gone.logs:
+        yield LogReport(
+            log_dir=log.log_dir,
+            topic=log.topic,
+            partition=log.partition,
+            status=LogStatus.SET_ASIDE,
+            reason=log.problem,
+            reason_code=ReasonCode.LOG_MISSING,
+        )
+
+
+def _notices_of(gone: Gone) -> Iterator[str]:
+    yield from (f"{gone.log_dir}: {notice}" for notice in gone.notices)
+    if gone.unsaid is not None:
+        yield gone.unsaid
+
+
 def _plan_of_outcomes(
     as_of_ms: int,
     surveys: Sequence[LogDirSurvey],
@@ -167,47 +307,6 @@ def _plan_of_outcomes(
         retention=tuple(outcome.retention for outcome in outcomes if outcome.retention is not None),
         inventory=(*map(size_of, outcomes), *map(unlisted_size, unlisted)),
     )
-
-
-def _gone(asked: EvaluationRequest, surveys: Sequence[LogDirSurvey]) -> Iterator[Gone]:
-    """What each log directory lacks, and filters do not leave out."""
-    config, is_ignored = asked.config, asked.is_metadata_ignored
-    paths = [survey.path for survey in surveys]
-    for survey in surveys:
-        own = entries_of(survey.listing, survey.recorded_ends, asked.files)
-        others = [path for path in paths if path != survey.path]
-        gone = gone_from(own, others, asked.files, config.cluster, is_ignored)
-        yield gone.of_topics(config.is_wanted)
-
-
-def _missing(gone: Gone) -> Iterator[LogReport]:
-    """Logs whose directory is gone."""
-    for log in gone.logs:
-        yield LogReport(
-            log_dir=log.log_dir,
-            topic=log.topic,
-            partition=log.partition,
-            status=LogStatus.SET_ASIDE,
-            reason=log.problem,
-            reason_code=ReasonCode.LOG_MISSING,
-        )
-
-
-def _notices_of(gone: Gone) -> Iterator[str]:
-    yield from (f"{gone.log_dir}: {notice}" for notice in gone.notices)
-    if gone.unsaid is not None:
-        yield gone.unsaid
-
-
-def order_of(judgement: Judgement) -> tuple[float, str, int]:
-    """What logs are taken in the order of: the dirtiest first."""
-    partition = judgement.partition
-    return dirtiest_first(judgement.cleanable, partition.topic, partition.partition)
-
-
-def order_of_report(report: LogReport) -> tuple[bool, str, int, str]:
-    """By name; but those come first whose records are gone."""
-    return not is_log_missing(report), report.topic, report.partition, report.log_dir
 
 
 def _report(outcome: PartitionOutcome) -> LogReport:
@@ -279,95 +378,3 @@ def _log_dir_facts(survey: LogDirSurvey) -> LogDirFacts:
         has_high_watermarks=survey.high_watermarks is not None or survey.problem is not None,
         foreign=foreign_files(survey.listing.partitions),
     )
-
-
-def log_plan_of(log_id: int, prepared: Prepared) -> LogPlan:
-    """What a round does with a log that it cleans. log_id: its place in the order."""
-    judgement = prepared.judgement
-    partition, config = judgement.partition, judgement.config
-    end = judgement.cleanable.first_uncleanable_offset
-    assert judgement.high_watermark is not None, "of a log that was prepared"
-    limits = SegmentLimits(config.segment_bytes, config.segment_index_bytes)
-    return LogPlan(
-        log_id=log_id,
-        log_dir=judgement.log_dir,
-        topic=partition.topic,
-        partition=partition.partition,
-        path=partition.path,
-        first_dirty_offset=judgement.first_dirty.offset,
-        first_uncleanable_offset=end,
-        groups=group_segments(prepared.to_rewrite, limits, end),
-        delete_retention_ms=config.delete_retention_ms,
-        index_interval_bytes=config.index_interval_bytes,
-        segment_index_bytes=config.segment_index_bytes,
-        active_producers=prepared.producers,
-        segment_bytes=config.segment_bytes,
-        log_start_offset=judgement.offsets.log_start,
-        txn_index_base_offsets=tuple(
-            segment.base_offset
-            for segment in partition.segments
-            if segment.txn_index_bytes and segment.index_bytes is not None
-        ),
-        rebuilt_txn_indexes=tuple(
-            rebuilt for rebuilt in prepared.rebuilt_txn_indexes if rebuilt[1]
-        ),
-        files=partition.files,
-        notes=prepared.notes,
-        legacy_horizon_ms=legacy_horizon_ms(
-            partition.segments, judgement.first_dirty.offset, config.delete_retention_ms
-        ),
-        kafka=judgement.kafka,
-        max_record_bytes=record_limit(judgement.kafka, config.max_decompressed_message_bytes),
-        kept_end_offset=last_kept_offset(judgement.kafka, end, judgement.high_watermark),
-    )
-
-
-def merge_plans(plans: Sequence[RoundPlan]) -> RoundPlan:
-    """One plan with the logs of all, dirtiest first. Not none; all as of the same time."""
-    if len(plans) == 1:
-        return plans[0]
-    taken = [pair for plan in plans for pair in zip(plan.logs, plan.facts, strict=False)]
-    taken.sort(key=lambda pair: order_of(pair[1].judgement))
-    others = [facts for plan in plans for facts in plan.facts[len(plan.logs) :]]
-    not_cleaned = [report for plan in plans for report in plan.not_cleaned]
-    not_cleaned.sort(key=order_of_report)
-    return RoundPlan(
-        as_of_ms=plans[0].as_of_ms,
-        logs=tuple(replace(log, log_id=number) for number, (log, _) in enumerate(taken)),
-        not_cleaned=tuple(not_cleaned),
-        facts=(*(facts for _, facts in taken), *others),
-        checkpoint_repairs=dict(
-            repairs for plan in plans for repairs in plan.checkpoint_repairs.items()
-        ),
-        log_dirs=tuple(log_dir for plan in plans for log_dir in plan.log_dirs),
-        stray_entries=tuple(entry for plan in plans for entry in plan.stray_entries),
-        retention=tuple(log for plan in plans for log in plan.retention),
-        are_all_log_dirs_known=all(plan.are_all_log_dirs_known for plan in plans),
-        inventory=tuple(size for plan in plans for size in plan.inventory),
-        brokers=tuple(name for plan in plans for name in plan.brokers),
-        unknown_settings=tuple(dict.fromkeys(s for p in plans for s in p.unknown_settings)),
-        kafka=tuple(use for plan in plans for use in plan.kafka),
-        absent=tuple(notice for plan in plans for notice in plan.absent),
-    )
-
-
-def notices_of(plan: RoundPlan) -> tuple[str, ...]:
-    """One sentence each, without a full stop."""
-    ends = (
-        f"{log_dir.path} has no {REPLICATION}: the end of each log is taken for its high watermark"
-        for log_dir in plan.log_dirs
-        if log_dir.partitions and not log_dir.has_high_watermarks
-    )
-    foreign = tuple(
-        foreign_notice(log_dir.path, log_dir.foreign)
-        for log_dir in plan.log_dirs
-        if log_dir.foreign
-    )
-    each = f"Each broker's logs are judged by themselves: {'; '.join(plan.brokers)}"
-    brokers = (each,) if plan.brokers else ()
-    unknown = () if plan.are_all_log_dirs_known else (ALL_LOG_DIRS,)
-    settings: tuple[str, ...] = ()
-    if plan.unknown_settings:
-        settings = (f"Settings that are not known here: {', '.join(plan.unknown_settings)}",)
-    found = (*brokers, *unknown, *ends, *settings, *foreign, *plan.absent, *plan.lasting)
-    return found if plan.log_dirs else ()

@@ -1,4 +1,4 @@
-"""A plan in a file, to be reviewed and then carried out: what it says of each log. Pure.
+"""Save a plan in a file, to be reviewed and then carried out: what it says of each log. Pure.
 
     {"format": "compactor-plan", "version": 2, "made_by": …, "as_of_ms": …, "log_dirs": […],
      "kafka": {…}, "rules": {…}, "logs": [{…}, …], "retention": [{…}, …]}
@@ -29,6 +29,21 @@ from storage.file_names import LOG, Segment, file_name
 
 FORMAT, VERSION = "compactor-plan", 2
 
+SHOWN_LOGS = 3
+_SETTINGS = {
+    "delete_retention_ms": "delete.retention.ms",
+    "index_interval_bytes": "index.interval.bytes",
+    "segment_index_bytes": "segment.index.bytes",
+    "segment_bytes": "segment.bytes",
+    "retention_ms": "retention.ms",
+    "retention_bytes": "retention.bytes",
+}
+_OFFSETS = {
+    "log_start_offset": "the log starts at",
+    "first_dirty_offset": "it is clean up to",
+    "first_uncleanable_offset": "it can be cleaned up to",
+}
+
 LogKey = tuple[str, str, int]  # log directory, topic, partition
 _Value = TypeVar("_Value")
 
@@ -40,6 +55,12 @@ class SegmentMark(NamedTuple):
     log_bytes: int
     mtime_ns: int
     inode: int
+
+
+def _mark(segment: Segment) -> SegmentMark:
+    return SegmentMark(
+        segment.base_offset, segment.log_bytes, segment.log_mtime_ns, segment.log_inode
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +178,28 @@ def parse(data: bytes, path: str) -> SavedPlan:
         raise ConfigError(f"{path}: is a damaged plan ({error}): plan again") from None
 
 
+def drop_unreviewed_retention(saved: SavedPlan, plan: RoundPlan) -> RoundPlan:
+    """Without retention in logs of which the saved plan has none."""
+    reviewed = {log.key for log in saved.retention}
+    kept = (r for r in plan.retention if (r.log_dir, r.topic, r.partition) in reviewed)
+    return replace(plan, retention=tuple(kept))
+
+
+def require_unchanged_since_review(saved: SavedPlan, plan: RoundPlan, path: str) -> None:
+    """Raise RefusedError where a log is not as it was when the plan was saved."""
+    changes = list(_changes(saved, plan))
+    if not changes:
+        return
+    names = {name for name, _ in changes}
+    shown = "; ".join(f"{name}: {change}" for name, change in changes[:SHOWN_LOGS])
+    more = f"; and {len(changes) - SHOWN_LOGS:,} more" if changes[SHOWN_LOGS:] else ""
+    raise RefusedError(
+        f"{path}: {counted(len(names), 'log')} of the plan changed since it was saved, "
+        f"{iso_time(saved.saved_at_ms)}: {shown}{more}. Plan again, with --save, and review it",
+        ReasonCode.CHANGED_MEANWHILE,
+    )
+
+
 def _built(kind: Callable[..., _Value], found: Any, **parts: Callable[[Any], Any]) -> _Value:
     """A value of the fields that a file has, each of its type."""
     values = {}
@@ -199,50 +242,6 @@ def _marks(values: Any) -> tuple[SegmentMark, ...]:
     if any(after <= before for before, after in pairwise(offsets)):  # none twice, all in order
         raise ValueError("segments")
     return marks
-
-
-def _mark(segment: Segment) -> SegmentMark:
-    return SegmentMark(
-        segment.base_offset, segment.log_bytes, segment.log_mtime_ns, segment.log_inode
-    )
-
-
-SHOWN_LOGS = 3
-_SETTINGS = {
-    "delete_retention_ms": "delete.retention.ms",
-    "index_interval_bytes": "index.interval.bytes",
-    "segment_index_bytes": "segment.index.bytes",
-    "segment_bytes": "segment.bytes",
-    "retention_ms": "retention.ms",
-    "retention_bytes": "retention.bytes",
-}
-_OFFSETS = {
-    "log_start_offset": "the log starts at",
-    "first_dirty_offset": "it is clean up to",
-    "first_uncleanable_offset": "it can be cleaned up to",
-}
-
-
-def drop_unreviewed_retention(saved: SavedPlan, plan: RoundPlan) -> RoundPlan:
-    """Without retention in logs of which the saved plan has none."""
-    reviewed = {log.key for log in saved.retention}
-    kept = (r for r in plan.retention if (r.log_dir, r.topic, r.partition) in reviewed)
-    return replace(plan, retention=tuple(kept))
-
-
-def require_unchanged_since_review(saved: SavedPlan, plan: RoundPlan, path: str) -> None:
-    """Raise RefusedError where a log is not as it was when the plan was saved."""
-    changes = list(_changes(saved, plan))
-    if not changes:
-        return
-    names = {name for name, _ in changes}
-    shown = "; ".join(f"{name}: {change}" for name, change in changes[:SHOWN_LOGS])
-    more = f"; and {len(changes) - SHOWN_LOGS:,} more" if changes[SHOWN_LOGS:] else ""
-    raise RefusedError(
-        f"{path}: {counted(len(names), 'log')} of the plan changed since it was saved, "
-        f"{iso_time(saved.saved_at_ms)}: {shown}{more}. Plan again, with --save, and review it",
-        ReasonCode.CHANGED_MEANWHILE,
-    )
 
 
 def _changes(saved: SavedPlan, plan: RoundPlan) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
-"""Segments to segment groups: which neighbours become one segment when they are cleaned.
+"""Group the segments of a log: which neighbours become one segment when they are cleaned. Pure.
 
-Pure. Source: Kafka, Cleaner.groupSegmentsBySize, lastOffsetForFirstSegment; spec C-9.
+Source: Kafka, Cleaner.groupSegmentsBySize, lastOffsetForFirstSegment; spec C-9.
 """
 
 from collections.abc import Sequence

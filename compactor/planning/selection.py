@@ -1,6 +1,6 @@
-"""What of a log can be cleaned, whether that is enough to clean it, and which log comes first.
+"""Select what of a log can be cleaned, whether that is enough, and which log comes first. Pure.
 
-Pure: segments, offsets and times in, values out. Source: Kafka, LogCleanerManager.cleanableOffsets,
+Segments, offsets and times in, values out. Source: Kafka, LogCleanerManager.cleanableOffsets,
 maxCompactionDelay, grabFilthiestCompactedLog, LogToClean; spec C-2, C-4, C-5.
 """
 
@@ -170,14 +170,6 @@ def dirtiest_first(cleanable: CleanableRange, topic: str, partition: int) -> tup
     return -cleanable.ratio, topic, partition
 
 
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset
-
-
-def _log_bytes(segments: Iterable[Segment]) -> int:
-    return sum([segment.log_bytes for segment in segments])
-
-
 def legacy_horizon_ms(
     segments: Sequence[Segment], first_dirty_offset: int, delete_retention_ms: int
 ) -> int:
@@ -187,3 +179,11 @@ def legacy_horizon_ms(
     """
     clean = [segment for segment in segments if segment.base_offset < first_dirty_offset]
     return clean[-1].log_mtime_ns // 1_000_000 - delete_retention_ms if clean else 0
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
+
+
+def _log_bytes(segments: Iterable[Segment]) -> int:
+    return sum([segment.log_bytes for segment in segments])

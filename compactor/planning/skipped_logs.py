@@ -1,4 +1,4 @@
-"""Reports on logs of a plan that end a round without being cleaned, and why."""
+"""Report on logs of a plan that end a round without being cleaned, and why."""
 
 from collections.abc import Iterable
 from dataclasses import replace

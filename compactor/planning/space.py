@@ -1,12 +1,15 @@
-"""How much room a round needs on each file system at its peak, and for which logs there is. Pure.
+"""Compute what room a round needs on each file system at its peak, and which logs have room.
 
 A rewritten group stands beside its sources until it is swapped in. Groups are swapped in while
-others are being rewritten, so at most what the tasks at work have in hand is there twice, and the
-largest group, which counts when its last piece is there. The work directory holds the offset map
+others are being rewritten, so at most what the tasks at work have in hand is on disk twice, and the
+largest group, which counts when its last piece has come. The work directory holds the offset map
 and the pieces of groups that several tasks share. Sizes are of the logs as they are: nothing gets
 larger by cleaning but what is compressed again by a codec's default level, and small legacy
 messages, for which an eighth is added. It is an estimate; what does not fit all the same fails its
 log and leaves it as it was.
+
+`plan_space` is pure; `space_of` asks the file systems what is free, and `with_room` takes those
+logs of a plan that have room.
 """
 
 import os
@@ -32,6 +35,7 @@ STEP_FILES = 2  # of a group whose originals are kept: a directory and a manifes
 BLOCK_BYTES = 4096  # of which a small file takes one
 MAP_BYTES_PER_KEY = 30  # entry, state and verdict
 WORK_BYTES = 16 << 20  # whatever else a run puts into its work directory
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", re.ASCII)
 
 
 class Room(NamedTuple):
@@ -58,6 +62,16 @@ class Need(NamedTuple):
     files: int = 0
 
 
+class SpacePlan(NamedTuple):
+    """What the logs that there is room for need, and why there is none for the others."""
+
+    needs: Mapping[int, Need]  # by device number
+    left_out: Mapping[str, str]  # partition directory -> reason
+
+
+SpaceFacts = tuple[Mapping[int, Room], SpacePlan]  # what there is, and what is needed
+
+
 @dataclass(frozen=True, slots=True)
 class _Load:
     """What the logs of one file system come to."""
@@ -77,25 +91,63 @@ class _Work(NamedTuple):
     groups: int = 0  # such groups
 
 
-class SpacePlan(NamedTuple):
-    """What the logs that there is room for need, and why there is none for the others."""
+def space_of(
+    logs: Sequence[LogPlan],
+    work_dir: str | None = None,
+    originals_dir: str | None = None,
+    master: str | None = None,
+    all_staged: bool = False,
+) -> SpacePlan:
+    """What a round over these logs needs, where there is something to be cleaned."""
+    places = places_of(logs, work_dir, originals_dir)
+    return plan_space(logs, places, cores_of(master), all_staged)
 
-    needs: Mapping[int, Need]  # by device number
-    left_out: Mapping[str, str]  # partition directory -> reason
 
+def with_room(plan: RoundPlan, space: SpacePlan) -> RoundPlan:
+    """The plan without the logs that there is no room for: they have failed, the others go on.
 
-SpaceFacts = tuple[Mapping[int, Room], SpacePlan]  # what there is, and what is needed
-
-
-def leaving_out(found: SpacePlan) -> list[str]:
-    """A line on the logs that a run would not take on for want of room; none where there is."""
-    if not found.left_out:
-        return []
-    logs, reason = counted(len(found.left_out), "log"), next(iter(found.left_out.values()))
-    return [
-        f"There is no room for {logs} beside the others ({reason}): a run takes them in later "
-        "turns, as far as the earlier ones free enough"
+    Raise RefusedError where there is room for none.
+    """
+    if not space.left_out:
+        return plan
+    require_room(plan, space)
+    logs = tuple(log for log in plan.logs if log.path not in space.left_out)
+    reports = [
+        replace(
+            untouched_report(log, LogStatus.FAILED),
+            reason=space.left_out[log.path],
+            reason_code=ReasonCode.NO_ROOM,
+        )
+        for log in plan.logs
+        if log.path in space.left_out
     ]
+    return replace(plan, logs=logs, not_cleaned=(*plan.not_cleaned, *reports))
+
+
+def require_room(plan: RoundPlan, space: SpacePlan) -> None:
+    """Raise RefusedError where there is room for none of its logs."""
+    if space.left_out and all(log.path in space.left_out for log in plan.logs):
+        raise RefusedError(next(iter(space.left_out.values())), ReasonCode.NO_ROOM)
+
+
+def places_of(
+    logs: Sequence[LogPlan], work_dir: str | None = None, originals_dir: str | None = None
+) -> Places:
+    rooms: dict[int, Room] = {}
+
+    def device_of(path: str, name: str) -> int:
+        try:
+            device = os.stat(path).st_dev
+            if device not in rooms:
+                rooms[device] = _room(path, name)
+        except FileNotFoundError:  # not made yet; or gone, which is reported of its log later
+            return device_of(os.path.dirname(path), name)
+        return device
+
+    of_logs = {log.path: device_of(log.path, log.log_dir) for log in logs}
+    work = os.path.abspath(work_dir or temporary_directory())
+    originals = None if originals_dir is None else device_of(originals_dir, originals_dir)
+    return Places(rooms, of_logs, device_of(work, work), originals)
 
 
 def plan_space(
@@ -135,6 +187,17 @@ def plan_space(
     return SpacePlan(_needs(loads, work, places, in_flight_bytes), left_out)
 
 
+def leaving_out(found: SpacePlan) -> list[str]:
+    """A line on the logs that a run would not take on for want of room; none where there is."""
+    if not found.left_out:
+        return []
+    logs, reason = counted(len(found.left_out), "log"), next(iter(found.left_out.values()))
+    return [
+        f"There is no room for {logs} beside the others ({reason}): a run takes them in later "
+        "turns, as far as the earlier ones free enough"
+    ]
+
+
 def rewritten_bytes(log_bytes: int) -> int:
     """What a group of that size comes to at most, its indexes included."""
     return log_bytes + log_bytes // 8 + FILES_OF_GROUP * BLOCK_BYTES
@@ -143,6 +206,29 @@ def rewritten_bytes(log_bytes: int) -> int:
 def staged_peak(staged_bytes: int, largest_bytes: int, in_flight_bytes: int) -> int:
     """What is staged at once of groups that come to staged_bytes."""
     return min(staged_bytes, rewritten_bytes(in_flight_bytes) + largest_bytes)
+
+
+def cores_of(master: str | None) -> int | None:
+    """How many tasks work at once; None where a cluster decides."""
+    if master is None:
+        return local_size().tasks
+    found = _LOCAL.fullmatch(master)
+    if found is None:
+        return None
+    return os.cpu_count() if found[1] == "*" else int(found[1] or 1)
+
+
+def memory_notices(is_needed: bool) -> list[str]:
+    """What a run here needs of memory and what there is, where a control group limits it."""
+    there = memory()
+    if there.limit is None or not is_needed:
+        return []
+    size = local_size(there)
+    return [
+        f"Memory: a run here needs up to {size_text(size.needed_bytes)} with "
+        f"{counted(size.tasks, 'task')} at once; {size_text(there.free_bytes)} free of the "
+        f"{size_text(there.limit.value)} that {there.limit.group} allows"
+    ]
 
 
 def _with(load: _Load, sizes: Sequence[int], copied_segments: int) -> _Load:
@@ -212,91 +298,6 @@ def _why_not(needs: Mapping[int, Need], rooms: Mapping[int, Room]) -> str | None
                 f"room for {room.free_files:,}"
             )
     return None
-
-
-_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", re.ASCII)
-
-
-def space_of(
-    logs: Sequence[LogPlan],
-    work_dir: str | None = None,
-    originals_dir: str | None = None,
-    master: str | None = None,
-    all_staged: bool = False,
-) -> SpacePlan:
-    """What a round over these logs needs, where there is something to be cleaned."""
-    places = places_of(logs, work_dir, originals_dir)
-    return plan_space(logs, places, cores_of(master), all_staged)
-
-
-def places_of(
-    logs: Sequence[LogPlan], work_dir: str | None = None, originals_dir: str | None = None
-) -> Places:
-    rooms: dict[int, Room] = {}
-
-    def device_of(path: str, name: str) -> int:
-        try:
-            device = os.stat(path).st_dev
-            if device not in rooms:
-                rooms[device] = _room(path, name)
-        except FileNotFoundError:  # not made yet; or gone, which is reported of its log later
-            return device_of(os.path.dirname(path), name)
-        return device
-
-    of_logs = {log.path: device_of(log.path, log.log_dir) for log in logs}
-    work = os.path.abspath(work_dir or temporary_directory())
-    originals = None if originals_dir is None else device_of(originals_dir, originals_dir)
-    return Places(rooms, of_logs, device_of(work, work), originals)
-
-
-def with_room(plan: RoundPlan, space: SpacePlan) -> RoundPlan:
-    """The plan without the logs that there is no room for: they have failed, the others go on.
-
-    Raise RefusedError where there is room for none.
-    """
-    if not space.left_out:
-        return plan
-    require_room(plan, space)
-    logs = tuple(log for log in plan.logs if log.path not in space.left_out)
-    reports = [
-        replace(
-            untouched_report(log, LogStatus.FAILED),
-            reason=space.left_out[log.path],
-            reason_code=ReasonCode.NO_ROOM,
-        )
-        for log in plan.logs
-        if log.path in space.left_out
-    ]
-    return replace(plan, logs=logs, not_cleaned=(*plan.not_cleaned, *reports))
-
-
-def require_room(plan: RoundPlan, space: SpacePlan) -> None:
-    """Raise RefusedError where there is room for none of its logs."""
-    if space.left_out and all(log.path in space.left_out for log in plan.logs):
-        raise RefusedError(next(iter(space.left_out.values())), ReasonCode.NO_ROOM)
-
-
-def cores_of(master: str | None) -> int | None:
-    """How many tasks work at once; None where a cluster decides."""
-    if master is None:
-        return local_size().tasks
-    found = _LOCAL.fullmatch(master)
-    if found is None:
-        return None
-    return os.cpu_count() if found[1] == "*" else int(found[1] or 1)
-
-
-def memory_notices(is_needed: bool) -> list[str]:
-    """What a run here needs of memory and what there is, where a control group limits it."""
-    there = memory()
-    if there.limit is None or not is_needed:
-        return []
-    size = local_size(there)
-    return [
-        f"Memory: a run here needs up to {size_text(size.needed_bytes)} with "
-        f"{counted(size.tasks, 'task')} at once; {size_text(there.free_bytes)} free of the "
-        f"{size_text(there.limit.value)} that {there.limit.group} allows"
-    ]
 
 
 def _room(path: str, name: str) -> Room:

@@ -1,6 +1,6 @@
-"""What is said of topics that are not there: filters and settings without an effect. Pure.
+"""Warn of topics that do not exist: filters and settings without an effect. Pure.
 
-Nothing is wrong with each by itself, and a mistyped one is done without for ever.
+Nothing is wrong with each by itself, and nobody would miss a mistyped one.
 """
 
 import re

@@ -1,13 +1,13 @@
-"""Finishes or undoes what was cut short in a log directory: of a cleaning, of a run, of a broker.
+"""Finish or undo what was cut short in a log directory: of a cleaning, of a run, of a broker.
 
-First every partition is settled: `settling` decides, this carries it out. It looks at the names in
-each partition directory, and reads of the files no more than the end of those to be swapped in:
-where such a file is damaged, nothing of its log is changed. Then, if that is asked for and no
-broker left the directory in good order, each log is recovered as a broker that starts would do it
-(`log_recovery`, `recovered_files`); else its end is looked at.
+First every partition is settled: `settling` decides, this module carries it out. It looks at the
+names in each partition directory, and reads of the files no more than the end of those to be
+swapped in: where such a file is damaged, nothing of its log is changed. Then, if that is asked for
+and no broker left the directory in good order, each log is recovered as a broker that starts would
+do it (`log_recovery`); else its end is looked at.
 
-Every operation goes through the `Files` that it is given. Recovery may be killed or lose power at
-any of them and be run again with the same end; what it finds in order it leaves alone.
+Every operation goes through the `Files` that the caller hands in. Recovery may be killed or lose
+power at any of them and be run again with the same end; what is in order it leaves alone.
 
 Other directories (`-delete`, `-stray`, …), and `__cluster_metadata-0`, are a broker's business.
 """

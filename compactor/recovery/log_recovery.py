@@ -1,9 +1,28 @@
-"""What a log becomes that no broker left in good order: rehearsed and judged, nothing changed.
+"""Recover a log that no broker left in good order: rehearse it and judge, then put files in place.
 
-The storage engine loads the log as a broker that starts does, on an overlay: what that changes is
-what is to be done. But only what a crash tears is cut off: where a whole batch with a right
-checksum stands behind the damage, or the damage is below the recovery point, so that it was on
-disk, the log is left as it is, with the place (docs/differences.md).
+`rehearse_recovery` changes nothing. The storage engine loads the log on an overlay, as a broker
+that starts does: what that changes is what is to be done. But only what a crash tears is cut off:
+where a whole batch with a right checksum follows the damage, or the damage is below the recovery
+point, so that it was on disk, the log is left as it is, with the place (docs/differences.md).
+
+`put_in_place` carries it out. The log directory has no marker of a clean shutdown, so that a broker
+that starts in between does it all by itself. The steps, and what there is if it is the last one.
+Recovery decides again from what is left, and with the same end:
+
+1. later segments -> .deleted; sync   the segment before is still damaged: what is left of them goes
+2. cut the damaged segment off, and   whole as it is; its indexes may reach too far, and are made
+   sync every `.log` that was read    from it again
+3. indexes, each replaced in one      what was not replaced is made again; of a segment without
+   step, the .index files last; one   an .index all are, wherever the recovery point is
+   that is only longer, as that of
+   a killed broker, cut
+4. snapshots that are new             the state is built from them instead of from older ones
+5. leader-epoch-checkpoint            what it has of offsets past the end is dropped again
+6. remove snapshots of no use         those that are left are removed
+7. remove the .deleted files          they are of no consequence
+
+A file that is right already is not touched. `.kafka_cleanshutdown` is not written: a broker may
+look for itself.
 
 Source: Kafka, LogLoader.load, recoverLog; spec F-12.5, F-14.3, F-16.1, C-23, L-25.
 """
@@ -93,6 +112,14 @@ class RecoveredLog:
         return bool(self.deleted) or any(change.name.endswith(LOG) for change in self.changes)
 
 
+class PutInPlace(NamedTuple):
+    """Names of files."""
+
+    rebuilt: tuple[str, ...]
+    removed: tuple[str, ...]
+    truncated: str | None  # the `.log` that was cut off, and by how much
+
+
 def rehearse_recovery(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
     """Read a log that has segments, and return what a recovery would make of it.
 
@@ -122,6 +149,28 @@ def rehearse_recovery(log: PartitionListing, facts: RecoveryFacts) -> RecoveredL
         log_start_offset=rehearsal.log_start_offset,
         end_offset=rehearsal.end_offset,
     )
+
+
+def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> PutInPlace:
+    """Steps 1 to 7. LogChangedError where a `.log` is not what was read."""
+    path, files = recovered.log.path, recovered.log.access
+    changes = {change.name: change for change in recovered.changes}
+    require_unchanged(recovered.log, recovered.before_read)
+    deleted = mark_deleted(files, path, recovered.deleted[::-1])
+    if deleted:
+        files.sync_directory(path)
+    truncated = _cut_off(recovered, changes)
+    _sync_logs(recovered)
+    written = _written(recovered, changes, segment_index_bytes)
+    rebuilt = [name for name, data in written if _make(files, os.path.join(path, name), data)]
+    gone = {change.name for change in recovered.changes if change.size_bytes is None}
+    for name in sorted(gone):
+        if files.exists(os.path.join(path, name)):
+            files.remove(os.path.join(path, name))
+    for deleted_path in deleted:
+        files.remove(deleted_path)
+    removed = gone | {os.path.basename(p).removesuffix(DELETED) for p in deleted}
+    return PutInPlace(tuple(rebuilt), tuple(sorted(removed)), truncated)
 
 
 def require_unchanged(log: PartitionListing, before_read: Mapping[int, Entry | None]) -> None:
@@ -225,40 +274,6 @@ class _Judge:
             start = 0
 
 
-def _log_path(log: PartitionListing, base_offset: int) -> str:
-    return os.path.join(log.path, file_name(base_offset, LOG))
-
-
-class PutInPlace(NamedTuple):
-    """Names of files."""
-
-    rebuilt: tuple[str, ...]
-    removed: tuple[str, ...]
-    truncated: str | None  # the `.log` that was cut off, and by how much
-
-
-def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> PutInPlace:
-    """Steps 1 to 7. LogChangedError where a `.log` is not what was read."""
-    path, files = recovered.log.path, recovered.log.access
-    changes = {change.name: change for change in recovered.changes}
-    require_unchanged(recovered.log, recovered.before_read)
-    deleted = mark_deleted(files, path, recovered.deleted[::-1])
-    if deleted:
-        files.sync_directory(path)
-    truncated = _cut_off(recovered, changes)
-    _sync_logs(recovered)
-    written = _written(recovered, changes, segment_index_bytes)
-    rebuilt = [name for name, data in written if _make(files, os.path.join(path, name), data)]
-    gone = {change.name for change in recovered.changes if change.size_bytes is None}
-    for name in sorted(gone):
-        if files.exists(os.path.join(path, name)):
-            files.remove(os.path.join(path, name))
-    for deleted_path in deleted:
-        files.remove(deleted_path)
-    removed = gone | {os.path.basename(p).removesuffix(DELETED) for p in deleted}
-    return PutInPlace(tuple(rebuilt), tuple(sorted(removed)), truncated)
-
-
 def _cut_off(recovered: RecoveredLog, changes: Mapping[str, FileChange]) -> str | None:
     told = None
     for name, change in sorted(changes.items()):
@@ -328,3 +343,7 @@ def _make(files: Files, path: str, data: bytes) -> bool:
         pass
     files.replace_file(path, data)
     return True
+
+
+def _log_path(log: PartitionListing, base_offset: int) -> str:
+    return os.path.join(log.path, file_name(base_offset, LOG))

@@ -1,8 +1,14 @@
-"""The logs of a directory, each recovered by what is known of it.
+"""Recover the logs of a directory, each by what its checkpoints and settings say of it.
 
 The recovery points, below which everything is on disk, and the log starts are those of the
 directory's checkpoints; one that is missing or empty says nothing of any log (F-13.4). A killed
 broker leaves empty ones in its first minute.
+
+`load_as_kafka` (`recover --as-kafka`) loads a log and closes it again, as a broker that starts and
+stops. It does whatever a broker does, also where that loses what is sound: the storage engine works
+on the files themselves, in its own order, which a crash may cut short anywhere.
+
+Source: Kafka, LogManager.loadLog, LogLoader, UnifiedLog.close; spec L-24, L-25.
 """
 
 import os
@@ -45,64 +51,45 @@ class LoadedAsKafka(NamedTuple):
     end_offset: int
 
 
-def load_as_kafka(path: str, options: LogOptions) -> LoadedAsKafka:
-    """Load a log and close it, then remove what dead runs have left beside it.
+class CleanedTo:
+    """The cleaner's checkpoint of a log directory. Safe for threads.
 
-    Raise a LogError where no log comes of it, and OSError; what was done by then stays done, as in
-    Kafka.
+    One that cannot be read stays as it is, and so does the end of each log: what the file says
+    once somebody has mended it may lie above a new one.
     """
-    files = options.files
-    before = _contents(files, path)
-    log = Log(opened_parts(path, options))  # who recovers has the lock, and has asked for marks
-    try:
-        log.prepare_for_close()
-        log.flush(force=True)
-        log.close()
-    except BaseException:
-        log.close_handlers()
-        raise
-    files.sync_directory(path)
-    for name in left_after_loading(files.list_names(path)[1]):
-        files.remove(os.path.join(path, name))
-    return _compared(before, _contents(files, path), log)
 
+    def __init__(self, log_dir: str, files: Files) -> None:
+        self._path, self._files = os.path.join(log_dir, checkpoint.CLEANER_OFFSET), files
+        self._lock = threading.Lock()
+        self._entries: dict[TopicPartition, int] = {}
+        self._unread: CorruptFileError | None = None
+        try:
+            self._entries = checkpoint.read(self._path, files)
+        except CorruptFileError as error:
+            self._unread = error
 
-class _Content(NamedTuple):
-    size_bytes: int
-    checksum: int  # 0 of a `.log`
+    def require_known(self) -> None:
+        """Raise CorruptFileError where the file cannot be read."""
+        if self._unread is not None:
+            problem = (
+                f"{self._unread.problem}; how far the log was cleaned is not known, so nothing is "
+                "cut off. Bring this file back, or empty it: then every log counts as dirty as a "
+                "whole"
+            )
+            raise CorruptFileError(self._unread.path, self._unread.position, problem)
 
+    def lower(self, log: TopicPartition, log_start: int, log_end: int) -> bool:
+        """Let a log that ends below its entry count as dirty as a whole; whether it did not.
 
-def _contents(files: Files, path: str) -> dict[str, _Content]:
-    return {name: _content(files, os.path.join(path, name)) for name in files.list_names(path)[1]}
-
-
-def _content(files: Files, path: str) -> _Content:
-    if LOG in os.path.basename(path):  # with its suffix, if it has one
-        return _Content(size_of(files, path), 0)
-    data = files.read_bytes(path)
-    return _Content(len(data), crc32(data))
-
-
-def _compared(before: dict[str, _Content], after: dict[str, _Content], log: Log) -> LoadedAsKafka:
-    gone = before.keys() - after.keys()
-    swapped = {name.removesuffix(SWAP) for name in gone if name.endswith(SWAP)}
-    finished = {name for name in swapped if after.get(name, 0) != before.get(name, 0)}
-    undone = {n for n in gone if n.endswith(CLEANED) or n.removesuffix(SWAP) in swapped - finished}
-    changed = {name for name in after if after[name] != before.get(name)} - finished
-    cut = {name for name in changed if name.endswith(LOG) and name in before}
-    told = [
-        f"{name} from {before[name].size_bytes:,} to {after[name].size_bytes:,} bytes"
-        for name in sorted(cut)
-    ]
-    return LoadedAsKafka(
-        finished=tuple(sorted(finished)),
-        undone=tuple(sorted(undone)),
-        removed=tuple(sorted(gone - undone - {name + SWAP for name in finished})),
-        rebuilt=tuple(sorted(changed - cut)),
-        truncated="; ".join(told) or None,
-        log_start_offset=log.log_start_offset,
-        end_offset=log.log_end_offset,
-    )
+        So does a broker's cleaner (C-4.1), but at its next look: by then records may lie below the
+        entry that it has never seen, and a value that one of them deletes would come back.
+        """
+        with self._lock:
+            if self._entries.get(log, 0) <= log_end:
+                return False
+            self._entries[log] = log_start
+            checkpoint.write(self._path, self._entries, self._files)
+            return True
 
 
 class LogsToRecover:
@@ -178,46 +165,65 @@ class LogsToRecover:
         )
 
 
+def load_as_kafka(path: str, options: LogOptions) -> LoadedAsKafka:
+    """Load a log and close it, then remove what dead runs have left beside it.
+
+    Raise a LogError where no log comes of it, and OSError; what was done by then stays done, as in
+    Kafka.
+    """
+    files = options.files
+    before = _contents(files, path)
+    log = Log(opened_parts(path, options))  # who recovers has the lock, and has asked for marks
+    try:
+        log.prepare_for_close()
+        log.flush(force=True)
+        log.close()
+    except BaseException:
+        log.close_handlers()
+        raise
+    files.sync_directory(path)
+    for name in left_after_loading(files.list_names(path)[1]):
+        files.remove(os.path.join(path, name))
+    return _compared(before, _contents(files, path), log)
+
+
+class _Content(NamedTuple):
+    size_bytes: int
+    checksum: int  # 0 of a `.log`
+
+
+def _contents(files: Files, path: str) -> dict[str, _Content]:
+    return {name: _content(files, os.path.join(path, name)) for name in files.list_names(path)[1]}
+
+
+def _content(files: Files, path: str) -> _Content:
+    if LOG in os.path.basename(path):  # with its suffix, if it has one
+        return _Content(size_of(files, path), 0)
+    data = files.read_bytes(path)
+    return _Content(len(data), crc32(data))
+
+
+def _compared(before: dict[str, _Content], after: dict[str, _Content], log: Log) -> LoadedAsKafka:
+    gone = before.keys() - after.keys()
+    swapped = {name.removesuffix(SWAP) for name in gone if name.endswith(SWAP)}
+    finished = {name for name in swapped if after.get(name, 0) != before.get(name, 0)}
+    undone = {n for n in gone if n.endswith(CLEANED) or n.removesuffix(SWAP) in swapped - finished}
+    changed = {name for name in after if after[name] != before.get(name)} - finished
+    cut = {name for name in changed if name.endswith(LOG) and name in before}
+    told = [
+        f"{name} from {before[name].size_bytes:,} to {after[name].size_bytes:,} bytes"
+        for name in sorted(cut)
+    ]
+    return LoadedAsKafka(
+        finished=tuple(sorted(finished)),
+        undone=tuple(sorted(undone)),
+        removed=tuple(sorted(gone - undone - {name + SWAP for name in finished})),
+        rebuilt=tuple(sorted(changed - cut)),
+        truncated="; ".join(told) or None,
+        log_start_offset=log.log_start_offset,
+        end_offset=log.log_end_offset,
+    )
+
+
 def _entries(files: Files, log_dir: str, name: str) -> dict[TopicPartition, int]:
     return checkpoint.read(os.path.join(log_dir, name), files)
-
-
-class CleanedTo:
-    """The cleaner's checkpoint of a log directory. Safe for threads.
-
-    One that cannot be read stays as it is, and so does the end of each log: what the file says
-    once somebody has mended it may lie above a new one.
-    """
-
-    def __init__(self, log_dir: str, files: Files) -> None:
-        self._path, self._files = os.path.join(log_dir, checkpoint.CLEANER_OFFSET), files
-        self._lock = threading.Lock()
-        self._entries: dict[TopicPartition, int] = {}
-        self._unread: CorruptFileError | None = None
-        try:
-            self._entries = checkpoint.read(self._path, files)
-        except CorruptFileError as error:
-            self._unread = error
-
-    def require_known(self) -> None:
-        """Raise CorruptFileError where the file cannot be read."""
-        if self._unread is not None:
-            problem = (
-                f"{self._unread.problem}; how far the log was cleaned is not known, so nothing is "
-                "cut off. Bring this file back, or empty it: then every log counts as dirty as a "
-                "whole"
-            )
-            raise CorruptFileError(self._unread.path, self._unread.position, problem)
-
-    def lower(self, log: TopicPartition, log_start: int, log_end: int) -> bool:
-        """Let a log that ends below its entry count as dirty as a whole; whether it did not.
-
-        So does a broker's cleaner (C-4.1), but at its next look: by then records may lie below the
-        entry that it has never seen, and a value that one of them deletes would come back.
-        """
-        with self._lock:
-            if self._entries.get(log, 0) <= log_end:
-                return False
-            self._entries[log] = log_start
-            checkpoint.write(self._path, self._entries, self._files)
-            return True

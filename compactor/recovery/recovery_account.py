@@ -1,4 +1,4 @@
-"""What a recovery did, for whoever goes on from there: by log, in words, in a round's report."""
+"""Say what a recovery did, for the run after it: by log, in words, in a round's report."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

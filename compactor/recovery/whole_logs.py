@@ -1,4 +1,4 @@
-"""Whether a log is one that a broker may start on: what a recovery of its end does not look at.
+"""Check whether a broker may start on a log: look at what a recovery of its end does not look at.
 
 A broker that starts reads neither the middle of a log nor a time index that is well formed. It goes
 on without a segment that is missing, and its retention believes a time index of zeros.
