@@ -1,12 +1,14 @@
-"""What a broker's start comes to, by what it reads first: names, and small files. Pure.
+"""Say what a broker's start comes to, by what it reads first: names, and small files. Pure.
 
-A broker that starts on a directory reads, in this order: `meta.properties` of every log directory;
-the names of the directories in it; the checkpoints; of each log `leader-epoch-checkpoint`, the
-names of its files, `partition.metadata`; and then it asks the metadata log whose log it is. What it
-does with each that is wrong is decided here and nowhere else. Records are not looked at.
-Source: Kafka, MetaPropertiesEnsemble, KafkaRaftServer, LogManager.loadLogs, LogLoader,
-CheckpointFileWithFailureHandler, PartitionMetadataReadBuffer, LogManager.isStrayKraftReplica; spec
-F-16.4, each case seen with a broker 4.3.1.
+A broker that starts on a directory reads, in this order: `meta.properties` of every log directory,
+which says to which cluster, broker and disk it belongs (`problems_of_identities`); the names of the
+directories in it; the checkpoints; of each log `leader-epoch-checkpoint`, the names of its files,
+`partition.metadata` (`topics`); and then it asks the metadata log whose log it is. What it does
+with each that is wrong is decided in this module and in no other. Records are not looked at.
+
+Source: Kafka, MetaPropertiesEnsemble, KafkaRaftServer.initializeLogDirs, LogManager.loadLogs,
+LogLoader, CheckpointFileWithFailureHandler, PartitionMetadataReadBuffer,
+LogManager.isStrayKraftReplica; spec F-16.4, each case seen with a broker 4.3.1.
 """
 
 import json
@@ -78,6 +80,80 @@ def start_problems(
     found += _of_two_metadata_logs(loaded)
     worst = list(StartOutcome)
     return sorted(found, key=lambda problem: (worst.index(problem.outcome), problem.path))
+
+
+def is_of_broker(
+    other: DirectoryFiles, own: Sequence[DirectoryFiles], cluster: ClusterFacts
+) -> bool:
+    """Say whether a directory that names another broker is one of this broker's all the same.
+
+    The metadata log has it for this broker; or no broker that it has can be meant, and a log is
+    there, of a topic of the cluster, that it has in a directory of this broker that is gone.
+    """
+    found = identity_of(other)
+    if not isinstance(found, MetaProperties):
+        return False
+    id_ = decoded_id(found.directory_id or "")
+    if id_ is not None:
+        return id_ in cluster.log_dir_ids
+    known = [each for each in map(identity_of, own) if isinstance(each, MetaProperties)]
+    if found.cluster_id in {each.cluster_id for each in known} and (
+        found.node_id in cluster.node_ids
+    ):
+        return False
+    gone = set(cluster.log_dir_ids) - {decoded_id(each.directory_id or "") for each in known}
+    for log in other.logs:
+        key = partition_in(log.dir_name)
+        image = cluster.topics.get(key[0]) if key else None
+        if key is None or image is None or log.metadata is None:
+            continue
+        if cluster.placed_in(key) in gone and topic_id_in(log.metadata) == image.topic_id:
+            return True
+    return False
+
+
+def problems_of_identities(
+    directories: Sequence[DirectoryFiles], cluster: ClusterFacts | None
+) -> Iterator[StartProblem]:
+    read = {directory.path: identity_of(directory) for directory in directories}
+    known = [each for each in read.values() if isinstance(each, MetaProperties) and each.cluster_id]
+    for directory in directories:
+        found = read[directory.path]
+        outcome, problem = StartOutcome.BROKER_ENDS, None
+        if found is None and (known or directory.is_of_kraft):
+            problem = "there is no such file"
+        elif isinstance(found, str):
+            problem = found
+            if METADATA_DIR not in directory.dir_names and len(directories) > 1:
+                outcome = StartOutcome.DIRECTORY_OFFLINE
+        elif found is not None and (found.node_id is None or found.cluster_id is None):
+            problem = "it says neither the cluster nor the broker that the directory is of"
+        if problem is not None:
+            repair = _identity_repair(known, cluster, read.values())
+            yield StartProblem(
+                outcome=outcome,
+                path=os.path.join(directory.path, META_PROPERTIES),
+                problem=problem,
+                repair=repair,
+            )
+    yield from _contradictions(read)
+    if cluster is not None:
+        yield from _unknown_ids(directories, read, cluster)
+
+
+def names_another(
+    path: str, found: MetaProperties, model: MetaProperties
+) -> Iterator[StartProblem]:
+    """Yield a problem where a directory names another broker than the one whose it is."""
+    if (found.cluster_id, found.node_id) == (model.cluster_id, model.node_id):
+        return
+    yield StartProblem(
+        outcome=StartOutcome.BROKER_ENDS,
+        path=os.path.join(path, META_PROPERTIES),
+        problem=f"it names node {found.node_id} of cluster {found.cluster_id}, and the metadata "
+        f"log has this directory for node {model.node_id} of cluster {model.cluster_id}",
+        repair=f"Write node.id={model.node_id} and cluster.id={model.cluster_id} into it.",
+    )
 
 
 def _of_copy(directory: DirectoryFiles) -> Iterator[StartProblem]:
@@ -252,65 +328,6 @@ def _of_two_metadata_logs(directories: Sequence[DirectoryFiles]) -> Iterator[Sta
         )
 
 
-def is_of_broker(
-    other: DirectoryFiles, own: Sequence[DirectoryFiles], cluster: ClusterFacts
-) -> bool:
-    """Say whether a directory that names another broker is one of this broker's all the same.
-
-    The metadata log has it for this broker; or no broker that it has can be meant, and a log is
-    there, of a topic of the cluster, that it has in a directory of this broker that is gone.
-    """
-    found = identity_of(other)
-    if not isinstance(found, MetaProperties):
-        return False
-    id_ = decoded_id(found.directory_id or "")
-    if id_ is not None:
-        return id_ in cluster.log_dir_ids
-    known = [each for each in map(identity_of, own) if isinstance(each, MetaProperties)]
-    if found.cluster_id in {each.cluster_id for each in known} and (
-        found.node_id in cluster.node_ids
-    ):
-        return False
-    gone = set(cluster.log_dir_ids) - {decoded_id(each.directory_id or "") for each in known}
-    for log in other.logs:
-        key = partition_in(log.dir_name)
-        image = cluster.topics.get(key[0]) if key else None
-        if key is None or image is None or log.metadata is None:
-            continue
-        if cluster.placed_in(key) in gone and topic_id_in(log.metadata) == image.topic_id:
-            return True
-    return False
-
-
-def problems_of_identities(
-    directories: Sequence[DirectoryFiles], cluster: ClusterFacts | None
-) -> Iterator[StartProblem]:
-    read = {directory.path: identity_of(directory) for directory in directories}
-    known = [each for each in read.values() if isinstance(each, MetaProperties) and each.cluster_id]
-    for directory in directories:
-        found = read[directory.path]
-        outcome, problem = StartOutcome.BROKER_ENDS, None
-        if found is None and (known or directory.is_of_kraft):
-            problem = "there is no such file"
-        elif isinstance(found, str):
-            problem = found
-            if METADATA_DIR not in directory.dir_names and len(directories) > 1:
-                outcome = StartOutcome.DIRECTORY_OFFLINE
-        elif found is not None and (found.node_id is None or found.cluster_id is None):
-            problem = "it says neither the cluster nor the broker that the directory is of"
-        if problem is not None:
-            repair = _identity_repair(known, cluster, read.values())
-            yield StartProblem(
-                outcome=outcome,
-                path=os.path.join(directory.path, META_PROPERTIES),
-                problem=problem,
-                repair=repair,
-            )
-    yield from _contradictions(read)
-    if cluster is not None:
-        yield from _unknown_ids(directories, read, cluster)
-
-
 def _unknown_ids(
     directories: Sequence[DirectoryFiles],
     read: Mapping[str, MetaProperties | str | None],
@@ -351,21 +368,6 @@ def _contradictions(read: Mapping[str, MetaProperties | str | None]) -> Iterator
                 problem=problem,
                 repair="One of them is a copy: leave it out of log.dirs.",
             )
-
-
-def names_another(
-    path: str, found: MetaProperties, model: MetaProperties
-) -> Iterator[StartProblem]:
-    """Yield a problem where a directory names another broker than the one whose it is."""
-    if (found.cluster_id, found.node_id) == (model.cluster_id, model.node_id):
-        return
-    yield StartProblem(
-        outcome=StartOutcome.BROKER_ENDS,
-        path=os.path.join(path, META_PROPERTIES),
-        problem=f"it names node {found.node_id} of cluster {found.cluster_id}, and the metadata "
-        f"log has this directory for node {model.node_id} of cluster {model.cluster_id}",
-        repair=f"Write node.id={model.node_id} and cluster.id={model.cluster_id} into it.",
-    )
 
 
 def _identity_repair(

@@ -1,7 +1,8 @@
-"""Logs of a directory that was left in good order, loaded as a broker loads them: rehearsed.
+"""Rehearse how a broker loads the logs of a directory that was left in good order.
 
 After a clean shutdown a broker reads of each log no more than names and the end of the last
-segment, and so does this. Nothing is changed. Source: Kafka, LogLoader.load; spec F-16.1, L-25.
+segment, and so does this module. Nothing is changed. Source: Kafka, LogLoader.load; spec F-16.1,
+L-25.
 """
 
 import os
@@ -52,6 +53,24 @@ def problems_of_loading(
         problem = problem or _of_end(path, key, known, files)
         if problem is not None:
             yield problem
+
+
+def options_at_start(
+    log_start: int, now_ms: int, files: Files, is_clean: bool = True
+) -> LogOptions:
+    """Of a log as a broker that starts loads it, with Kafka's defaults."""
+
+    def clock() -> int:
+        return now_ms
+
+    return LogOptions(
+        clock=clock,
+        scheduler=ManualScheduler(clock),
+        config=LogConfig(file_delete_delay_ms=0),
+        files=files,
+        state=LoadingState(is_clean=is_clean, log_start=log_start),
+        max_open_files=_OPEN_FILES,
+    )
 
 
 def _logs(directory: DirectoryFiles) -> Iterator[tuple[str, TopicPartition]]:
@@ -159,22 +178,4 @@ def _rehearsed(path: str, log_start: int, now_ms: int, files: Files) -> StartPro
         path=path,
         problem=problem,
         repair="Bring the file that is named back from a backup, or the log from another replica.",
-    )
-
-
-def options_at_start(
-    log_start: int, now_ms: int, files: Files, is_clean: bool = True
-) -> LogOptions:
-    """Of a log as a broker that starts loads it, with Kafka's defaults."""
-
-    def clock() -> int:
-        return now_ms
-
-    return LogOptions(
-        clock=clock,
-        scheduler=ManualScheduler(clock),
-        config=LogConfig(file_delete_delay_ms=0),
-        files=files,
-        state=LoadingState(is_clean=is_clean, log_start=log_start),
-        max_open_files=_OPEN_FILES,
     )

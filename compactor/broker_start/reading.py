@@ -1,4 +1,13 @@
-"""Reads what a judgement of a start needs, and nothing else: names, and small files."""
+"""Read what a judgement of a start needs, names and small files, and judge it.
+
+`problems_at_start` reads, and `conditions` judges what was read. For a metadata log that proves
+nothing, or not all, this module judges what a start makes of the logs beside it, which is pure
+(`problems_of_metadata`, `problems_of_snapshot`). A broker that is its only controller goes on with
+what it can read of that log, which may be nothing, and each log that the rest does not name is a
+stray one. Where the quorum has other voters, the broker asks them.
+
+Source: Kafka, KafkaRaftLog, QuorumController, LogManager.isStrayKraftReplica; spec F-16.4.
+"""
 
 import json
 import os
@@ -44,8 +53,31 @@ from storage.log.cluster_metadata import (
 )
 from storage.log.copy_marks import why_not_to_change
 
+_CHECKPOINTS = (
+    checkpoint.RECOVERY_POINT,
+    checkpoint.LOG_START,
+    checkpoint.REPLICATION,
+    checkpoint.CLEANER_OFFSET,
+)
+
 _LOSING = (State.EMPTY, State.NEVER_USED, State.DAMAGED)
 _CUT_OFF = (State.TORN_AFTER_STOP, State.DAMAGED_END, State.SNAPSHOT)  # what is before, stays
+
+
+class Depth(Enum):
+    """How much of the logs is looked at."""
+
+    NAMES = "names and small files"
+    ENDS = "the end of each log, too, after a clean shutdown"
+    LOADING = "all that a broker does after a clean shutdown"
+
+
+class Look(NamedTuple):
+    """How a start is looked into."""
+
+    files: Files
+    depth: Depth
+    now_ms: int
 
 
 class MetadataLeft(NamedTuple):
@@ -59,6 +91,41 @@ class MetadataLeft(NamedTuple):
         if state in _LOSING or (state is State.TORN and not self.names_any):
             return True
         return state in _CUT_OFF and not self.names_all
+
+
+class TornSnapshot(NamedTuple):
+    """The newest snapshot, which a start goes by, and which is not whole."""
+
+    path: str
+    problem: str
+    left: MetadataLeft | None  # what a start goes on with; None: the broker ends
+    is_dispensable: bool  # what is older, and the log behind it, have all that is needed here
+
+
+def problems_at_start(
+    log_dirs: Sequence[str], look: Look, others: Sequence[str] = ()
+) -> list[StartProblem]:
+    """Say what a broker comes to that starts on these directories, all of which are one broker's.
+
+    others: directories that name another broker. One of them that the metadata log has for this
+    broker, or that has its logs, is one of its directories all the same. OSError where something
+    cannot be read.
+    """
+    files = look.files
+    directories = [_directory(path, files) for path in log_dirs]
+    cluster = _cluster(directories, files)
+    if cluster is not None and cluster.log_dir_ids:
+        named_others = [_directory(path, files) for path in others]
+        directories += [each for each in named_others if is_of_broker(each, directories, cluster)]
+    found = start_problems(directories, cluster)
+    if not any(METADATA_DIR in each.dir_names for each in directories):
+        found += _registered_beside(directories, files)
+    for directory in directories:
+        below = os.path.join(directory.path, "")
+        if not any(problem.path.startswith(below) for problem in found):
+            found += _of_logs(directory, look)
+    has_logs = any(each.logs for each in directories)
+    return [*(_of_metadata(log_dirs, directories, files) if has_logs else ()), *found]
 
 
 def problems_of_metadata(
@@ -79,15 +146,6 @@ def problems_of_metadata(
                 "fetches it from them.",
                 reason_code=ReasonCode.METADATA_DAMAGED,
             )
-
-
-class TornSnapshot(NamedTuple):
-    """The newest snapshot, which a start goes by, and which is not whole."""
-
-    path: str
-    problem: str
-    left: MetadataLeft | None  # what a start goes on with; None: the broker ends
-    is_dispensable: bool  # what is older, and the log behind it, have all that is needed here
 
 
 def problems_of_snapshot(torn: TornSnapshot) -> Iterator[StartProblem]:
@@ -117,54 +175,74 @@ def has_other_voters(quorum: bytes | None, node_id: int | None) -> bool:
         return False
 
 
-_CHECKPOINTS = (
-    checkpoint.RECOVERY_POINT,
-    checkpoint.LOG_START,
-    checkpoint.REPLICATION,
-    checkpoint.CLEANER_OFFSET,
-)
+def _directory(path: str, files: Files) -> DirectoryFiles:
+    directories, _ = files.list_names(path)
+    logs = [
+        _log(path, name, files)
+        for name in sorted(directories)
+        if name != METADATA_DIR and partition_in(name) is not None
+    ]
+    return DirectoryFiles(
+        path=path,
+        dir_names=tuple(sorted(directories)),
+        identity=_read(os.path.join(path, META_PROPERTIES), files),
+        checkpoints={name: _read(os.path.join(path, name), files) for name in _CHECKPOINTS},
+        logs=tuple(logs),
+        metadata_log=_log(path, METADATA_DIR, files) if METADATA_DIR in directories else None,
+        quorum_state=_read(os.path.join(path, METADATA_DIR, QUORUM_STATE), files),
+        marked=why_not_to_change(path, files),
+    )
 
 
-class Depth(Enum):
-    """How much of the logs is looked at."""
-
-    NAMES = "names and small files"
-    ENDS = "the end of each log, too, after a clean shutdown"
-    LOADING = "all that a broker does after a clean shutdown"
-
-
-class Look(NamedTuple):
-    """How a start is looked into."""
-
-    files: Files
-    depth: Depth
-    now_ms: int
+def _log(log_dir: str, name: str, files: Files) -> LogFiles:
+    path = os.path.join(log_dir, name)
+    directories, names = files.list_names(path)
+    return LogFiles(
+        dir_name=name,
+        names=tuple(sorted(names)),
+        epochs=_read(os.path.join(path, LEADER_EPOCH_CHECKPOINT), files),
+        metadata=_read(os.path.join(path, PARTITION_METADATA), files),
+        dir_names=tuple(sorted(directories)),
+    )
 
 
-def problems_at_start(
-    log_dirs: Sequence[str], look: Look, others: Sequence[str] = ()
-) -> list[StartProblem]:
-    """Say what a broker comes to that starts on these directories, all of which are one broker's.
+def _read(path: str, files: Files) -> bytes | None:
+    """None also for a directory, of which its name says enough."""
+    try:
+        return files.read_bytes(path)
+    except FileNotFoundError:
+        return None
+    except CorruptFileError:
+        found = files.look_up(path)
+        if found is None or not found.is_dir:
+            raise
+        return None
 
-    others: directories that name another broker. One of them that the metadata log has for this
-    broker, or that has its logs, is one of its directories all the same. OSError where something
-    cannot be read.
+
+def _cluster(directories: Sequence[DirectoryFiles], files: Files) -> ClusterFacts | None:
+    """What the one metadata log says that stands there, and that a broker goes on with.
+
+    It cuts a damaged end off. Then it asks the other controllers, where there are any.
     """
-    files = look.files
-    directories = [_directory(path, files) for path in log_dirs]
-    cluster = _cluster(directories, files)
-    if cluster is not None and cluster.log_dir_ids:
-        named_others = [_directory(path, files) for path in others]
-        directories += [each for each in named_others if is_of_broker(each, directories, cluster)]
-    found = start_problems(directories, cluster)
-    if not any(METADATA_DIR in each.dir_names for each in directories):
-        found += _registered_beside(directories, files)
-    for directory in directories:
-        below = os.path.join(directory.path, "")
-        if not any(problem.path.startswith(below) for problem in found):
-            found += _of_logs(directory, look)
-    has_logs = any(each.logs for each in directories)
-    return [*(_of_metadata(log_dirs, directories, files) if has_logs else ()), *found]
+    places = [each.path for each in directories if METADATA_DIR in each.dir_names]
+    if len(places) != 1:
+        return None
+    try:
+        read = read_cluster_metadata(os.path.join(places[0], METADATA_DIR), files)
+    except (CorruptFileError, FileNotFoundError):
+        return None
+    if not (read.topics or read.broker_log_dirs):
+        return None
+    known = [
+        found for each in directories if isinstance(found := identity_of(each), MetaProperties)
+    ]
+    node_id = known[0].node_id if known else None
+    if read.unread is not None and not read.is_torn:
+        quorum = _read(os.path.join(read.path, QUORUM_STATE), files)
+        if has_other_voters(quorum, node_id):
+            return None
+    ids = read.broker_log_dirs.get(node_id, ()) if node_id is not None else ()
+    return ClusterFacts(node_id, read.topics, ids, frozenset(read.broker_log_dirs))
 
 
 def _registered_beside(
@@ -258,73 +336,3 @@ def _torn_snapshot(
 
 def _offset_of(snapshot: str) -> int:
     return int(os.path.basename(snapshot).partition("-")[0])
-
-
-def _directory(path: str, files: Files) -> DirectoryFiles:
-    directories, _ = files.list_names(path)
-    logs = [
-        _log(path, name, files)
-        for name in sorted(directories)
-        if name != METADATA_DIR and partition_in(name) is not None
-    ]
-    return DirectoryFiles(
-        path=path,
-        dir_names=tuple(sorted(directories)),
-        identity=_read(os.path.join(path, META_PROPERTIES), files),
-        checkpoints={name: _read(os.path.join(path, name), files) for name in _CHECKPOINTS},
-        logs=tuple(logs),
-        metadata_log=_log(path, METADATA_DIR, files) if METADATA_DIR in directories else None,
-        quorum_state=_read(os.path.join(path, METADATA_DIR, QUORUM_STATE), files),
-        marked=why_not_to_change(path, files),
-    )
-
-
-def _log(log_dir: str, name: str, files: Files) -> LogFiles:
-    path = os.path.join(log_dir, name)
-    directories, names = files.list_names(path)
-    return LogFiles(
-        dir_name=name,
-        names=tuple(sorted(names)),
-        epochs=_read(os.path.join(path, LEADER_EPOCH_CHECKPOINT), files),
-        metadata=_read(os.path.join(path, PARTITION_METADATA), files),
-        dir_names=tuple(sorted(directories)),
-    )
-
-
-def _read(path: str, files: Files) -> bytes | None:
-    """None also for a directory, of which its name says enough."""
-    try:
-        return files.read_bytes(path)
-    except FileNotFoundError:
-        return None
-    except CorruptFileError:
-        found = files.look_up(path)
-        if found is None or not found.is_dir:
-            raise
-        return None
-
-
-def _cluster(directories: Sequence[DirectoryFiles], files: Files) -> ClusterFacts | None:
-    """What the one metadata log says that stands there, and that a broker goes on with.
-
-    It cuts a damaged end off. Then it asks the other controllers, where there are any.
-    """
-    places = [each.path for each in directories if METADATA_DIR in each.dir_names]
-    if len(places) != 1:
-        return None
-    try:
-        read = read_cluster_metadata(os.path.join(places[0], METADATA_DIR), files)
-    except (CorruptFileError, FileNotFoundError):
-        return None
-    if not (read.topics or read.broker_log_dirs):
-        return None
-    known = [
-        found for each in directories if isinstance(found := identity_of(each), MetaProperties)
-    ]
-    node_id = known[0].node_id if known else None
-    if read.unread is not None and not read.is_torn:
-        quorum = _read(os.path.join(read.path, QUORUM_STATE), files)
-        if has_other_voters(quorum, node_id):
-            return None
-    ids = read.broker_log_dirs.get(node_id, ()) if node_id is not None else ()
-    return ClusterFacts(node_id, read.topics, ids, frozenset(read.broker_log_dirs))

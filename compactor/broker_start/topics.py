@@ -1,4 +1,4 @@
-"""`partition.metadata`: of which topic a log is, and what a start makes of it. Pure.
+"""Judge `partition.metadata`: of which topic a log is, and what a start makes of it. Pure.
 
 Source: Kafka, PartitionMetadataReadBuffer, LogManager.isStrayKraftReplica, LogManager.loadLog; spec
 F-16.4.
@@ -71,6 +71,34 @@ def problems_of_topics(
             yield from map(_twice, logs)
     for stranger in strangers:
         yield _stranger(stranger, cluster, (stranger.partition, False) in kept)
+
+
+def topic_id_in(data: bytes) -> UUID | tuple[StartOutcome, str]:
+    """Read `partition.metadata` as a broker does: the id, or what the start comes to, and why."""
+    offline, ends = StartOutcome.DIRECTORY_OFFLINE, StartOutcome.BROKER_ENDS
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return offline, "it is not UTF-8"
+    lines = _LINE_END.split(text)
+    if lines[-1] == "":
+        lines.pop()
+    if not lines:
+        return ends, "it is empty"
+    version = _value(lines[0])
+    if version is None or not _INTEGER.fullmatch(version) or abs(int(version)) > _MAX_INT:
+        return offline, f"{lines[0][:40]!r} names no version"
+    if int(version) < 0:
+        return offline, f"version {version} is negative"
+    if len(lines) < 2:
+        return ends, "it ends behind the version"
+    value = _value(lines[1])
+    if value is None:
+        return offline, f"{lines[1][:40]!r} names no topic id"
+    id_ = decoded_id(value)
+    if id_ is None:
+        return ends, f"{value[:40]!r} is no topic id"
+    return id_ if id_.int else (offline, "its topic id is all zeros")
 
 
 def _is_missed(key: TopicPartition, dir_name: str, cluster: ClusterFacts | None) -> bool:
@@ -212,34 +240,6 @@ def _stranger(log: _Identified, cluster: ClusterFacts | None, has_heir: bool) ->
         command=tool("printf", _METADATA_FORMAT, today, into=path),
         reason_code=ReasonCode.TOPIC_ID_MISMATCH,
     )
-
-
-def topic_id_in(data: bytes) -> UUID | tuple[StartOutcome, str]:
-    """Read `partition.metadata` as a broker does: the id, or what the start comes to, and why."""
-    offline, ends = StartOutcome.DIRECTORY_OFFLINE, StartOutcome.BROKER_ENDS
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return offline, "it is not UTF-8"
-    lines = _LINE_END.split(text)
-    if lines[-1] == "":
-        lines.pop()
-    if not lines:
-        return ends, "it is empty"
-    version = _value(lines[0])
-    if version is None or not _INTEGER.fullmatch(version) or abs(int(version)) > _MAX_INT:
-        return offline, f"{lines[0][:40]!r} names no version"
-    if int(version) < 0:
-        return offline, f"version {version} is negative"
-    if len(lines) < 2:
-        return ends, "it ends behind the version"
-    value = _value(lines[1])
-    if value is None:
-        return offline, f"{lines[1][:40]!r} names no topic id"
-    id_ = decoded_id(value)
-    if id_ is None:
-        return ends, f"{value[:40]!r} is no topic id"
-    return id_ if id_.int else (offline, "its topic id is all zeros")
 
 
 def _value(line: str) -> str | None:

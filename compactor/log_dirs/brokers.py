@@ -1,4 +1,4 @@
-"""Log directories told apart by the broker that they belong to: `node.id` in `meta.properties`.
+"""Tell log directories apart by the broker that they belong to: `node.id` in `meta.properties`.
 
 Brokers of two clusters may have the same number, so the cluster counts, too. A directory that does
 not say whose it is belongs to the one broker that others belong to. Source: log-format F-15.3.

@@ -1,4 +1,4 @@
-"""What may be done in a directory that may be a copy. Every command asks here.
+"""Say what may be done in a directory that may be a copy. Every command asks this module.
 
 The marks, and what they mean, are `storage.log.copy_marks`, which an embedded log manager asks.
 """

@@ -1,4 +1,4 @@
-"""Keeps a file under a second name: a hard link where it can be, else a copy, synced."""
+"""Keep a file under a second name: a hard link where that can be, else a copy, synced."""
 
 import contextlib
 import errno

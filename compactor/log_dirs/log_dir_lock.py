@@ -1,13 +1,13 @@
-"""Kafka's own lock of a log directory, held for as long as a run may change anything in it.
+"""Hold Kafka's own lock of a log directory for as long as a run may change anything in it.
 
-The lock itself is `storage.log.log_dir_lock`. `.lock` can be removed all the same, and be made anew
-and locked by somebody else: so it is looked at, by its name, before each change.
+The lock itself is `storage.log.log_dir_lock`. Somebody may remove `.lock` all the same, and another
+process make it again and lock it: so it is looked at, by its name, before each change.
 
 Whether a broker sees the lock is known by the type of the file system. On a local one the kernel
 holds POSIX locks, and every process that reaches the directory asks the same kernel. On a network
 file system another host can reach it, and whether that host sees the lock depends on servers,
 versions and mount options; on one made by a program, on the program. A type that is not known to be
-local is refused until the operator, who knows, names it.
+local is refused until the operator, who knows, names it (`require_working_locks`).
 """
 
 import contextlib
@@ -88,23 +88,6 @@ def lock_log_dirs(
         yield
 
 
-@contextlib.contextmanager
-def _locked_now(log_dirs: Sequence[str], after_unclean_shutdown: bool) -> Iterator[None]:
-    """All of them or none: who waits holds none, so that two never wait for each other."""
-    for log_dir in log_dirs:  # else the free ones would be held for a moment at each try
-        for require in conditions_of(log_dir, after_unclean_shutdown):
-            require()
-    with contextlib.ExitStack() as locks:
-        for log_dir in log_dirs:
-            with _refusing(log_dir):
-                is_own = locks.enter_context(lock_log_dir(log_dir))
-            locks.enter_context(hold_log_dir(log_dir, _owner_of(log_dir, is_own)))
-            require_may_change(log_dir)
-            if not after_unclean_shutdown:
-                require_clean_shutdown(log_dir)
-        yield
-
-
 def conditions_of(
     log_dir: str, after_unclean_shutdown: bool = False
 ) -> Iterator[Callable[[], None]]:
@@ -155,6 +138,51 @@ def require_replaceable_checkpoints(log_dir: str) -> None:
                 errno=error.errno,
                 remedy=f"{_what_helps(error, path, log_dir)}. Nothing was changed",
             ) from error
+
+
+def require_working_locks(log_dirs: Iterable[str], allowed_types: Collection[str]) -> None:
+    """Raise RefusedError for the first directory where a lock may not exclude a broker.
+
+    allowed_types: file systems that the operator has named, beside LOCAL_TYPES.
+    """
+    for log_dir in log_dirs:
+        reason = why_locks_may_fail(backends.mount_of(log_dir), allowed_types)
+        if reason is not None:
+            problem = f"{log_dir}: {reason}. Nothing was changed"
+            raise RefusedError(problem, ReasonCode.FILE_SYSTEM, path=log_dir)
+
+
+def why_locks_may_fail(mount: Mount | None, allowed_types: Collection[str]) -> str | None:
+    """The reason in words; None where the lock is good. mount: None where it is not known."""
+    kind = mount.type if mount else UNKNOWN_TYPE
+    if kind in LOCAL_TYPES or kind in allowed_types:
+        return None
+    where = f"on {kind}, mounted at {mount.mount_point}" if mount else "on an unknown file system"
+    own = sorted(mount.options & _HOST_ONLY) if mount else []
+    doubt = (
+        f"where the mount option {own[0]} hides locks from other hosts"
+        if own
+        else "where a lock may not exclude a broker on another host"
+    )
+    allow = f"--allow-file-system {kind} if no broker can be started on it"
+    return f"{where}, {doubt}; give {allow}"
+
+
+@contextlib.contextmanager
+def _locked_now(log_dirs: Sequence[str], after_unclean_shutdown: bool) -> Iterator[None]:
+    """All of them or none: who waits holds none, so that two never wait for each other."""
+    for log_dir in log_dirs:  # else the free ones would be held for a moment at each try
+        for require in conditions_of(log_dir, after_unclean_shutdown):
+            require()
+    with contextlib.ExitStack() as locks:
+        for log_dir in log_dirs:
+            with _refusing(log_dir):
+                is_own = locks.enter_context(lock_log_dir(log_dir))
+            locks.enter_context(hold_log_dir(log_dir, _owner_of(log_dir, is_own)))
+            require_may_change(log_dir)
+            if not after_unclean_shutdown:
+                require_clean_shutdown(log_dir)
+        yield
 
 
 @contextlib.contextmanager
@@ -225,31 +253,3 @@ def _owner_of(log_dir: str, is_own: Callable[[], bool]) -> Callable[[], None]:
             )
 
     return require_own
-
-
-def require_working_locks(log_dirs: Iterable[str], allowed_types: Collection[str]) -> None:
-    """Raise RefusedError for the first directory where a lock may not exclude a broker.
-
-    allowed_types: file systems that the operator has named, beside LOCAL_TYPES.
-    """
-    for log_dir in log_dirs:
-        reason = why_locks_may_fail(backends.mount_of(log_dir), allowed_types)
-        if reason is not None:
-            problem = f"{log_dir}: {reason}. Nothing was changed"
-            raise RefusedError(problem, ReasonCode.FILE_SYSTEM, path=log_dir)
-
-
-def why_locks_may_fail(mount: Mount | None, allowed_types: Collection[str]) -> str | None:
-    """The reason in words; None where the lock is good. mount: None where it is not known."""
-    kind = mount.type if mount else UNKNOWN_TYPE
-    if kind in LOCAL_TYPES or kind in allowed_types:
-        return None
-    where = f"on {kind}, mounted at {mount.mount_point}" if mount else "on an unknown file system"
-    own = sorted(mount.options & _HOST_ONLY) if mount else []
-    doubt = (
-        f"where the mount option {own[0]} hides locks from other hosts"
-        if own
-        else "where a lock may not exclude a broker on another host"
-    )
-    allow = f"--allow-file-system {kind} if no broker can be started on it"
-    return f"{where}, {doubt}; give {allow}"

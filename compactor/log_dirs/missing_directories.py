@@ -1,10 +1,10 @@
-"""Logs whose whole directory is gone, though the metadata log places them here.
+"""Report logs whose whole directory is gone, though the metadata log has them in a log directory.
 
 A broker that starts makes an empty log in its place. Only a metadata log that has the topic, and
 its replica in this very log directory, shows that, or the manifest of a copy: a copy of some topics
 looks the same otherwise. Without one, what the checkpoints name and nobody places is for people to
 judge. Where a checkpoint lists the logs of the directory, and not this one, a broker had no time to
-make it; where there is none, as on a disk that was emptied, nothing says so.
+make it; where no checkpoint exists, as on a disk that was emptied, nothing says so.
 """
 
 import os

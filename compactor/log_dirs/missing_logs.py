@@ -1,7 +1,13 @@
-"""Logs without a `.log` file, though the checkpoints of their directory say they had records.
+"""Say which logs are gone, or begin or end elsewhere than the files beside them say.
 
-A backup that skips `*.log` leaves them so. A broker that starts there begins each of them again as
-an empty log, and does not complain. Source: Kafka, LogLoader.load, LocalLog.
+A log may have no `.log` file though the checkpoints of its directory say it had records
+(`RecordedEnds`): a backup that skips `*.log` leaves it so. A broker that starts begins such a log
+again as an empty one, and does not complain. `why_cut_short` and `why_start_gone` say that records
+are gone from the end or the beginning of a log.
+
+Source: Kafka, LogLoader.load, LocalLog, LogManager.shutdown, UnifiedLog.flush,
+UnifiedLog.deleteSegments, LeaderEpochFileCache.truncateFromStart,
+LogManager.checkpointLogStartOffsetsInDir; spec F-13.
 """
 
 import os
@@ -21,7 +27,6 @@ from storage.log.log_dir import LogDirListing, PartitionListing, is_topic_name, 
 START_NO_BROKER = "Start no broker here: it begins a log without .log files again as an empty one."
 _OF_EVERY_LOG = (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT)  # as a broker writes them
 _SAYING_AN_END = (*_OF_EVERY_LOG, checkpoint.CLEANER_OFFSET)
-
 
 Checkpoints = Mapping[str, Mapping[TopicPartition, int]]  # entries by the name of the file
 
@@ -99,16 +104,6 @@ def recorded_ends(
     return RecordedEnds(ends, next(iter(problems.values()), None), is_silent)
 
 
-def may_be_log(key: TopicPartition) -> bool:
-    """Say whether a log can have this name: a damaged checkpoint may have any."""
-    return is_topic_name(key[0]) and key[1] >= 0
-
-
-def _has_bytes(path: str, files: Files) -> bool:
-    found = files.look_up(path)
-    return found is not None and found.size_bytes > 0
-
-
 def ends_where_needed(
     listing: LogDirListing, known: Checkpoints, files: Files = LOCAL
 ) -> RecordedEnds:
@@ -124,6 +119,11 @@ def ends_where_needed(
     if is_each_whole and not is_any_gone and not may_be_silent:
         return NOT_ASKED
     return recorded_ends(listing.path, files, known)
+
+
+def may_be_log(key: TopicPartition) -> bool:
+    """Say whether a log can have this name: a damaged checkpoint may have any."""
+    return is_topic_name(key[0]) and key[1] >= 0
 
 
 def why_cut_short(
@@ -171,6 +171,11 @@ def why_start_gone(log: PartitionListing, log_starts: Mapping[TopicPartition, in
         f"offset {start} on: records are gone from its beginning. A broker that moves the start of "
         f"a log moves that offset, too{hint if deleted else ''}"
     )
+
+
+def _has_bytes(path: str, files: Files) -> bool:
+    found = files.look_up(path)
+    return found is not None and found.size_bytes > 0
 
 
 def _may_be_split(log: PartitionListing, start: int) -> bool:

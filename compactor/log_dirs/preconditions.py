@@ -1,15 +1,15 @@
-"""What a run needs before it begins: the one list, which `run`, `plan` and `doctor` ask.
+"""List what a run needs before it begins: the one list, which `run`, `plan` and `doctor` ask.
 
-Each check raises what a run ends with. A run stops at the first of them; who only looks takes no
-lock, writes nothing, and learns of all of them, in the run's order:
+Each check raises what a run ends with. A run stops at the first of them; a command that only looks
+takes no lock, writes nothing, and learns of all of them, in the run's order:
 
 1. files may be opened, enough of them at once (`host.machine`)
-2. a lock in each log directory would keep a broker out (`lock_support`)
+2. a lock in each log directory would keep a broker out (`log_dir_lock.require_working_locks`)
 3. each log directory is free, was left in good order, and its checkpoints can be replaced
    (`log_dir_lock.conditions_of`)
-4. something says how far the logs are replicated (`high_watermarks`)
+4. something says how far the logs are replicated (`survey.require_high_watermarks`)
 
-What `compactor.api.forecast` adds before and behind them concerns a run's arguments and its plan.
+What `compactor.api.forecast` adds before and after them concerns a run's arguments and its plan.
 """
 
 from collections.abc import Callable, Collection, Sequence

@@ -1,10 +1,10 @@
-"""Logs whose data is wrong, remembered from one run to the next, in a file of the log directory.
+"""Remember logs whose data is wrong from one run to the next, in a file of the log directory.
 
     {"version": 2, "logs": [{"topic", "partition", "reason", "runs", "first_ms", "last_ms",
                              "files": digest of names, sizes and times of its files,
                              "topic_id": null where an older broker wrote none}]}
 
-Version 3, which is written only where there is something of it, has two lists more:
+Version 3, which is written only where it has something to say, has two lists more:
 
     "conditions": [{"text", "since_ms"}], "waiting": [{"topic", "partition", "code", "since_ms"}]
 
@@ -12,11 +12,13 @@ what is wrong with the sources of settings, and the logs that are set aside for 
 a note from the second run on, and what has passed is said once.
 
 A run does not read such a log again until one of its files has changed, or it is asked to. What was
-found in a topic that was deleted and created anew since, under another id, is forgotten. Version 1
-had no topic_id: there the files alone decide. A broker looks at no file there that it does not
-know. Kafka's own cleaner keeps its marks in memory only
-(uncleanable partitions; compaction C-17.4). A file that cannot be read is ignored, and is left
-for the operator to look at: nothing is remembered in its place.
+wrong in a topic that was deleted and recreated since, under another id, is forgotten. In version 1,
+which has no topic_id, the files alone decide. A broker does not look at a file in a log directory
+that it does not know. Kafka's own cleaner keeps its marks in memory only (uncleanable partitions;
+compaction C-17.4). A file that cannot be read is ignored, and is left for the operator to look at:
+nothing is remembered in its place.
+
+`RememberedLogs` holds what the files of all log directories say, for the length of one command.
 """
 
 import json
@@ -52,7 +54,6 @@ _FIELDS = {
     "files": str,
     "topic_id": str,
 }
-
 
 _CONDITION = {"text": str, "since_ms": int}
 _WAITING = {"topic": str, "partition": int, "code": str, "since_ms": int}
@@ -103,6 +104,77 @@ class Memory(NamedTuple):
     @property
     def logs(self) -> Mapping[TopicPartition, SetAside]:
         return self.contents.logs
+
+
+class RememberedLogs:
+    """What the log directories of a command remember.
+
+    `problems` are those to plan by: by path of the partition directory, why a log that has not
+    changed since is left alone. `warnings` are for the operator, and so are `notes`: warnings that
+    earlier runs have given.
+    """
+
+    def __init__(self, log_dirs: Sequence[str], retry: bool = False, files: Files = LOCAL) -> None:
+        self._memories = [read(log_dir, files) for log_dir in log_dirs]
+        self.problems = {} if retry else known_problems(self._memories)
+        self.warnings = [memory.problem for memory in self._memories if memory.problem is not None]
+
+    def lasting(self, conditions: Mapping[str, str]) -> dict[str, str]:
+        """Give notes for those of these warnings that earlier runs have given, by warning.
+
+        conditions: what each warning is about, in words that stay while it lasts.
+        """
+        known = [memory.contents.conditions for memory in self._memories]
+        found = {}
+        for warning, condition in conditions.items():
+            since = [each[condition] for each in known if condition in each]
+            if known and len(since) == len(known):
+                found[warning] = f"Since {iso_time(min(since))}: {warning}"
+        return found
+
+    def well_again(self, reports: Sequence[LogReport], conditions: Sequence[str]) -> Iterator[str]:
+        """Yield a note for each log and condition of earlier runs that has passed."""
+        passed = {
+            text: since_ms
+            for memory in self._memories
+            for text, since_ms in memory.contents.conditions.items()
+            if text not in conditions
+        }
+        for text, since_ms in passed.items():
+            yield f"No longer so, as it was since {iso_time(since_ms)}: {text}"
+        waiting = {
+            (memory.log_dir, *key): held
+            for memory in self._memories
+            for key, held in memory.contents.waiting.items()
+        }
+        for report in reports:
+            held = waiting.get((report.log_dir, report.topic, report.partition))
+            if held is not None and is_well(report):
+                yield (
+                    f"{report.topic}-{report.partition} is well again: it was set aside since "
+                    f"{iso_time(held.since_ms)} ({held.code})"
+                )
+
+    def still_corrupt(self, not_cleaned: Sequence[LogReport]) -> Iterator[LogReport]:
+        """The reports on logs that are left alone for what earlier runs have found."""
+        for report in not_cleaned:
+            path = os.path.join(report.log_dir, f"{report.topic}-{report.partition}")
+            if path in self.problems and report.reason == self.problems[path]:
+                yield replace(report, is_data_problem=True)
+
+    def update(
+        self, reports: Sequence[LogReport], now_ms: int, conditions: Sequence[str] = ()
+    ) -> None:
+        """Remember what a run has found. The caller holds the locks of the log directories."""
+        for memory in self._memories:
+            contents = Contents(
+                after_run(memory, reports, self.problems, now_ms),
+                conditions_after(memory, conditions, now_ms),
+                waiting_after(memory, reports, now_ms),
+            )
+            failure = write(memory, contents)
+            if failure is not None:
+                self.warnings.append(failure)
 
 
 def read(log_dir: str, files: Files = LOCAL) -> Memory:
@@ -216,6 +288,23 @@ def write(memory: Memory, found: Mapping[TopicPartition, SetAside] | Contents) -
     return None
 
 
+def digest_of_files(path: str, files: Files = LOCAL) -> str | None:
+    """A digest of a log's files, by names, sizes and times of modification.
+
+    None where the partition directory cannot be listed.
+    """
+    try:
+        entries = files.list_directory(path)
+    except OSError:
+        return None
+    lines = sorted(
+        f"{entry.name} {entry.size_bytes} {entry.mtime_ns} {entry.inode}\n"
+        for entry in entries
+        if is_of_file(entry.name)
+    )
+    return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
 def encode(logs: Mapping[TopicPartition, SetAside]) -> bytes:
     """Lay out a file of logs alone."""
     return encoded(Contents(logs))
@@ -230,13 +319,6 @@ def encoded(contents: Contents) -> bytes:
         document["conditions"] = [{"text": text, "since_ms": since} for text, since in texts]
         document["waiting"] = _rows(contents.waiting)
     return (json.dumps(document, indent=1) + "\n").encode("ascii")
-
-
-def _rows(held: Mapping[TopicPartition, Any]) -> list[dict[str, Any]]:
-    return [
-        {"topic": topic, "partition": partition, **each._asdict()}
-        for (topic, partition), each in sorted(held.items())
-    ]
 
 
 def decode(data: bytes, path: str) -> Mapping[TopicPartition, SetAside]:
@@ -277,6 +359,13 @@ def decoded(data: bytes, path: str) -> Contents:
     return Contents(logs, conditions, waiting)
 
 
+def _rows(held: Mapping[TopicPartition, Any]) -> list[dict[str, Any]]:
+    return [
+        {"topic": topic, "partition": partition, **each._asdict()}
+        for (topic, partition), each in sorted(held.items())
+    ]
+
+
 def _list(document: Mapping[str, Any], name: str, path: str) -> list[Any]:
     rows = document.get(name)
     if not isinstance(rows, list):
@@ -302,23 +391,6 @@ def _check(row: Any, fields: Mapping[str, type], what: str, path: str) -> None:
             raise CorruptFileError(path, 0, f"{what}: {name} is {json_text(row[name], 40)}")
 
 
-def digest_of_files(path: str, files: Files = LOCAL) -> str | None:
-    """A digest of a log's files, by names, sizes and times of modification.
-
-    None where the partition directory cannot be listed.
-    """
-    try:
-        entries = files.list_directory(path)
-    except OSError:
-        return None
-    lines = sorted(
-        f"{entry.name} {entry.size_bytes} {entry.mtime_ns} {entry.inode}\n"
-        for entry in entries
-        if is_of_file(entry.name)
-    )
-    return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
-
-
 def _topic_id(path: str, files: Files) -> str | None:
     """None, too, where it cannot be read: that file counts among those that decide."""
     try:
@@ -329,74 +401,3 @@ def _topic_id(path: str, files: Files) -> str | None:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else counted(count, "time")
-
-
-class RememberedLogs:
-    """What the log directories of a command remember.
-
-    `problems` are those to plan by: by path of the partition directory, why a log that has not
-    changed since is left alone. `warnings` are for the operator, and so are `notes`: warnings that
-    earlier runs have given.
-    """
-
-    def __init__(self, log_dirs: Sequence[str], retry: bool = False, files: Files = LOCAL) -> None:
-        self._memories = [read(log_dir, files) for log_dir in log_dirs]
-        self.problems = {} if retry else known_problems(self._memories)
-        self.warnings = [memory.problem for memory in self._memories if memory.problem is not None]
-
-    def lasting(self, conditions: Mapping[str, str]) -> dict[str, str]:
-        """Give notes for those of these warnings that earlier runs have given, by warning.
-
-        conditions: what each warning is about, in words that stay while it lasts.
-        """
-        known = [memory.contents.conditions for memory in self._memories]
-        found = {}
-        for warning, condition in conditions.items():
-            since = [each[condition] for each in known if condition in each]
-            if known and len(since) == len(known):
-                found[warning] = f"Since {iso_time(min(since))}: {warning}"
-        return found
-
-    def well_again(self, reports: Sequence[LogReport], conditions: Sequence[str]) -> Iterator[str]:
-        """Yield a note for each log and condition of earlier runs that has passed."""
-        passed = {
-            text: since_ms
-            for memory in self._memories
-            for text, since_ms in memory.contents.conditions.items()
-            if text not in conditions
-        }
-        for text, since_ms in passed.items():
-            yield f"No longer so, as it was since {iso_time(since_ms)}: {text}"
-        waiting = {
-            (memory.log_dir, *key): held
-            for memory in self._memories
-            for key, held in memory.contents.waiting.items()
-        }
-        for report in reports:
-            held = waiting.get((report.log_dir, report.topic, report.partition))
-            if held is not None and is_well(report):
-                yield (
-                    f"{report.topic}-{report.partition} is well again: it was set aside since "
-                    f"{iso_time(held.since_ms)} ({held.code})"
-                )
-
-    def still_corrupt(self, not_cleaned: Sequence[LogReport]) -> Iterator[LogReport]:
-        """The reports on logs that are left alone for what earlier runs have found."""
-        for report in not_cleaned:
-            path = os.path.join(report.log_dir, f"{report.topic}-{report.partition}")
-            if path in self.problems and report.reason == self.problems[path]:
-                yield replace(report, is_data_problem=True)
-
-    def update(
-        self, reports: Sequence[LogReport], now_ms: int, conditions: Sequence[str] = ()
-    ) -> None:
-        """Remember what a run has found. The caller holds the locks of the log directories."""
-        for memory in self._memories:
-            contents = Contents(
-                after_run(memory, reports, self.problems, now_ms),
-                conditions_after(memory, conditions, now_ms),
-                waiting_after(memory, reports, now_ms),
-            )
-            failure = write(memory, contents)
-            if failure is not None:
-                self.warnings.append(failure)

@@ -1,9 +1,12 @@
-"""What stands in the log directories, from names, sizes, times and small files: no record is read.
+"""Survey the log directories by names, sizes, times and small files: no record is read.
 
 Every directory keeps its own checkpoints, yet a partition may be in one of them only, so what they
-say is compared here. Where no file says how far logs are replicated, only the operator can know: a
-broker may be a follower with records at the end of a log that no leader has any more. They are
-above the high watermark, and neither go nor let others go (F-13.1).
+say is compared in this module. Where no file says how far logs are replicated, only the operator
+can know (`require_high_watermarks`): a broker may be a follower with records at the end of a log
+that no leader has any more. They are above the high watermark, and neither go nor let others go
+(F-13.1). `foreign_files` are those in partition directories that are neither Kafka's nor ours:
+`.bak`, `.gz`, of rsync.
+
 Source: Kafka, LogCleanerManager.allCleanerCheckpoints, LogSegment; spec C-4.3, C-23.1, C-23.2,
 F-12.8, F-13.
 """
@@ -103,20 +106,6 @@ def survey_log_dirs(
     return [survey_log_dir(path, files, with_files, is_own) for path in distinct.values()]
 
 
-def topics_in(log_dirs: Iterable[str], files: Files = LOCAL) -> tuple[set[str], set[str]]:
-    """The topics that there are partitions of, and those that are being moved here.
-
-    By the names in these directories alone.
-    """
-    listed = [files.list_names(path) for path in log_dirs]
-    names = [name for directories, others in listed for name in (*directories, *others)]
-    return _topics(parse_partition_dir, names), _topics(parse_future_dir, names)
-
-
-def _topics(parsed: Callable[[str], tuple[str, int] | None], names: Iterable[str]) -> set[str]:
-    return {key[0] for key in map(parsed, names) if key is not None}
-
-
 def survey_log_dir(
     path: str,
     files: Files = LOCAL,
@@ -150,24 +139,14 @@ def survey_log_dir(
     )
 
 
-def _recovery_points(log_dir: str, files: Files) -> Checkpoints:
-    """Nothing where they cannot be read: a broker's start says that."""
-    with suppress(CorruptFileError, OSError):
-        path = os.path.join(log_dir, checkpoint.RECOVERY_POINT)
-        return {checkpoint.RECOVERY_POINT: checkpoint.read(path, files)}
-    return {}
+def topics_in(log_dirs: Iterable[str], files: Files = LOCAL) -> tuple[set[str], set[str]]:
+    """The topics that there are partitions of, and those that are being moved here.
 
-
-def _unread(listing: LogDirListing, problem: str, ends: RecordedEnds) -> LogDirSurvey:
-    """Survey a log directory with a checkpoint that cannot be read."""
-    return LogDirSurvey(
-        listing=listing,
-        cleaner_offsets={},
-        log_start_offsets={},
-        high_watermarks=None,
-        problem=problem,
-        recorded_ends=ends,
-    )
+    By the names in these directories alone.
+    """
+    listed = [files.list_names(path) for path in log_dirs]
+    names = [name for directories, others in listed for name in (*directories, *others)]
+    return _topics(parse_partition_dir, names), _topics(parse_future_dir, names)
 
 
 def offsets_of(
@@ -180,18 +159,6 @@ def offsets_of(
     if high_watermark is not None:
         high_watermark = max(high_watermark, log_start)
     return CheckpointOffsets(survey.cleaner_offsets.get(key), log_start, high_watermark, cause)
-
-
-def _high_watermark(
-    key: TopicPartition, survey: LogDirSurvey, assume_fully_replicated: bool
-) -> tuple[int | None, str]:
-    if assume_fully_replicated:
-        return None, "taken to be the log end offset, as asked for"
-    if survey.high_watermarks is None:
-        return None, f"taken to be the log end offset: there is no {checkpoint.REPLICATION}"
-    if key not in survey.high_watermarks:
-        return 0, f"no entry in {checkpoint.REPLICATION}"
-    return survey.high_watermarks[key], checkpoint.REPLICATION
 
 
 def conflicts(
@@ -319,10 +286,6 @@ def first_batch_timestamp_ms(partition: PartitionListing, segment: Segment) -> i
     return None
 
 
-def _and(paths: Sequence[str]) -> str:
-    return " and ".join(paths)
-
-
 def has_high_watermarks(log_dir: str, files: Files = LOCAL) -> bool:
     return files.exists(os.path.join(log_dir, REPLICATION))
 
@@ -363,3 +326,43 @@ def foreign_notice(log_dir: str, names: Sequence[str]) -> str:
         f"{'is' if len(names) == 1 else 'are'} not Kafka's "
         f"({first_few(names)}). No command changes such a file, and --output copies it"
     )
+
+
+def _topics(parsed: Callable[[str], tuple[str, int] | None], names: Iterable[str]) -> set[str]:
+    return {key[0] for key in map(parsed, names) if key is not None}
+
+
+def _recovery_points(log_dir: str, files: Files) -> Checkpoints:
+    """Nothing where they cannot be read: a broker's start says that."""
+    with suppress(CorruptFileError, OSError):
+        path = os.path.join(log_dir, checkpoint.RECOVERY_POINT)
+        return {checkpoint.RECOVERY_POINT: checkpoint.read(path, files)}
+    return {}
+
+
+def _unread(listing: LogDirListing, problem: str, ends: RecordedEnds) -> LogDirSurvey:
+    """Survey a log directory with a checkpoint that cannot be read."""
+    return LogDirSurvey(
+        listing=listing,
+        cleaner_offsets={},
+        log_start_offsets={},
+        high_watermarks=None,
+        problem=problem,
+        recorded_ends=ends,
+    )
+
+
+def _high_watermark(
+    key: TopicPartition, survey: LogDirSurvey, assume_fully_replicated: bool
+) -> tuple[int | None, str]:
+    if assume_fully_replicated:
+        return None, "taken to be the log end offset, as asked for"
+    if survey.high_watermarks is None:
+        return None, f"taken to be the log end offset: there is no {checkpoint.REPLICATION}"
+    if key not in survey.high_watermarks:
+        return 0, f"no entry in {checkpoint.REPLICATION}"
+    return survey.high_watermarks[key], checkpoint.REPLICATION
+
+
+def _and(paths: Sequence[str]) -> str:
+    return " and ".join(paths)

@@ -1,4 +1,4 @@
-"""The outcome of a round as values; how they are shown is in `report_table` and `report_json`."""
+"""Hold the outcome of a round as values; `report_table` and `report_json` show them."""
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Rows as tables of Arrow or pandas, and as files: one column for each name, in the order found.
+"""Make rows into tables of Arrow or pandas, and files: one column for each name, as they come.
 
 A value within a value gets a name with both in it, or one where both have the same; a list becomes
 one text, a line for each.

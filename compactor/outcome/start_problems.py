@@ -1,4 +1,4 @@
-"""What is read for a judgement of a start, and what comes of it. Pure."""
+"""Hold what is read for a judgement of a start, and what comes of it. Pure."""
 
 import base64
 import binascii
@@ -78,11 +78,6 @@ class StartProblem(NamedTuple):
         return f"{self.path}: {self.problem}; {self.consequence}"
 
 
-def forbid_start(problems: Iterable[StartProblem]) -> bool:
-    """Say whether nobody should be told to start a broker."""
-    return any(problem.forbids_start for problem in problems)
-
-
 class LogFiles(NamedTuple):
     """The directory of a log: names, and small files (None: there is none)."""
 
@@ -128,6 +123,11 @@ class ClusterFacts(NamedTuple):
         if image is None or self.node_id is None:
             return None
         return image.directory_on(self.node_id, partition[1])
+
+
+def forbid_start(problems: Iterable[StartProblem]) -> bool:
+    """Say whether nobody should be told to start a broker."""
+    return any(problem.forbids_start for problem in problems)
 
 
 def identity_of(directory: DirectoryFiles) -> MetaProperties | str | None:

@@ -1,7 +1,7 @@
-"""What a broker's own settings mean for its topics: Kafka's names for the same thing. Pure.
+"""Translate a broker's own settings to those of its topics: Kafka's names for the same thing. Pure.
 
-A topic without a value of its own takes the broker's, which goes by another name, and for times by
-several with different units: the first of them that is set, wherever it is set, decides.
+A topic without a value of its own takes the broker's, which has another name, and for times several
+with different units: the first of them that is set, wherever it is set, decides.
 Source: Kafka, ServerTopicConfigSynonyms, AbstractKafkaConfig.extractLogConfigMap.
 """
 

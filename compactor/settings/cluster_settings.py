@@ -1,7 +1,7 @@
-"""What a broker's own files say of its topics: the metadata log, and its static properties.
+"""Read what a broker's own files say of its topics: the metadata log, and its static properties.
 
-The metadata log is that of a log directory that was given, unless another is named. A cluster that
-was run with ZooKeeper has none: then nothing is known here but the static properties.
+The metadata log is that of one of the command's log directories, unless another is named. A cluster
+that was run with ZooKeeper has none: then only the static properties are known.
 Source: Kafka, KafkaConfig, DynamicBrokerConfig (precedence), LogManager.isStrayReplica.
 """
 
@@ -230,6 +230,65 @@ def read_cluster_settings(
     )
 
 
+def registered_log_dirs(cluster: ClusterSettings | None) -> tuple[UUID, ...]:
+    """Give the ids of the broker's log directories; none where that is not known."""
+    if cluster is None or cluster.metadata is None or cluster.node_id is None:
+        return ()
+    if cluster.is_contradicted:
+        return ()  # those of another time or broker
+    return cluster.metadata.broker_log_dirs.get(cluster.node_id, ())
+
+
+def require_all_log_dirs(cluster: ClusterSettings, log_dirs: Sequence[str], files: Files) -> None:
+    """Raise RefusedError where the broker has log directories that were not given.
+
+    A partition may be on its way into one of them: a broker's copy of its old records would then
+    follow what a cleaning left here.
+    """
+    registered = registered_log_dirs(cluster)
+    given = {directory_id_of(log_dir, files) for log_dir in log_dirs}
+    absent = [id_ for id_ in registered if id_ not in given and _is_real(id_)]
+    if absent:
+        verb = "was" if len(absent) == 1 else "were"
+        raise RefusedError(
+            f"broker {cluster.node_id} has {len(registered)} log directories, of which "
+            f"{len(absent)} {verb} not given ({'; '.join(map(cluster.directory_text, absent))}): a "
+            "partition may be on its way into one of them",
+            ReasonCode.LOG_DIRS_MISSING,
+            remedy="Give them all, or --all-log-dirs-given if the metadata log is wrong about "
+            "that. Nothing was changed",
+        )
+
+
+def only_one(found_in: Sequence[str]) -> str | None:
+    """Give the one metadata log of these; None where there is none, ConfigError for several."""
+    if len(found_in) > 1:
+        raise ConfigError(
+            f"{' and '.join(found_in)}: a broker has one metadata log; say with --metadata which"
+        )
+    return found_in[0] if found_in else None
+
+
+def directory_id_of(log_dir: str, files: Files) -> UUID | None:
+    """Give the id of a log directory; None where it has none."""
+    found = identity_in(log_dir, files)
+    return decode_uuid(found.directory_id) if found and found.directory_id else None
+
+
+def identity_in(log_dir: str, files: Files) -> MetaProperties | None:
+    """Say whose a log directory is; None, too, where it is damaged: `_identity_problem` says so."""
+    try:
+        return meta_properties.read(log_dir, files)
+    except (FileNotFoundError, CorruptFileError):
+        return None
+
+
+def identity_findings(log_dirs: Sequence[str], files: Files) -> tuple[Finding, ...]:
+    """Say what is wrong with a meta.properties where no metadata log is read that says it, too."""
+    problem = _identity_problem(log_dirs, files)
+    return () if problem is None else (torn_identity(problem, log_dirs[0]),)
+
+
 def _facts_of(path: str, log_dirs: Sequence[str], files: Files, now_ms: int) -> Facts:
     metadata = problem = None
     try:
@@ -305,36 +364,6 @@ def _stopped_cleanly(path: str, log_dirs: Sequence[str], files: Files) -> bool:
     return any(clean_shutdown.exists(place, files) for place in places)
 
 
-def registered_log_dirs(cluster: ClusterSettings | None) -> tuple[UUID, ...]:
-    """Give the ids of the broker's log directories; none where that is not known."""
-    if cluster is None or cluster.metadata is None or cluster.node_id is None:
-        return ()
-    if cluster.is_contradicted:
-        return ()  # those of another time or broker
-    return cluster.metadata.broker_log_dirs.get(cluster.node_id, ())
-
-
-def require_all_log_dirs(cluster: ClusterSettings, log_dirs: Sequence[str], files: Files) -> None:
-    """Raise RefusedError where the broker has log directories that were not given.
-
-    A partition may be on its way into one of them: a broker's copy of its old records would then
-    follow what a cleaning left here.
-    """
-    registered = registered_log_dirs(cluster)
-    given = {directory_id_of(log_dir, files) for log_dir in log_dirs}
-    absent = [id_ for id_ in registered if id_ not in given and _is_real(id_)]
-    if absent:
-        verb = "was" if len(absent) == 1 else "were"
-        raise RefusedError(
-            f"broker {cluster.node_id} has {len(registered)} log directories, of which "
-            f"{len(absent)} {verb} not given ({'; '.join(map(cluster.directory_text, absent))}): a "
-            "partition may be on its way into one of them",
-            ReasonCode.LOG_DIRS_MISSING,
-            remedy="Give them all, or --all-log-dirs-given if the metadata log is wrong about "
-            "that. Nothing was changed",
-        )
-
-
 def _topic_id(partition: PartitionListing) -> UUID | None:
     """None, too, where the note cannot be read: who judges the log finds that."""
     try:
@@ -360,38 +389,9 @@ def _metadata_dir(log_dirs: Sequence[str], named: str | None, files: Files) -> s
     return only_one([path for path in found_in if files.exists(path)])
 
 
-def only_one(found_in: Sequence[str]) -> str | None:
-    """Give the one metadata log of these; None where there is none, ConfigError for several."""
-    if len(found_in) > 1:
-        raise ConfigError(
-            f"{' and '.join(found_in)}: a broker has one metadata log; say with --metadata which"
-        )
-    return found_in[0] if found_in else None
-
-
 def _identity(log_dirs: Sequence[str], files: Files) -> MetaProperties | None:
     known = (identity_in(log_dir, files) for log_dir in log_dirs)
     return next((found for found in known if found is not None), None)
-
-
-def directory_id_of(log_dir: str, files: Files) -> UUID | None:
-    """Give the id of a log directory; None where it has none."""
-    found = identity_in(log_dir, files)
-    return decode_uuid(found.directory_id) if found and found.directory_id else None
-
-
-def identity_in(log_dir: str, files: Files) -> MetaProperties | None:
-    """Say whose a log directory is; None, too, where it is damaged: `_identity_problem` says so."""
-    try:
-        return meta_properties.read(log_dir, files)
-    except (FileNotFoundError, CorruptFileError):
-        return None
-
-
-def identity_findings(log_dirs: Sequence[str], files: Files) -> tuple[Finding, ...]:
-    """Say what is wrong with a meta.properties where no metadata log is read that says it, too."""
-    problem = _identity_problem(log_dirs, files)
-    return () if problem is None else (torn_identity(problem, log_dirs[0]),)
 
 
 def _identity_problem(log_dirs: Sequence[str], files: Files) -> str | None:

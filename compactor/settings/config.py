@@ -1,11 +1,11 @@
-"""Settings of a round: the broker's, a TOML file, `--topic-configs`, flags; the later wins.
+"""Load settings of a round: the broker's, a TOML file, `--topic-configs`, flags; the later wins.
 
-But for cleanup.policy: what `--topic-configs` says of a topic stands, and no flag compacts a topic
+But for cleanup.policy: what `--topic-configs` says of a topic counts, and no flag compacts a topic
 whose own entry in the metadata log does not. Where these two disagree, the topic is set aside.
 `[defaults]` of the TOML file are for topics that say nothing themselves.
 
 The TOML file is laid out as conf/compactor.toml, which explains every setting. Nothing needs a
-file: the defaults are in the code (`compactor.settings.topic_config`, and here).
+file: the defaults are in the code (`compactor.settings.topic_config`, and this module).
 
 `--topic-configs` takes JSON, or the text that Kafka's own tools print:
 
@@ -190,15 +190,6 @@ class Config:
         yield Layer("--set", _beside(self.overrides, policies_that_stand))
 
 
-def _beside(
-    values: Mapping[str, Value], standing: Sequence[Mapping[str, Value]]
-) -> Mapping[str, Value]:
-    """Leave out the policy where one of these has one, which stands."""
-    if "cleanup.policy" in values and any("cleanup.policy" in each for each in standing):
-        return {name: value for name, value in values.items() if name != "cleanup.policy"}
-    return values
-
-
 def load_config(
     config_path: str | None = None,
     topic_configs: str | Mapping[str, Mapping[str, Any]] | None = None,
@@ -233,33 +224,6 @@ def load_configs(
         place = f"--topic-configs {topic_configs}"
         return [replace(config, topics_place=place) for config in configs]
     return configs
-
-
-def _config_of(
-    cluster: ClusterSettings | None,
-    toml: tuple[str, str] | None,
-    topics: Mapping[str, Mapping[str, Value]],
-    settings: Mapping[str, str],
-) -> Config:
-    """toml: text and path of the file."""
-    config = Config()
-    if cluster is not None:
-        expiration_ms = cluster.producer_id_expiration_ms
-        config = Config(
-            cluster=cluster, producer_id_expiration_ms=expiration_ms, kafka=cluster.kafka
-        )
-    if toml is not None:
-        config = parse_toml(*toml, config)
-    config = replace(config, topics=topics)
-    if settings:
-        of_broker = {name: value for name, value in settings.items() if name in BROKER_SETTINGS}
-        of_topics = {name: value for name, value in settings.items() if name not in of_broker}
-        overrides = check_values(of_topics, "--set")
-        config = replace(config, overrides=overrides, **_broker_fields(of_broker, "--set"))
-    topic_config(config.defaults, "", config.defaults_place)
-    for topic in config.topics:
-        config.topic(topic)  # so that what cannot go together is found before any log is looked at
-    return config
 
 
 def with_filters(config: Config, include: str | None, exclude: str | None) -> Config:
@@ -314,6 +278,79 @@ def parse_topic_configs(text: str, path: str) -> dict[str, dict[str, Value]]:
     if not isinstance(topics, dict):
         raise ConfigError(f"{path}: expected an object of topics, found {json_text(topics, 40)}")
     return _checked_topics(topics, path)
+
+
+def kafka_choice(name: object, place: str) -> KafkaChoice:
+    """Choose a version by its name; ConfigError where there is no such version."""
+    version = BY_NAME.get(name) if isinstance(name, str) else None
+    if version is None:
+        given = f"{place} {name}" if place.startswith("--") else f"{place} = {name!r}"
+        raise ConfigError(f"{given}: expected one of {NAMES}")
+    return KafkaChoice(version, f"{place} says so")
+
+
+def is_described(text: str) -> bool:
+    """Say whether the text is of one of these tools."""
+    return any(_HEADING.match(line) or _TOPIC.match(line) for line in text.splitlines())
+
+
+def described_topics(text: str) -> Mapping[str, Mapping[str, str]]:
+    """Give the values of each topic by name; other lines of the tools are left out.
+
+    ValueError where the text is cut short: what it has lost may protect records.
+    """
+    lines = text.splitlines()
+    if not text.endswith(("\n", "\r")):
+        raise ValueError(f"the text may be cut short: no line break follows line {len(lines)}")
+    topics: dict[str, dict[str, str]] = {}
+    settings: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if heading := _HEADING.match(line):
+            settings = topics.setdefault(heading[1], {})
+        elif setting := _SETTING.match(line):
+            settings[setting[1]] = setting[2]
+        elif _BEGINS_A_SETTING.match(line):
+            raise ValueError(f"line {number} is cut short")
+        elif topic := _TOPIC.match(line):
+            pairs = filter(None, _NEXT_SETTING.split(topic[2].strip()))
+            topics.setdefault(topic[1], {}).update(pair.split("=", 1) for pair in pairs)
+    return topics
+
+
+def _beside(
+    values: Mapping[str, Value], standing: Sequence[Mapping[str, Value]]
+) -> Mapping[str, Value]:
+    """Leave out the policy where one of these has one, which stands."""
+    if "cleanup.policy" in values and any("cleanup.policy" in each for each in standing):
+        return {name: value for name, value in values.items() if name != "cleanup.policy"}
+    return values
+
+
+def _config_of(
+    cluster: ClusterSettings | None,
+    toml: tuple[str, str] | None,
+    topics: Mapping[str, Mapping[str, Value]],
+    settings: Mapping[str, str],
+) -> Config:
+    """toml: text and path of the file."""
+    config = Config()
+    if cluster is not None:
+        expiration_ms = cluster.producer_id_expiration_ms
+        config = Config(
+            cluster=cluster, producer_id_expiration_ms=expiration_ms, kafka=cluster.kafka
+        )
+    if toml is not None:
+        config = parse_toml(*toml, config)
+    config = replace(config, topics=topics)
+    if settings:
+        of_broker = {name: value for name, value in settings.items() if name in BROKER_SETTINGS}
+        of_topics = {name: value for name, value in settings.items() if name not in of_broker}
+        overrides = check_values(of_topics, "--set")
+        config = replace(config, overrides=overrides, **_broker_fields(of_broker, "--set"))
+    topic_config(config.defaults, "", config.defaults_place)
+    for topic in config.topics:
+        config.topic(topic)  # so that what cannot go together is found before any log is looked at
+    return config
 
 
 def _checked_topics(topics: Mapping[str, Any], place: str) -> dict[str, dict[str, Value]]:
@@ -392,15 +429,6 @@ def _round_fields(values: Mapping[str, object], place: str) -> dict[str, Any]:
     return fields | {"assume_fully_replicated": assume}
 
 
-def kafka_choice(name: object, place: str) -> KafkaChoice:
-    """Choose a version by its name; ConfigError where there is no such version."""
-    version = BY_NAME.get(name) if isinstance(name, str) else None
-    if version is None:
-        given = f"{place} {name}" if place.startswith("--") else f"{place} = {name!r}"
-        raise ConfigError(f"{given}: expected one of {NAMES}")
-    return KafkaChoice(version, f"{place} says so")
-
-
 def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
     """Undo TOML's reading of an unquoted `segment.bytes` as a table of a table."""
     flat: dict[str, Any] = {}
@@ -429,31 +457,3 @@ def _refuse_unknown(
             )
             hint = where or f", only {', '.join(known)}"
             raise ConfigError(f"{place}: no {kind} is named {name!r}{hint}")
-
-
-def is_described(text: str) -> bool:
-    """Say whether the text is of one of these tools."""
-    return any(_HEADING.match(line) or _TOPIC.match(line) for line in text.splitlines())
-
-
-def described_topics(text: str) -> Mapping[str, Mapping[str, str]]:
-    """Give the values of each topic by name; other lines of the tools are left out.
-
-    ValueError where the text is cut short: what it has lost may protect records.
-    """
-    lines = text.splitlines()
-    if not text.endswith(("\n", "\r")):
-        raise ValueError(f"the text may be cut short: no line break follows line {len(lines)}")
-    topics: dict[str, dict[str, str]] = {}
-    settings: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        if heading := _HEADING.match(line):
-            settings = topics.setdefault(heading[1], {})
-        elif setting := _SETTING.match(line):
-            settings[setting[1]] = setting[2]
-        elif _BEGINS_A_SETTING.match(line):
-            raise ValueError(f"line {number} is cut short")
-        elif topic := _TOPIC.match(line):
-            pairs = filter(None, _NEXT_SETTING.split(topic[2].strip()))
-            topics.setdefault(topic[1], {}).update(pair.split("=", 1) for pair in pairs)
-    return topics

@@ -1,6 +1,6 @@
-"""What is known of the broker of one log directory, by what is in it and in those beside it.
+"""Learn of the broker of one log directory from what is in it and in the directories beside it.
 
-For commands that are given one directory, and are not told where the metadata log is.
+For commands that take one directory and do not know where the metadata log is.
 """
 
 import os

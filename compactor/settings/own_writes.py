@@ -1,12 +1,12 @@
-"""Logs to which a command of ours wrote after their broker had stopped, in a file of the log dir.
+"""Note, in a file of the log directory, to which logs a command of ours wrote without a broker.
 
     {"version": 1, "logs": [{"topic", "partition", "log_ms", "others_ms"}]}
 
-A log with records from long after the end of the metadata log shows that the metadata log is an old
-copy (spec S-2.10, S-3.6). A record of `log append` or `log abort` shows no such thing. So these
-commands note when the records were written that they found, and how they left the log. The note
-counts for as long as nobody else writes to the log. A broker looks at no file there that it does
-not know.
+These commands write after the broker of the logs has stopped. A log with records from long after
+the end of the metadata log shows that the metadata log is an old copy (spec S-2.10, S-3.6). A
+record of `log append` or `log abort` shows no such thing. So these commands note when the records
+that they met were written, and how they left the log. The note counts for as long as nobody else
+writes to the log. A broker does not look at a file in a log directory that it does not know.
 """
 
 import json

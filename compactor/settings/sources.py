@@ -1,8 +1,8 @@
-"""Which source may say what becomes of a log, by the state that the source is in.
+"""Decide which source may say what becomes of a log, by the state that the source is in.
 
-`State` is the table of docs/spec/sources.md, row by row, and whoever reads a source of settings
-asks it. Before anything is removed from a log its `cleanup.policy` must be known, from a source
-that nothing contradicts. A test reads the table from the page and walks all of it.
+`State` is the table of docs/spec/sources.md, row by row, and everything that reads a source of
+settings asks it. Before anything is removed from a log its `cleanup.policy` must be known, from a
+source that nothing contradicts. A test reads the table from the page and walks all of it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What cleaning needs to know of a topic, of the settings that somebody set for it."""
+"""Hold what cleaning needs to know of a topic, of the settings that somebody set for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
