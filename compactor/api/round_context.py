@@ -19,7 +19,7 @@ from compactor.outcome.exit_codes import UsageError
 from compactor.planning.candidate import RoundClock
 from compactor.planning.evaluation import EvaluationRequest
 from compactor.planning.outcomes import Problems
-from compactor.planning.round_plan import RoundPlan, merge_plans, plan_as_asked
+from compactor.planning.round_plan import RoundPlan, merge_plans, plan_round
 from compactor.planning.unknown_topics import (
     disagreement_warnings,
     require_include,
@@ -214,7 +214,7 @@ def plan_of(
     for broker, config in context.of_brokers:
         asked = replace(judging_of(context, broker, config), with_files=with_files)
         asked = replace(asked, problems=problems or {})
-        plan = replace(plan_as_asked(asked), kafka=(_kafka_of(BrokerContext(broker, config)),))
+        plan = replace(plan_round(asked), kafka=(_kafka_of(BrokerContext(broker, config)),))
         name = f"{broker.name}: {', '.join(broker.log_dirs)}"
         plans.append(replace(plan, brokers=(name,)) if are_several else plan)
     return merge_plans(plans)

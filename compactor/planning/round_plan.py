@@ -19,7 +19,7 @@ from cleaner_jobs.messages import LogPlan
 from compactor.log_dirs.missing_directories import Gone, entries_of, gone_from
 from compactor.log_dirs.survey import LogDirSurvey, foreign_files, foreign_notice
 from compactor.outcome.round_report import LogReport, LogStatus
-from compactor.planning.candidate import Judgement, Prepared, RoundClock
+from compactor.planning.candidate import Judgement, Prepared
 from compactor.planning.evaluation import EvaluationRequest, evaluate
 from compactor.planning.inventory import LogSize, size_of, unlisted_size
 from compactor.planning.log_retention import LogRetention
@@ -29,10 +29,7 @@ from compactor.planning.segment_groups import SegmentLimits, group_segments
 from compactor.planning.selection import dirtiest_first, legacy_horizon_ms
 from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.settings.cluster_settings import registered_log_dirs
-from compactor.settings.config import Config
 from storage.file_names import parse_partition_dir
-from storage.files.files import Files
-from storage.files.local import LOCAL
 from storage.formats.checkpoint import REPLICATION, TopicPartition
 from storage.gc_pause import collector_paused
 from storage.kafka_versions import KafkaUse, last_kept_offset, record_limit
@@ -89,39 +86,13 @@ class RoundPlan:
     absent: tuple[str, ...] = ()  # of logs that checkpoints name, for people to judge
 
 
-def plan_round(
-    log_dirs: Iterable[str],
-    config: Config,
-    as_of_ms: int,
-    problems: Mapping[str, str] | None = None,
-    machine_ms: int | None = None,
-) -> RoundPlan:
-    """Survey log directories of this machine, and choose the logs to clean as of a time.
+def plan_round(asked: EvaluationRequest) -> RoundPlan:
+    """Survey log directories, and choose the logs to clean.
 
-    problems: by path of the partition directory, why a log is known to be unfit.
-    machine_ms: what the machine's clock says by now, where as_of_ms is what it said before.
-    Raise RefusedError if a directory cannot be read, ConfigError if settings of a topic clash.
+    Raises:
+        RefusedError: A directory cannot be read.
+        ConfigError: Settings of a topic clash.
     """
-    clock = RoundClock.of(config, as_of_ms, machine_ms)
-    return plan_by(LOCAL, log_dirs, config, clock, problems)
-
-
-def plan_by(
-    files: Files,
-    log_dirs: Iterable[str],
-    config: Config,
-    clock: RoundClock,
-    problems: Mapping[str, str] | None = None,
-) -> RoundPlan:
-    """Likewise, by the files that are given, wherever they are."""
-    asked = EvaluationRequest(
-        log_dirs=tuple(log_dirs), config=config, clock=clock, problems=problems or {}, files=files
-    )
-    return plan_as_asked(asked)
-
-
-def plan_as_asked(asked: EvaluationRequest) -> RoundPlan:
-    """Likewise, with every log judged as it is asked for."""
     with collector_paused():
         surveys, outcomes = evaluate(asked)
         gone = list(_gone(asked, surveys))

@@ -13,7 +13,6 @@ import xxhash
 from cleaner_jobs.messages import LogPlan, Rewritten
 from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper, Swapped
-from compactor.planning.round_plan import plan_round
 from compactor.settings.config import load_config
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.formats import clean_shutdown
@@ -21,6 +20,7 @@ from tests.bench.results import BenchError, Sample, SwapResult
 from tests.bench.scratch import Setup, settle
 from tests.bench.timing import timed
 from tests.bench.workloads import NOW_MS, SWAP, SwapShape, swap_shapes
+from tests.compactor.plan_logs import plan_log_dirs
 from tests.support.local_round import NoProgress
 from tests.support.made_values import rewritten
 from tests.support.reference_batch import ReferenceBatch, ReferenceRecord, encode
@@ -66,7 +66,7 @@ def write(log_dir: Path, shape: SwapShape) -> tuple[LogPlan, list[FinishedGroup]
     size_bytes = os.path.getsize(partition / file_name(0, LOG))
     segment_bytes = str(shape.segments_a_group * size_bytes)
     config = load_config(settings={"cleanup.policy": "compact", "segment.bytes": segment_bytes})
-    (plan,) = plan_round([str(log_dir)], config, NOW_MS).logs
+    (plan,) = plan_log_dirs([str(log_dir)], config, NOW_MS).logs
     groups = [
         FinishedGroup(number, (), [_staged(partition, number, group.base_offset)])
         for number, group in enumerate(plan.groups)

@@ -4,12 +4,14 @@ A log of n segments has two records of 79 bytes together in each, with offsets 0
 timestamps 1000, 2000, … ms, one for each segment; the last segment is active.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from compactor.inspection.explain import Explanation, explain, only_topic_of
-from compactor.planning.round_plan import plan_round
+from compactor.planning.candidate import RoundClock
+from compactor.planning.evaluation import EvaluationRequest
+from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.settings.config import Config, load_config
 from storage.file_names import SNAPSHOT, file_name
 from storage.formats import checkpoint, producer_snapshot
@@ -64,7 +66,27 @@ def with_settings(settings: dict[str, str]) -> Config:
     return load_config(settings={"cleanup.policy": "compact"} | settings)
 
 
+def plan_log_dirs(
+    log_dirs: Iterable[str],
+    config: Config,
+    as_of_ms: int,
+    problems: Mapping[str, str] | None = None,
+    machine_ms: int | None = None,
+) -> RoundPlan:
+    """Plan a round over log directories of this machine, as of a time.
+
+    problems: by path of the partition directory, why a log is known to be unfit.
+    machine_ms: what the machine's clock says by now, where as_of_ms is what it said before.
+    """
+    clock = RoundClock.of(config, as_of_ms, machine_ms)
+    return plan_round(
+        EvaluationRequest(
+            log_dirs=tuple(log_dirs), config=config, clock=clock, problems=problems or {}
+        )
+    )
+
+
 def explained(log_dirs: Sequence[str], topic_partition: str, config: Config) -> Explanation:
     """As of NOW_MS."""
     config = only_topic_of(topic_partition, config)
-    return explain(plan_round(log_dirs, config, NOW_MS), topic_partition, config)
+    return explain(plan_log_dirs(log_dirs, config, NOW_MS), topic_partition, config)

@@ -24,7 +24,7 @@ from compactor.originals.originals_keeper import open_keeper
 from compactor.originals.undo import UndoStatus, undo_run
 from compactor.outcome.round_report import CleaningReport, LogStatus
 from compactor.planning import layout
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.round_plan import RoundPlan
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.settings.config import Config, load_config, parse_topic_configs
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
@@ -33,6 +33,7 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from storage.log.log_dir import list_partition, log_end_offset
 from storage.log.producer_state import ExpiryClock, load_producer_state
+from tests.compactor.plan_logs import plan_log_dirs
 from tests.support.local_round import open_local_round
 from tests.support.made_log import (
     ABORT_KEY,
@@ -291,7 +292,7 @@ def config_of(story: Story) -> Config:
 
 
 def planned(story: Story, root: Path, now_ms: int = NOW_MS) -> RoundPlan:
-    return plan_round([str(root)], config_of(story), now_ms)
+    return plan_log_dirs([str(root)], config_of(story), now_ms)
 
 
 @contextmanager

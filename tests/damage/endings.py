@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from compactor.outcome.round_report import LogReport, LogStatus
-from compactor.planning.round_plan import plan_round
+from tests.compactor.plan_logs import plan_log_dirs
 from tests.damage.damaged_logs import (
     Case,
     Files,
@@ -45,7 +45,7 @@ def endings(cases: Sequence[Case], local: LocalRound, root: Path) -> list[Found]
     """Damage a log for each case, take all through one round, and judge what it left."""
     named = write_log_dir(root, cases)
     before = {name: files_in(root / name) for name in named}
-    plan = plan_round(
+    plan = plan_log_dirs(
         [str(root)], config_of(named, root.parent / f"{root.name}.json"), corpora.now_ms()
     )
     report = local.run(plan)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.round_plan import plan_round
 from storage.formats import checkpoint, clean_shutdown, meta_properties
+from tests.compactor.plan_logs import plan_log_dirs
 from tests.damage.damaged_logs import Case, Change, config_of, files_in, write_log_dir
 from tests.damage.slow_reader import reader_view
 from tests.damage.ways import cut, flipped
@@ -64,7 +64,7 @@ def ended(local: LocalRound, root: Path, name: str, data: bytes) -> str:
     partition = root / "case0-0"
     before, whole = files_in(partition), files_in(root)
     config = config_of(named, root.parent / "topics.json")
-    plan = plan_round([str(root)], config, corpora.now_ms())
+    plan = plan_log_dirs([str(root)], config, corpora.now_ms())
     (log,) = local.run(plan).logs
     if log.status is LogStatus.CLEANED:
         start = log_start(root) if name == checkpoint.LOG_START else 0

@@ -15,7 +15,7 @@ import pytest
 
 from compactor.host.printable import printable
 from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.round_plan import RoundPlan
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.settings.config import load_config
 from compactor.verification.verify import verify
@@ -23,6 +23,7 @@ from compactor.views.report_json import report_document, to_line
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from tests.compactor.plan_logs import plan_log_dirs
 from tests.damage.damaged_logs import files_in, sound_log
 from tests.support.local_round import LocalRound, NoProgress
 
@@ -45,7 +46,7 @@ def log_dir(tmp_path: Path) -> Path:
 def planned(log_dir: Path) -> RoundPlan:
     config = log_dir.parent / "topics.toml"
     config.write_text('[defaults]\ncleanup.policy = "compact"\nmin.cleanable.dirty.ratio = 0.0\n')
-    return plan_round([str(log_dir)], load_config(str(config)), NOW_MS)
+    return plan_log_dirs([str(log_dir)], load_config(str(config)), NOW_MS)
 
 
 def run(local: LocalRound, log_dir: Path) -> tuple[CleaningReport, dict[str, LogReport]]:

@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
-from compactor.planning.round_plan import plan_round
 from compactor.settings.config import load_config
 from compactor.verification.verify import verify
 from demo.proof import read_log_dir
 from demo.workload import TOPICS, topic_configs, write_log_dir
 from storage.codecs.compression import Codec
 from storage.formats.record_batch import decode_header
+from tests.compactor.plan_logs import plan_log_dirs
 
 NOW_MS = 1_700_000_000_000
 RECORDS = 20_000
@@ -49,6 +49,6 @@ def test_its_configuration_is_one_that_the_planner_takes(tmp_path: Path) -> None
     configs = tmp_path / "topics.json"
     configs.write_text(json.dumps(topic_configs()))
     write_log_dir(str(tmp_path / "log"), 400_000 // 8, NOW_MS)
-    plan = plan_round([str(tmp_path / "log")], load_config(None, str(configs)), NOW_MS)
+    plan = plan_log_dirs([str(tmp_path / "log")], load_config(None, str(configs)), NOW_MS)
     assert {log.topic for log in plan.logs} <= {"orders", "prices", "customers", "sessions"}
     assert {log.topic for log in plan.not_cleaned} >= {"clicks", "experiments"}

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import pytest
 
 from compactor.outcome.round_report import LogReport, LogStatus
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.round_plan import RoundPlan
 from compactor.verification.evidence import CleaningClock
 from compactor.verification.verify import verify
 from compactor.verification.verify_against import verify_against
 from compactor.verification.verify_batches import Finding
 from storage.formats import checkpoint
+from tests.compactor.plan_logs import plan_log_dirs
 from tests.golden import copies, corpora
 from tests.lies.liar import Liar
 from tests.lies.lie import Case
@@ -111,7 +112,7 @@ class Judge:
         for side in ("before", "after"):
             copies.write_copies(root / side, logs)
         config = copies.config_of(logs, root / "topics.json")
-        plan = plan_round([str(root / "after")], config, corpora.now_ms())
+        plan = plan_log_dirs([str(root / "after")], config, corpora.now_ms())
         liar = Liar(cases, plan)
         with pytest.MonkeyPatch.context() as patch, liar.at_work(patch, self.local):
             reports = {f"{log.topic}-{log.partition}": log for log in self.local.run(plan).logs}

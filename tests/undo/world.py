@@ -12,7 +12,6 @@ from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper
 from compactor.originals.undo import UndoReport, undo_run
 from compactor.originals.undo_outlook import undo_outlook
-from compactor.planning.round_plan import plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.settings.config import Config, load_config
 from storage.file_names import LOG, SNAPSHOT, TIME_INDEX, file_name
@@ -26,6 +25,7 @@ from storage.formats import (
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from tests.compactor.originals.test_undo import PowerLoss, losing_power
+from tests.compactor.plan_logs import plan_log_dirs
 from tests.support.files.watched import WatchedFiles
 from tests.support.local_round import LocalRound
 from tests.support.made_log import (
@@ -157,7 +157,7 @@ class World:
             keeper = OriginalsKeeper(str(self.originals), run, files)
         self.local.originals, self.local.files = keeper, files
         try:
-            plan = plan_round([log_dir], self.kind.config, self._now_ms)
+            plan = plan_log_dirs([log_dir], self.kind.config, self._now_ms)
             with suppress(PowerLoss):
                 self.local.run(plan)
         finally:

@@ -22,10 +22,9 @@ from compactor.outcome.round_report import (
 )
 from compactor.planning import layout, space
 from compactor.planning.budget import Budget
-from compactor.planning.round_plan import plan_round
 from compactor.planning.space import WORK_BYTES, Room
 from storage.formats import checkpoint
-from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build
+from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, plan_log_dirs
 from tests.compactor.rounds import log, report
 from tests.support.local_command import Ended, run_command, use_local_rounds
 from tests.support.made_log import keyed, make_partition
@@ -172,7 +171,7 @@ def turn_of(seconds: float, start: float, log_bytes: int, first_use: float = 0.0
 def test_a_run_goes_by_the_speed_of_earlier_runs_and_then_by_its_own(tmp_path: Path) -> None:
     """Three logs of two segments to clean, 158 bytes each; a minute, of which 0.7 is used."""
     log_dir = build(tmp_path / "d", *(Shape("t", number) for number in range(3)))
-    plan = plan_round([log_dir], COMPACT, NOW_MS)
+    plan = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     clock = Clock()
     # (42 - 2) * 5 = 200 bytes: one log
     turns_of_run = BudgetedRounds(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
@@ -188,7 +187,7 @@ def test_a_run_goes_by_the_speed_of_earlier_runs_and_then_by_its_own(tmp_path: P
 
 def test_a_run_ends_where_there_is_no_time_for_another_log(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d", *(Shape("t", number) for number in range(3)))
-    plan = plan_round([log_dir], COMPACT, NOW_MS)
+    plan = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     clock = Clock()
     turns_of_run = BudgetedRounds(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
     first = turns_of_run.within(plan)
@@ -213,7 +212,7 @@ def test_what_a_machine_does_once_is_no_speed_of_a_run(
 def test_nor_is_it_of_a_turn(tmp_path: Path) -> None:
     """Of 40 s it compiled for 30 s and started for 2 s: 8 s for 158 bytes."""
     log_dir = build(tmp_path / "d", *(Shape("t", number) for number in range(3)))
-    plan = plan_round([log_dir], COMPACT, NOW_MS)
+    plan = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     clock = Clock()
     turns_of_run = BudgetedRounds(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
     first = turns_of_run.within(plan)

@@ -10,12 +10,13 @@ import pytest
 from compactor.cleaning import swapper
 from compactor.finalizer import StagedGroup, swap_group
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.round_plan import RoundPlan
 from compactor.settings.config import load_config
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.files import Files
 from storage.formats import checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
+from tests.compactor.plan_logs import plan_log_dirs
 from tests.support.local_round import LocalRound, Rows
 from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
 from tests.support.made_log import files_of
@@ -46,7 +47,7 @@ def planned(log_dir: Path, segment_bytes: int = 1 << 30) -> RoundPlan:
         "min.cleanable.dirty.ratio": "0",
         "segment.bytes": str(segment_bytes),
     }
-    return plan_round([str(log_dir)], load_config(None, None, settings), NOW_MS)
+    return plan_log_dirs([str(log_dir)], load_config(None, None, settings), NOW_MS)
 
 
 def touch(path: Path) -> None:

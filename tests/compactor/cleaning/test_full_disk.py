@@ -174,14 +174,14 @@ CHECKED = """
 from compactor.settings.config import load_config
 from compactor.errors import RefusedError
 from compactor.planning.space import space_of, with_room
-from compactor.planning.round_plan import plan_round
+from tests.compactor.plan_logs import plan_log_dirs
 large_log("a-0", keys=390), small_log("b-0"), large_log("c-0")
 ends = {("a", 0): 401, ("b", 0): 5, ("c", 0): 401}
 checkpoint.write(str(logs / checkpoint.REPLICATION), ends)
 config = load_config(settings={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"})
 before = {name: files_of(logs / name) for name in ("a-0", "b-0", "c-0")}
 fill(PAGES)
-plan = plan_round([str(logs)], config, 10_000)
+plan = plan_log_dirs([str(logs)], config, 10_000)
 assert len(plan.logs) == 3, plan.not_cleaned
 try:
     with_space = with_room(plan, space_of(plan.logs, str(elsewhere), None, "local[1]"))

@@ -12,13 +12,13 @@ import pytest
 
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.outcome.round_report import CleaningReport, Counts, LogReport, LogStatus
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.round_plan import RoundPlan
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, txn_index
 from storage.formats.txn_index import AbortedTxn
-from tests.compactor.plan_logs import with_settings
+from tests.compactor.plan_logs import plan_log_dirs, with_settings
 from tests.compactor.small_rounds import flip
 from tests.support.file_states import state_of
 from tests.support.files.watched import Operation, WatchedFiles
@@ -67,7 +67,7 @@ def partition(tmp_path: Path) -> Path:
 
 
 def planned(partition: Path) -> RoundPlan:
-    return plan_round([str(partition.parent)], SETTINGS, NOW_MS)
+    return plan_log_dirs([str(partition.parent)], SETTINGS, NOW_MS)
 
 
 def split(partition: Path, dry_run: bool = False, files: Files = LOCAL) -> RoundPlan:

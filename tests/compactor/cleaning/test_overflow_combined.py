@@ -10,11 +10,11 @@ import pytest
 
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.outcome.round_report import LogReport, LogStatus
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.round_plan import RoundPlan
 from storage.file_names import INDEX, LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, txn_index
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from tests.compactor.plan_logs import with_settings
+from tests.compactor.plan_logs import plan_log_dirs, with_settings
 from tests.support.local_round import LocalRound
 from tests.support.made_log import (
     ABORT_KEY,
@@ -49,7 +49,7 @@ def run(local: LocalRound, partition: Path, settings: dict[str, str]) -> LogRepo
     )
 
     def planned() -> RoundPlan:
-        return plan_round([str(partition.parent)], config, NOW_MS)
+        return plan_log_dirs([str(partition.parent)], config, NOW_MS)
 
     (log,) = local.run(split_overflowing(planned(), planned, Splitting())).logs
     assert log.status is LogStatus.CLEANED, log.reason

@@ -9,7 +9,6 @@ import pytest
 from compactor.cleaning.retention_round import NOT_RETAINED, apply_retention
 from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from compactor.planning.log_retention import LogRetention, deletion_of
-from compactor.planning.round_plan import plan_round
 from compactor.settings.config import load_config
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.local import LOCAL
@@ -17,7 +16,7 @@ from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapsh
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.log.log_dir import list_partition
 from storage.log.retention import RetentionLimits
-from tests.compactor.plan_logs import BATCH_BYTES, Shape, build
+from tests.compactor.plan_logs import BATCH_BYTES, Shape, build, plan_log_dirs
 from tests.support.files.watched import CHANGES, Operation, WatchedFiles
 from tests.support.local_round import LocalRound
 
@@ -239,11 +238,11 @@ def test_a_round_cleans_then_retains_and_a_dry_one_tells_the_same(
     """C-18.5, C-18.6: 0 and 2 merge and carry 2000, so that at 3500 all of it goes."""
     log_dir = build(tmp_path / "d", Shape())
     config = load_config(settings={"cleanup.policy": "compact,delete", "retention.ms": "1400"})
-    dry = local.run(plan_round([log_dir], config, 3300), dry_run=True).logs[0]
+    dry = local.run(plan_log_dirs([log_dir], config, 3300), dry_run=True).logs[0]
     assert (dry.status, dry.retention) == (LogStatus.WOULD_CLEAN, RetentionReport())
-    early = local.run(plan_round([log_dir], config, 3300)).logs[0]
+    early = local.run(plan_log_dirs([log_dir], config, 3300)).logs[0]
     assert (early.status, early.retention) == (LogStatus.CLEANED, RetentionReport())
-    late = local.run(plan_round([log_dir], config, 3500)).logs[0]
+    late = local.run(plan_log_dirs([log_dir], config, 3500)).logs[0]
     assert late.status is LogStatus.PASSED_OVER  # all of it is clean
     assert (late.retention.time.segments, late.retention.log_start_offset) == (1, 4)
     assert checkpoint.read(f"{log_dir}/{checkpoint.CLEANER_OFFSET}") == {("t", 0): 4}

@@ -13,13 +13,13 @@ from compactor.cleaning import sampling
 from compactor.cleaning.sampling import sample, shrinking_of
 from compactor.planning.block_estimate import Blocks, clumping, estimate_of, unevenness, unseen_keys
 from compactor.planning.expected import Estimate
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.round_plan import RoundPlan
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from tests.compactor.plan_logs import with_settings
+from tests.compactor.plan_logs import plan_log_dirs, with_settings
 from tests.support.made_log import batch, keyed, log_of, make_partition, record
 
 LOGS = 12
@@ -50,7 +50,7 @@ def random_log(root: Path, seed: int) -> RoundPlan:
     half, end = len(batches) // 2, in_batch * len(batches)
     segments = {0: batches[:half], in_batch * half: batches[half:], end: [keyed(end, "a")]}
     make_partition(root / str(seed), segments, interval_bytes=512)
-    return plan_round([str(root / str(seed))], with_settings(SETTINGS), NOW_MS)
+    return plan_log_dirs([str(root / str(seed))], with_settings(SETTINGS), NOW_MS)
 
 
 def sampled(plan: RoundPlan, share: float) -> tuple[Estimate, float]:
@@ -79,7 +79,7 @@ def test_a_log_that_fits_the_sample_is_known_to_the_byte(tmp_path: Path) -> None
     """Two batches of 101 bytes, of which one of 81 and one that is gone stay."""
     segments = {0: [keyed(0, "abab")], 4: [keyed(4, "abab")], 8: [keyed(8, "a")]}
     partition = make_partition(tmp_path / "d", segments)
-    plan = plan_round([str(tmp_path / "d")], with_settings(SETTINGS), NOW_MS)
+    plan = plan_log_dirs([str(tmp_path / "d")], with_settings(SETTINGS), NOW_MS)
     found = sample(plan, plan.logs[0])
     assert found == Estimate(1 - 81 / 202, 1 - 81 / 202, 202)
     assert log_of(partition, 0).stat().st_size == 101  # nothing is written
@@ -91,7 +91,7 @@ def test_damage_is_told_and_no_number(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[90] ^= 1
     path.write_bytes(data)
-    plan = plan_round([str(tmp_path / "d")], with_settings(SETTINGS), NOW_MS)
+    plan = plan_log_dirs([str(tmp_path / "d")], with_settings(SETTINGS), NOW_MS)
     found = sample(plan, plan.logs[0])
     assert (found.least, "checksum" in str(found.problem)) == (None, True)
 

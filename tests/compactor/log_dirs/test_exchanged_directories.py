@@ -16,7 +16,6 @@ from compactor.log_dirs.log_dir_lock import lock_log_dirs
 from compactor.originals.originals_keeper import open_keeper
 from compactor.originals.undo import UndoStatus, undo_run
 from compactor.outcome.round_report import LogReport, LogStatus
-from compactor.planning.round_plan import plan_round
 from compactor.recovery import settling
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from compactor.settings.config import load_config
@@ -25,7 +24,7 @@ from storage.files import held_directories
 from storage.formats import checkpoint, clean_shutdown
 from tests.compactor.cleaning.test_overflow import SETTINGS as OVERFLOWING
 from tests.compactor.cleaning.test_overflow import partition as overflowing
-from tests.compactor.plan_logs import build
+from tests.compactor.plan_logs import build, plan_log_dirs
 from tests.compactor.small_rounds import logs_in
 from tests.support.exchanged import Exchange, before_call, before_operation
 from tests.support.local_round import LocalRound
@@ -48,7 +47,7 @@ def partition(tmp_path: Path) -> Path:
 def cleaned(local: LocalRound, partition: Path) -> LogReport:
     log_dir = str(partition.parent)
     with lock_log_dirs([log_dir]):
-        [log] = local.run(plan_round([log_dir], COMPACT, NOW_MS)).logs
+        [log] = local.run(plan_log_dirs([log_dir], COMPACT, NOW_MS)).logs
     return log
 
 
@@ -85,7 +84,8 @@ def test_what_follows_a_swap_and_what_keeps_the_originals(
 ) -> None:
     exchange = Exchange(partition)
     local.files = before_operation(exchange, name)
-    plan, originals = plan_round([str(partition.parent)], COMPACT, NOW_MS), partition.parent.parent
+    plan = plan_log_dirs([str(partition.parent)], COMPACT, NOW_MS)
+    originals = partition.parent.parent
     local.originals = open_keeper(str(originals / "originals"), "run", NOW_MS, plan, local.files)
     log = cleaned(local, partition)
     local.originals.close()
@@ -147,7 +147,7 @@ def test_retention(
     partition = tmp_path / "d" / "t-0"
     exchange = Exchange(partition)
     with lock_log_dirs([log_dir]):
-        plan = plan_round([log_dir], load_config(settings=RETAINED), 3300)
+        plan = plan_log_dirs([log_dir], load_config(settings=RETAINED), 3300)
         before_call(exchange, monkeypatch, retention_round, name)
         [log] = local.run(plan).logs
     assert exchange.is_untouched()
@@ -162,8 +162,8 @@ def test_a_split(overflowing: Path) -> None:
     exchange = Exchange(overflowing)
     with lock_log_dirs([log_dir]):
         plan = split_overflowing(
-            plan_round([log_dir], config, NOW_MS),
-            lambda: plan_round([log_dir], config, NOW_MS),
+            plan_log_dirs([log_dir], config, NOW_MS),
+            lambda: plan_log_dirs([log_dir], config, NOW_MS),
             Splitting(files=before_operation(exchange, "rename")),
         )
     assert exchange.is_untouched()
@@ -204,7 +204,7 @@ def test_a_recovery(partition: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["look_up", "link", "rename"])
 def test_an_undoing(local: LocalRound, partition: Path, name: str) -> None:
     """look_up: when its originals are beside it, before anything is swapped."""
-    plan = plan_round([str(partition.parent)], COMPACT, NOW_MS)
+    plan = plan_log_dirs([str(partition.parent)], COMPACT, NOW_MS)
     local.originals = open_keeper(str(partition.parent.parent / "originals"), "run", NOW_MS, plan)
     run_dir = local.originals.path
     assert cleaned(local, partition).status is LogStatus.CLEANED
@@ -224,7 +224,7 @@ def test_a_directory_that_has_come_since_is_left_alone(local: LocalRound, partit
     with lock_log_dirs([log_dir]):
         new = logs_in(partition.parent.parent, "orders-1")
         before = os.listdir(new)
-        reports = local.run(plan_round([log_dir], COMPACT, NOW_MS)).logs
+        reports = local.run(plan_log_dirs([log_dir], COMPACT, NOW_MS)).logs
     assert [log.status for log in reports] == [LogStatus.CLEANED, LogStatus.SET_ASIDE]
     assert "this directory has come since the work began" in str(reports[1].reason)
     assert os.listdir(new) == before

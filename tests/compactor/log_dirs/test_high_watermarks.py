@@ -11,10 +11,10 @@ from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
 from compactor.log_dirs.survey import require_high_watermarks
 from compactor.outcome.round_report import CleaningReport
-from compactor.planning.round_plan import RoundPlan, notices_of, plan_round
+from compactor.planning.round_plan import RoundPlan, notices_of
 from storage.formats import clean_shutdown
 from storage.formats.checkpoint import REPLICATION
-from tests.compactor.plan_logs import COMPACT, NOW_MS
+from tests.compactor.plan_logs import COMPACT, NOW_MS, plan_log_dirs
 from tests.compactor.plan_logs import build as build_log_dir
 from tests.compactor.rounds import report
 from tests.compactor.small_log import build
@@ -100,7 +100,7 @@ def test_plan_and_a_dry_run_say_what_the_run_would_say(
 
 def test_one_of_several_directories_is_enough(tmp_path: Path, log_dir: Path) -> None:
     other = build_log_dir(tmp_path / "other")
-    found = plan_round([other, str(log_dir)], COMPACT, NOW_MS)
+    found = plan_log_dirs([other, str(log_dir)], COMPACT, NOW_MS)
     assert [facts.has_high_watermarks for facts in found.log_dirs] == [True, False]
     assert [str(log_dir) in notice for notice in notices_of(found)] == [False, True]
 
@@ -114,7 +114,7 @@ def test_a_directory_without_partitions_needs_none(tmp_path: Path, name: str) ->
 
 def test_a_checkpoint_that_cannot_be_read_is_a_problem_of_its_logs(log_dir: Path) -> None:
     (log_dir / REPLICATION).write_bytes(b"no\n")
-    found = plan_round([str(log_dir)], COMPACT, NOW_MS)
+    found = plan_log_dirs([str(log_dir)], COMPACT, NOW_MS)
     assert len(notices_of(found)) == 1
     (log,) = found.not_cleaned
     assert str(log_dir / REPLICATION) in str(log.reason)

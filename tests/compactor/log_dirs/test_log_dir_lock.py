@@ -17,14 +17,13 @@ from compactor.log_dirs.log_dir_lock import lock_log_dirs, require_working_locks
 from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.originals.originals_keeper import open_keeper
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.round_plan import plan_round
 from compactor.planning.space import space_of, with_room
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from compactor.verification.verify import verify
 from storage.files import backends
 from storage.files.backends import LOCAL_TYPES, Mount
 from storage.formats import clean_shutdown
-from tests.compactor.plan_logs import COMPACT, NOW_MS, build
+from tests.compactor.plan_logs import COMPACT, NOW_MS, build, plan_log_dirs
 from tests.support.local_round import LocalRound, NoProgress
 from tests.support.lock_holding import holding
 from tests.support.private_mounts import python_with_mounts
@@ -234,7 +233,7 @@ def test_nothing_that_is_done_meanwhile_gives_the_lock_away(
         recover_log_dir(paths[0], LoadRules(COMPACT, NOW_MS))
         assert_held()
         clean_shutdown.write(paths[0])
-        plan = plan_round(paths, COMPACT, NOW_MS)
+        plan = plan_log_dirs(paths, COMPACT, NOW_MS)
         plan = with_room(plan, space_of(plan.logs, str(tmp_path), str(tmp_path)))
         local.originals = open_keeper(str(tmp_path / "originals"), "run", NOW_MS, plan)
         report = local.run(plan)

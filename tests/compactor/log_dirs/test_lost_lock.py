@@ -20,7 +20,6 @@ from compactor.originals import undo
 from compactor.originals.originals_keeper import open_keeper
 from compactor.originals.undo import undo_run
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.round_plan import plan_round
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.settings.config import load_config
 from storage.file_names import CLEANED, DELETED, LOG, SWAP, file_name
@@ -29,7 +28,7 @@ from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from tests.compactor.log_dirs.test_exchanged_directories import COMPACT, RETAINED
 from tests.compactor.log_dirs.test_log_dir_lock import other_process
-from tests.compactor.plan_logs import build
+from tests.compactor.plan_logs import build, plan_log_dirs
 from tests.compactor.small_rounds import logs_in
 from tests.support.exchanged import before_call, before_operation
 from tests.support.file_states import state_of
@@ -134,13 +133,13 @@ def test_a_round_ends_in_the_middle_of_a_swap(
     theft = Theft(partition.parent)
     local.files = before_operation(theft, name, lambda *paths: paths[-1].endswith(suffix))
     with lost, lock_log_dirs([log_dir]):
-        local.run(plan_round([log_dir], COMPACT, NOW_MS))
+        local.run(plan_log_dirs([log_dir], COMPACT, NOW_MS))
     theft.assert_nothing_followed()
     local.files = LOCAL
     with lock_log_dirs([log_dir]):
         recover_log_dir(log_dir)
-        plan_round([log_dir], COMPACT, NOW_MS)
-        [log] = local.run(plan_round([log_dir], COMPACT, NOW_MS)).logs
+        plan_log_dirs([log_dir], COMPACT, NOW_MS)
+        [log] = local.run(plan_log_dirs([log_dir], COMPACT, NOW_MS)).logs
     assert log.status is LogStatus.CLEANED
 
 
@@ -161,7 +160,7 @@ def test_a_round_ends_before_whatever_it_was_about_to_do(
     before_call(theft, monkeypatch, module, name)
     with lost, lock_log_dirs([log_dir]):
         (partition / "00000000000000000000.log.compactor-run-x").touch()  # for the sweep
-        plan = plan_round([log_dir], COMPACT, NOW_MS)
+        plan = plan_log_dirs([log_dir], COMPACT, NOW_MS)
         local.originals = open_keeper(
             str(partition.parent.parent / "originals"), "run", NOW_MS, plan
         )
@@ -181,7 +180,7 @@ def test_retention(
     log_dir = build(tmp_path / "d")
     theft = Theft(tmp_path / "d")
     with lost, lock_log_dirs([log_dir]):
-        plan = plan_round([log_dir], load_config(settings=RETAINED), 3300)
+        plan = plan_log_dirs([log_dir], load_config(settings=RETAINED), 3300)
         before_call(theft, monkeypatch, retention_round, name)
         local.run(plan)
     theft.assert_nothing_followed()
@@ -193,7 +192,7 @@ def test_what_is_remembered(partition: Path, local: LocalRound) -> None:
     theft = Theft(partition.parent)
     with lost, lock_log_dirs([log_dir]):
         remembered = RememberedLogs([log_dir])
-        report = local.run(plan_round([log_dir], COMPACT, NOW_MS))
+        report = local.run(plan_log_dirs([log_dir], COMPACT, NOW_MS))
         assert report.logs[0].status is LogStatus.SET_ASIDE
         theft()
         remembered.update(report.logs, NOW_MS)
@@ -202,7 +201,7 @@ def test_what_is_remembered(partition: Path, local: LocalRound) -> None:
 
 def test_an_undoing(local: LocalRound, partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log_dir = str(partition.parent)
-    plan = plan_round([log_dir], COMPACT, NOW_MS)
+    plan = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     local.originals = open_keeper(str(partition.parent.parent / "originals"), "run", NOW_MS, plan)
     local.run(plan)
     local.originals.close()

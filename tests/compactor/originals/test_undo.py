@@ -14,7 +14,7 @@ from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
 from compactor.originals.undo import UndoReport, UndoStatus, undo_run
 from compactor.outcome.round_report import LogReport, LogStatus
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.round_plan import RoundPlan
 from compactor.settings.config import Config, load_config
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
@@ -24,6 +24,7 @@ from storage.formats import checkpoint, clean_shutdown, leader_epoch_checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from tests.compactor.cleaning.test_overflow import SETTINGS as OVERFLOWING
 from tests.compactor.cleaning.test_overflow import partition
+from tests.compactor.plan_logs import plan_log_dirs
 from tests.compactor.small_rounds import flip
 from tests.golden import corpora
 from tests.support.failing_stat import fail_to_look_up
@@ -54,14 +55,14 @@ class Kept:
         self, keep: bool = True, now_ms: int = NOW_MS, files: Files = LOCAL
     ) -> tuple[LogReport, ...]:
         log_dir = str(self.log_dir)
-        plan = plan_round([log_dir], self.config, now_ms)
+        plan = plan_log_dirs([log_dir], self.config, now_ms)
         keeper = None
         if keep:
             parent, run_id = str(self.run_dir.parent), self.run_dir.name
             keeper = OriginalsKeeper(parent, KeptRun(run_id, now_ms, (log_dir,)), files)
         splitting = Splitting(originals=keeper, files=files)
         plan = split_overflowing(
-            plan, lambda: plan_round([log_dir], self.config, now_ms), splitting
+            plan, lambda: plan_log_dirs([log_dir], self.config, now_ms), splitting
         )
         self.local.originals, self.local.files = keeper, files
         try:
@@ -236,9 +237,9 @@ def test_a_log_directory_that_only_the_plan_behind_a_split_takes_on_is_kept_too(
 
     def plan_again() -> RoundPlan:
         make_partition(other, {0: [keyed(0, "aab")], 3: [keyed(3, "c")]}, "prices-0")
-        return plan_round(log_dirs, OVERFLOWING, NOW_MS)
+        return plan_log_dirs(log_dirs, OVERFLOWING, NOW_MS)
 
-    first = plan_round(log_dirs, OVERFLOWING, NOW_MS)
+    first = plan_log_dirs(log_dirs, OVERFLOWING, NOW_MS)
     with closing(open_keeper(str(tmp_path / "originals"), "cafecafe", NOW_MS, first)) as keeper:
         plan = split_overflowing(first, plan_again, Splitting(originals=keeper))
         local.originals = keeper

@@ -22,7 +22,6 @@ from compactor.planning.candidate import (
     name_defect,
     prepare,
 )
-from compactor.planning.round_plan import plan_round
 from compactor.planning.selection import BoundName
 from compactor.settings.config import CLOCKS_DIFFER_MS
 from compactor.settings.topic_config import TopicConfig, topic_config
@@ -37,6 +36,7 @@ from tests.compactor.plan_logs import (
     build,
     clean_up_to,
     open_transaction,
+    plan_log_dirs,
     with_settings,
 )
 
@@ -287,7 +287,7 @@ def test_a_log_written_after_the_clock_is_passed_over(
     """By more than five minutes; whichever of its segments it is, the active one too."""
     log_dir = build(tmp_path / "d", Shape("t"), Shape("u"))
     written_at(log_dir, CLOCK_MS + ahead_ms, segment)
-    found = plan_round([log_dir], CHECKED, CLOCK_MS)
+    found = plan_log_dirs([log_dir], CHECKED, CLOCK_MS)
     assert [log.name for log in found.logs] == (["t-0"] if is_taken else []) + ["u-0"]
     if not is_taken:
         (report,) = found.not_cleaned
@@ -314,7 +314,7 @@ def test_what_is_written_while_a_run_goes_on_is_held_against_the_machines_clock(
     """An hour later, as a run writes that recovers first; the round's own clock stays."""
     log_dir = build(tmp_path / "d")
     written_at(log_dir, CLOCK_MS + 3_600_000 + FIVE_MINUTES_MS, partition="t-0")
-    found = plan_round([log_dir], CHECKED, CLOCK_MS, machine_ms=machine_ms)
+    found = plan_log_dirs([log_dir], CHECKED, CLOCK_MS, machine_ms=machine_ms)
     assert (len(found.logs), found.as_of_ms) == (int(is_taken), CLOCK_MS)
     if not is_taken:
         assert f"{NAME} was written 65 min after the clock" in (found.not_cleaned[0].reason or "")
@@ -326,10 +326,10 @@ def test_nothing_else_is_done_to_it(tmp_path: Path) -> None:
     clean_up_to(tmp_path / "d", ("t", 0, 99))
     written_at(log_dir, CLOCK_MS + FIVE_MINUTES_MS + 1)
     settings = with_settings({"cleanup.policy": "compact,delete", "retention.ms": "1"})
-    found = plan_round([log_dir], replace(settings, checks_clock=True), CLOCK_MS)
+    found = plan_log_dirs([log_dir], replace(settings, checks_clock=True), CLOCK_MS)
     assert not found.retention
     assert not found.checkpoint_repairs
-    unchecked = plan_round([log_dir], settings, CLOCK_MS)
+    unchecked = plan_log_dirs([log_dir], settings, CLOCK_MS)
     assert len(unchecked.retention) == len(unchecked.logs) == 1
     assert unchecked.checkpoint_repairs
 
@@ -343,12 +343,12 @@ def test_records_of_a_later_time_are_noted_and_cleaned(
     written_at(log_dir, CLOCK_MS)
     path = tmp_path / "d" / "t-0" / file_name(2, TIME_INDEX)
     path.write_bytes((CLOCK_MS + ahead_ms).to_bytes(8, "big") + (1).to_bytes(4, "big"))
-    found = plan_round([log_dir], CHECKED, CLOCK_MS)
+    found = plan_log_dirs([log_dir], CHECKED, CLOCK_MS)
     (log,) = found.logs
     notes = (YOUNGER_RECORDS,) if is_told else ()
     assert (log.notes, found.facts[0].notes) == (notes, notes)
     assert split_overflowing(found, lambda: found, Splitting()).logs[0].notes == notes
-    assert plan_round([log_dir], COMPACT, CLOCK_MS).logs[0].notes == ()
+    assert plan_log_dirs([log_dir], COMPACT, CLOCK_MS).logs[0].notes == ()
 
 
 def test_a_segment_without_time_index_tells_nothing(tmp_path: Path) -> None:
@@ -356,4 +356,4 @@ def test_a_segment_without_time_index_tells_nothing(tmp_path: Path) -> None:
     written_at(log_dir, CLOCK_MS)
     (tmp_path / "d" / "t-0" / file_name(0, TIME_INDEX)).unlink()
     (tmp_path / "d" / "t-0" / file_name(2, TIME_INDEX)).write_bytes(b"cut")
-    assert plan_round([log_dir], CHECKED, CLOCK_MS).logs[0].notes == ()
+    assert plan_log_dirs([log_dir], CHECKED, CLOCK_MS).logs[0].notes == ()

@@ -18,7 +18,7 @@ from compactor.errors import ConfigError, RefusedError
 from compactor.planning import evaluation
 from compactor.planning.candidate import RoundClock
 from compactor.planning.evaluation import EvaluationRequest, evaluate, run_forked
-from compactor.planning.round_plan import RoundPlan, plan_as_asked
+from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.reason_codes import ReasonCode
 from compactor.settings.config import Config
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
@@ -55,7 +55,7 @@ def asked(*log_dirs: str, config: Config | None = None) -> EvaluationRequest:
 def by_one(wanted: EvaluationRequest, monkeypatch: pytest.MonkeyPatch) -> RoundPlan:
     with monkeypatch.context() as patch:
         patch.setattr(evaluation, "FEWEST_FOR_TWO", 2**62)
-        return plan_as_asked(wanted)
+        return plan_round(wanted)
 
 
 def written_at_the_clock(*log_dirs: Path) -> None:
@@ -95,7 +95,7 @@ def test_two_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(
         evaluation, "_evaluate_own", counted_share := Counted(evaluation._evaluate_own)
     )
-    assert plan_as_asked(wanted) == expected
+    assert plan_round(wanted) == expected
     assert counted_share.calls == 1  # the other half is not this process's
 
 
@@ -120,7 +120,7 @@ def test_where_the_other_process_ends_early_one_does_it(
             out.write(b"\x80\x05" * (kept // 2))
 
         monkeypatch.setattr(evaluation, "_write_other_half", end_early)
-        assert plan_as_asked(wanted) == expected
+        assert plan_round(wanted) == expected
 
 
 @pytest.mark.usefixtures("by_two")
@@ -140,7 +140,7 @@ def test_a_log_that_only_one_of_them_has_seen_is_judged_all_the_same(
 
     monkeypatch.setattr(evaluation, "_fork", fork_and_wait)
     wanted = asked(one)
-    found = plan_as_asked(wanted)
+    found = plan_round(wanted)
     assert found == by_one(wanted, monkeypatch)
     assert {"came-0", "came-1"} <= {log.name for log in found.logs}
 
@@ -183,7 +183,7 @@ def test_a_process_that_cannot_be_had_is_done_without(
     wanted = asked(*all_kinds(tmp_path))
     expected = by_one(wanted, monkeypatch)
     monkeypatch.setattr(evaluation, "run_forked", lambda *_: None)
-    assert plan_as_asked(wanted) == expected
+    assert plan_round(wanted) == expected
 
 
 @pytest.mark.usefixtures("by_two")

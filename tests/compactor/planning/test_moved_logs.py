@@ -6,7 +6,7 @@ import pytest
 
 from compactor.cleaning.retention_round import apply_retention
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.round_plan import ALL_LOG_DIRS, notices_of, plan_round
+from compactor.planning.round_plan import ALL_LOG_DIRS, notices_of
 from compactor.views.explanation import explanation_document
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import (
@@ -16,6 +16,7 @@ from tests.compactor.plan_logs import (
     build,
     clean_up_to,
     explained,
+    plan_log_dirs,
     with_settings,
 )
 from tests.support.file_states import state_of
@@ -38,7 +39,7 @@ def log_dirs(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize("target", [0, 1])
 def test_it_is_not_cleaned_and_the_others_are(log_dirs: list[str], target: int) -> None:
     (Path(log_dirs[target]) / FUTURE).mkdir()
-    found = plan_round(log_dirs, COMPACT, NOW_MS)
+    found = plan_log_dirs(log_dirs, COMPACT, NOW_MS)
     assert [log.name for log in found.logs] == ["t-1", "u-0"]
     (report,) = found.not_cleaned
     assert (report.topic, report.partition, report.log_dir) == ("t", 0, log_dirs[0])
@@ -52,17 +53,17 @@ def test_a_directory_behind_a_link_counts_and_a_file_does_not(
     """A broker follows links."""
     place = Path(log_dirs[1]) / FUTURE
     place.write_bytes(b"")
-    assert len(plan_round(log_dirs, COMPACT, NOW_MS).logs) == 3
+    assert len(plan_log_dirs(log_dirs, COMPACT, NOW_MS).logs) == 3
     place.unlink()
     (tmp_path / "elsewhere").mkdir()
     place.symlink_to(tmp_path / "elsewhere")
-    assert len(plan_round(log_dirs, COMPACT, NOW_MS).logs) == 2
+    assert len(plan_log_dirs(log_dirs, COMPACT, NOW_MS).logs) == 2
 
 
 def test_a_move_to_a_directory_that_was_not_given_is_not_seen(log_dirs: list[str]) -> None:
     """So every plan says that all of them have to be."""
     (Path(log_dirs[1]) / FUTURE).mkdir()
-    found = plan_round(log_dirs[:1], COMPACT, NOW_MS)
+    found = plan_log_dirs(log_dirs[:1], COMPACT, NOW_MS)
     assert [log.name for log in found.logs] == ["t-0", "t-1"]
     assert notices_of(found) == (ALL_LOG_DIRS,)
     assert "Give all directories of the broker's log.dirs" in ALL_LOG_DIRS
@@ -71,10 +72,10 @@ def test_a_move_to_a_directory_that_was_not_given_is_not_seen(log_dirs: list[str
 def test_retention_deletes_nothing_of_it(log_dirs: list[str], tmp_path: Path) -> None:
     """Its records are of 3000 ms and earlier, the clock says 1,000,000."""
     before = state_of(tmp_path)
-    unmoved = plan_round(log_dirs, RETAINED, NOW_MS)
+    unmoved = plan_log_dirs(log_dirs, RETAINED, NOW_MS)
     assert {(log.topic, log.partition) for log in unmoved.retention} > {("t", 0)}
     (Path(log_dirs[1]) / FUTURE).mkdir()
-    found = plan_round(log_dirs, RETAINED, NOW_MS)
+    found = plan_log_dirs(log_dirs, RETAINED, NOW_MS)
     assert {(log.topic, log.partition) for log in found.retention} == {("t", 1), ("u", 0)}
     apply_retention(found.retention, found.not_cleaned)
     assert state_of(tmp_path) == before
@@ -84,10 +85,10 @@ def test_its_checkpoint_entry_stays_as_it_is(log_dirs: list[str]) -> None:
     """Impossible, or in another directory than the log: a broker carries it over with the log."""
     clean_up_to(Path(log_dirs[0]), ("t", 0, 99))
     clean_up_to(Path(log_dirs[1]), ("t", 0, 2))
-    unmoved = plan_round(log_dirs, COMPACT, NOW_MS)
+    unmoved = plan_log_dirs(log_dirs, COMPACT, NOW_MS)
     assert unmoved.checkpoint_repairs and unmoved.stray_entries
     (Path(log_dirs[1]) / FUTURE).mkdir()
-    found = plan_round(log_dirs, COMPACT, NOW_MS)
+    found = plan_log_dirs(log_dirs, COMPACT, NOW_MS)
     assert not found.checkpoint_repairs
     assert not found.stray_entries
     assert checkpoint.read(f"{log_dirs[0]}/{checkpoint.CLEANER_OFFSET}") == {("t", 0): 99}

@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.round_plan import plan_round
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.formats import checkpoint
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES
 from storage.formats.partition_metadata import PARTITION_METADATA
-from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build
+from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, plan_log_dirs
 from tests.support.local_round import LocalRound
 
 Change = Callable[[Path], object]  # of a log directory that holds t-0: segments 0, 2 and 4
@@ -78,7 +77,7 @@ def test_it_loads_and_is_cleaned(local: LocalRound, tmp_path: Path, change: Chan
     root = tmp_path / "d"
     log_dir = build(root, Shape())
     change(root)
-    report = local.run(plan_round([log_dir], COMPACT, NOW_MS))
+    report = local.run(plan_log_dirs([log_dir], COMPACT, NOW_MS))
     assert [(log.status, log.counts.records_kept) for log in report.logs] == [
         (LogStatus.CLEANED, 2)  # a and b of segment 2
     ]

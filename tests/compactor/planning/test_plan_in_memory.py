@@ -9,7 +9,8 @@ import pytest
 
 from cleaner_jobs.messages import LogPlan
 from compactor.planning.candidate import RoundClock
-from compactor.planning.round_plan import RoundPlan, plan_by, plan_round
+from compactor.planning.evaluation import EvaluationRequest
+from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.settings.config import Config
 from storage.file_names import INDEX, LOG, file_name
 from storage.files.files import Files
@@ -21,6 +22,7 @@ from tests.compactor.plan_logs import (
     build,
     clean_up_to,
     open_transaction,
+    plan_log_dirs,
     with_settings,
 )
 from tests.support.files.memory import in_memory
@@ -29,7 +31,10 @@ from tests.support.files.watched import Operation, WatchedFiles
 
 def planned(log_dir: str, files: Files, config: Config = COMPACT) -> RoundPlan:
     clock = RoundClock(NOW_MS, config.producer_id_expiration_ms)
-    return plan_by(files, [log_dir], config, clock)
+    asked = EvaluationRequest(
+        log_dirs=[log_dir], config=config, clock=clock, problems={}, files=files
+    )
+    return plan_round(asked)
 
 
 def without_identity(log: LogPlan) -> LogPlan:
@@ -82,7 +87,7 @@ def test_it_is_the_plan_of_the_same_files_on_disk(tmp_path: Path, name: str) -> 
     config, change = CASES[name]
     log_dir = build(tmp_path / "d", Shape("t"), Shape("u", producer_id=7))
     change(tmp_path / "d")
-    on_disk = plan_round([log_dir], config, NOW_MS)
+    on_disk = plan_log_dirs([log_dir], config, NOW_MS)
     files = WatchedFiles(in_memory(tmp_path / "d"))
     shutil.rmtree(log_dir)
     found = planned(log_dir, files, config)

@@ -9,7 +9,7 @@ import pytest
 
 from cleaner_jobs.messages import ActiveProducer, LogPlan
 from compactor.errors import RefusedError
-from compactor.planning.round_plan import RoundPlan, plan_round
+from compactor.planning.round_plan import RoundPlan
 from compactor.settings.config import load_config, with_filters
 from storage.file_names import LOG, SNAPSHOT, file_name
 from storage.formats import checkpoint, producer_snapshot
@@ -19,6 +19,7 @@ from tests.compactor.plan_logs import (
     Shape,
     build,
     clean_up_to,
+    plan_log_dirs,
     with_settings,
 )
 from tests.golden import corpora
@@ -35,7 +36,7 @@ def kafkas() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def plan() -> RoundPlan:
     fleet = corpora.extracted()
-    return plan_round(
+    return plan_log_dirs(
         [str(fleet.before)], load_config(None, str(fleet.topic_configs)), fleet.now_ms
     )
 
@@ -134,7 +135,7 @@ def test_a_plan_has_all_that_a_round_needs(tmp_path: Path) -> None:
         "index.interval.bytes": "6",
         "segment.index.bytes": "70",
     }
-    (log,) = plan_round([log_dir], with_settings(settings), NOW_MS).logs
+    (log,) = plan_log_dirs([log_dir], with_settings(settings), NOW_MS).logs
     assert (log.log_id, log.log_dir, log.name) == (0, log_dir, "t-3")
     assert log.path == os.path.join(log_dir, "t-3")
     assert (log.first_dirty_offset, log.first_uncleanable_offset) == (2, 6)
@@ -149,7 +150,7 @@ def test_nothing_is_changed(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d", Shape("t", producer_id=7), Shape("u"))
     clean_up_to(tmp_path / "d", ("t", 0, 99))
     before = state_of(tmp_path)
-    assert plan_round([log_dir], COMPACT, NOW_MS).logs
+    assert plan_log_dirs([log_dir], COMPACT, NOW_MS).logs
     assert state_of(tmp_path) == before
 
 
@@ -159,7 +160,7 @@ def test_logs_of_all_directories_are_in_one_order(tmp_path: Path) -> None:
     clean_up_to(tmp_path / "1", ("b", 0, 4))  # 79 of 237 bytes
     clean_up_to(tmp_path / "2", ("c", 0, 2))  # 79 of 158
     config = with_settings({"min.cleanable.dirty.ratio": "0.1"})
-    found = plan_round([one, other], config, NOW_MS)
+    found = plan_log_dirs([one, other], config, NOW_MS)
     assert [log.name for log in found.logs] == ["a-0", "a-1", "c-0", "b-0"]
     assert [log.log_dir for log in found.logs] == [one, other, other, one]
     assert [facts.path for facts in found.log_dirs] == [one, other]
@@ -169,9 +170,9 @@ def test_producers_expire_by_the_settings_clock(tmp_path: Path) -> None:
     """C-23.4: the last timestamp is 3000."""
     log_dir = build(tmp_path / "d", Shape(producer_id=7))
     config = with_settings({"producer.id.expiration.ms": "1000"})
-    (log,) = plan_round([log_dir], config, 3999).logs
+    (log,) = plan_log_dirs([log_dir], config, 3999).logs
     assert log.active_producers
-    (log,) = plan_round([log_dir], config, 4000).logs
+    (log,) = plan_log_dirs([log_dir], config, 4000).logs
     assert not log.active_producers
 
 
@@ -180,10 +181,10 @@ def test_after_a_clean_shutdown_without_snapshots_no_producer_is_active(tmp_path
     log_dir = build(tmp_path / "d", Shape(producer_id=7))
     for path in (tmp_path / "d" / "t-0").glob(f"*{SNAPSHOT}"):
         path.unlink()
-    found = plan_round([log_dir], COMPACT, NOW_MS)
+    found = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     assert (found.logs[0].active_producers, found.log_dirs[0].has_clean_shutdown) == ((), True)
     (tmp_path / "d" / ".kafka_cleanshutdown").unlink()
-    found = plan_round([log_dir], COMPACT, NOW_MS)
+    found = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     assert found.logs[0].active_producers == (ActiveProducer(7, 0, 5),)
     assert not found.log_dirs[0].has_clean_shutdown
 
@@ -191,18 +192,18 @@ def test_after_a_clean_shutdown_without_snapshots_no_producer_is_active(tmp_path
 def test_compact_delete_is_cleaned_and_then_held_against_its_retention(tmp_path: Path) -> None:
     """C-18.1, with Kafka's default of seven days and no size."""
     config = load_config(settings={"cleanup.policy": "compact,delete"})
-    found = plan_round([build(tmp_path / "d")], config, NOW_MS)
+    found = plan_log_dirs([build(tmp_path / "d")], config, NOW_MS)
     assert len(found.logs) == 1
     (retention,) = found.retention
     assert (retention.limits.retention_ms, retention.limits.retention_bytes) == (604_800_000, None)
     assert not retention.estimate.by_rule
     unlimited = load_config(settings={"cleanup.policy": "compact,delete", "retention.ms": "-1"})
-    assert plan_round([str(tmp_path / "d")], unlimited, NOW_MS).retention == ()
+    assert plan_log_dirs([str(tmp_path / "d")], unlimited, NOW_MS).retention == ()
 
 
 def test_delete_alone_is_left_alone(tmp_path: Path) -> None:
     config = load_config(settings={"cleanup.policy": "delete", "retention.ms": "0"})
-    found = plan_round([build(tmp_path / "d")], config, NOW_MS)
+    found = plan_log_dirs([build(tmp_path / "d")], config, NOW_MS)
     assert (found.logs, found.retention) == ((), ())
     assert "cleanup.policy is delete, so it is not compacted" in str(found.not_cleaned[0].reason)
 
@@ -212,13 +213,13 @@ def test_directories_that_are_no_logs_are_listed_as_ignored(tmp_path: Path) -> N
     (tmp_path / "d" / "scratch").mkdir()
     moved = "t-1." + "0" * 32 + "-delete"
     (tmp_path / "d" / moved).mkdir()
-    (facts,) = plan_round([log_dir], COMPACT, NOW_MS).log_dirs
+    (facts,) = plan_log_dirs([log_dir], COMPACT, NOW_MS).log_dirs
     assert [name for name, _ in facts.ignored] == ["scratch", moved]
 
 
 def test_a_log_directory_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="No such file or directory"):
-        plan_round([str(tmp_path / "none")], COMPACT, NOW_MS)
+        plan_log_dirs([str(tmp_path / "none")], COMPACT, NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,9 @@ def test_impossible_entries_are_set_right(
     clean_up_to(tmp_path / "d", ("t", 0, entry))
     checkpoint.write(str(tmp_path / "d" / checkpoint.LOG_START), {("t", 0): log_start})
     for ratio in ("0.0", "1.0"):
-        found = plan_round([log_dir], with_settings({"min.cleanable.dirty.ratio": ratio}), NOW_MS)
+        found = plan_log_dirs(
+            [log_dir], with_settings({"min.cleanable.dirty.ratio": ratio}), NOW_MS
+        )
         wanted = {} if repair is None else {log_dir: {("t", 0): repair}}
         assert found.checkpoint_repairs == wanted
         assert found.facts[0].judgement.first_dirty.offset == dirty_from
@@ -243,7 +246,7 @@ def test_what_is_set_aside_or_not_compacted_is_left_with_its_entry(tmp_path: Pat
     log_dir = build(tmp_path / "d", Shape("t"), Shape("u"))
     clean_up_to(tmp_path / "d", ("t", 0, 99), ("u", 0, 99), ("gone", 0, 99))
     (tmp_path / "d" / "t-0" / f"{file_name(2, LOG)}.swap").write_bytes(b"")
-    found = plan_round([log_dir], with_filters(COMPACT, None, "u"), NOW_MS)
+    found = plan_log_dirs([log_dir], with_filters(COMPACT, None, "u"), NOW_MS)
     assert not found.checkpoint_repairs
 
 
@@ -252,7 +255,7 @@ def test_a_damaged_snapshot_is_passed_over_as_kafka_does(tmp_path: Path) -> None
     log_dir = build(tmp_path / "d", Shape(producer_id=7))
     path = tmp_path / "d" / "t-0" / file_name(6, SNAPSHOT)
     path.write_bytes(path.read_bytes()[:-1])
-    (log,) = plan_round([log_dir], COMPACT, NOW_MS).logs
+    (log,) = plan_log_dirs([log_dir], COMPACT, NOW_MS).logs
     assert log.active_producers == (ActiveProducer(7, 0, 5),)
     entry = producer_snapshot.read(str(path.with_name(file_name(4, SNAPSHOT))))[0]
     assert entry.last_offset == 3
@@ -266,6 +269,6 @@ def test_an_overdue_log_is_taken_whatever_its_ratio(
     config = with_settings(
         {"min.cleanable.dirty.ratio": "1.0", "max.compaction.lag.ms": str(lag_ms)}
     )
-    found = plan_round([build(tmp_path / "d")], config, NOW_MS)
+    found = plan_log_dirs([build(tmp_path / "d")], config, NOW_MS)
     assert bool(found.logs) is is_due
     assert found.facts[0].judgement.compaction_delay_ms == int(is_due)

@@ -9,7 +9,7 @@ import pytest
 from cleaner_jobs.staging import STAGED_MARKER
 from compactor.errors import ConfigError
 from compactor.outcome.round_report import LogReport, LogStatus
-from compactor.planning.round_plan import RoundPlan, notices_of, plan_round
+from compactor.planning.round_plan import RoundPlan, notices_of
 from compactor.reason_codes import ReasonCode
 from compactor.settings.config import load_config, with_filters
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
@@ -23,6 +23,7 @@ from tests.compactor.plan_logs import (
     build,
     clean_up_to,
     open_transaction,
+    plan_log_dirs,
     with_settings,
 )
 
@@ -49,7 +50,7 @@ def test_files_that_are_not_kafkas_are_named(tmp_path: Path) -> None:
     ours = (f"{log}{STAGED_MARKER}-run-1", "partition.metadata.tmp", f"{log}.deleted")
     for name in (*names, *ours):
         (partition / name).write_bytes(b"")
-    found = plan_round([str(log_dir)], COMPACT, NOW_MS)
+    found = plan_log_dirs([str(log_dir)], COMPACT, NOW_MS)
     assert found.log_dirs[0].foreign == tuple(f"{partition.name}/{name}" for name in names)
     assert (
         f"{log_dir}: 3 files in partition directories are not Kafka's "
@@ -59,7 +60,7 @@ def test_files_that_are_not_kafkas_are_named(tmp_path: Path) -> None:
 
 
 def test_a_topic_of_unknown_policy_is_passed_over(tmp_path: Path) -> None:
-    status, reason = judged(plan_round([build(tmp_path / "d")], load_config(), NOW_MS))
+    status, reason = judged(plan_log_dirs([build(tmp_path / "d")], load_config(), NOW_MS))
     assert (status, reason) == (
         PASSED_OVER,
         "cleanup.policy is not known: no configuration was given for this topic "
@@ -77,7 +78,7 @@ def test_a_topic_that_is_not_compacted_is_passed_over(
     tmp_path: Path, policy: str, told: str, retention: str
 ) -> None:
     config = load_config(settings={"cleanup.policy": policy})
-    status, reason = judged(plan_round([build(tmp_path / "d")], config, NOW_MS))
+    status, reason = judged(plan_log_dirs([build(tmp_path / "d")], config, NOW_MS))
     assert status is PASSED_OVER
     assert reason == f"cleanup.policy is {told}, so it is not compacted (set by --set)" + retention
 
@@ -85,14 +86,14 @@ def test_a_topic_that_is_not_compacted_is_passed_over(
 def test_the_brokers_own_topics_are_known(tmp_path: Path) -> None:
     """C-20.4."""
     shapes = [Shape("__consumer_offsets", 7), Shape("__transaction_state", 1)]
-    found = plan_round([build(tmp_path / "d", *shapes)], load_config(), NOW_MS)
+    found = plan_log_dirs([build(tmp_path / "d", *shapes)], load_config(), NOW_MS)
     assert [log.name for log in found.logs] == ["__consumer_offsets-7", "__transaction_state-1"]
 
 
 def test_the_metadata_log_is_never_taken(tmp_path: Path) -> None:
     """C-20.4; not its first partition, which has a directory of its own kind, nor another one."""
     shapes = [Shape("__cluster_metadata", 0), Shape("__cluster_metadata", 1)]
-    found = plan_round([build(tmp_path / "d", *shapes)], COMPACT, NOW_MS)
+    found = plan_log_dirs([build(tmp_path / "d", *shapes)], COMPACT, NOW_MS)
     assert not found.logs
     assert [report.status for report in found.not_cleaned] == [PASSED_OVER] * 2
     assert all("metadata log of KRaft" in (log.reason or "") for log in found.not_cleaned)
@@ -101,7 +102,7 @@ def test_the_metadata_log_is_never_taken(tmp_path: Path) -> None:
 def test_a_name_that_no_topic_has_is_nothing_to_look_at_the_disk_for(tmp_path: Path) -> None:
     (tmp_path / "d" / "it's-0").mkdir(parents=True)
     (tmp_path / "d" / "linked-0").symlink_to(tmp_path)
-    found = plan_round([build(tmp_path / "d", Shape("t"))], COMPACT, NOW_MS)
+    found = plan_log_dirs([build(tmp_path / "d", Shape("t"))], COMPACT, NOW_MS)
     codes = {report.topic: report.reason_code for report in found.not_cleaned}
     assert codes == {"it's": ReasonCode.FOREIGN_FILE, "linked": ReasonCode.UNREADABLE}
     assert {report.status for report in found.not_cleaned} == {SET_ASIDE}
@@ -110,7 +111,7 @@ def test_a_name_that_no_topic_has_is_nothing_to_look_at_the_disk_for(tmp_path: P
 def test_filters_match_whole_names_and_exclude_wins(tmp_path: Path) -> None:
     shapes = [Shape("orders"), Shape("orders-eu"), Shape("users"), Shape("users2")]
     log_dir = build(tmp_path / "d", *shapes)
-    found = plan_round([log_dir], with_filters(COMPACT, "orders|users.?", "users"), NOW_MS)
+    found = plan_log_dirs([log_dir], with_filters(COMPACT, "orders|users.?", "users"), NOW_MS)
     assert [log.name for log in found.logs] == ["orders-0", "users2-0"]
     assert [log.reason for log in found.not_cleaned] == [
         "left out: not among the topics to include, 'orders|users.?'",
@@ -121,7 +122,7 @@ def test_filters_match_whole_names_and_exclude_wins(tmp_path: Path) -> None:
 
 
 def test_a_log_of_one_segment(tmp_path: Path) -> None:
-    found = plan_round([build(tmp_path / "d", Shape(segments=1))], COMPACT, NOW_MS)
+    found = plan_log_dirs([build(tmp_path / "d", Shape(segments=1))], COMPACT, NOW_MS)
     reason = "only the active segment, of 79 B, which is never cleaned"
     assert judged(found) == (PASSED_OVER, reason)
 
@@ -132,14 +133,14 @@ def test_a_log_without_segments(tmp_path: Path) -> None:
         path.unlink()
     for name in (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT):  # it had no records
         checkpoint.write(os.path.join(log_dir, name), {("t", 0): 0})
-    found = plan_round([log_dir], COMPACT, NOW_MS)
+    found = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     assert judged(found) == (PASSED_OVER, "it has no segment, so no records")
 
 
 def test_a_log_that_is_clean_already(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d")
     clean_up_to(tmp_path / "d", ("t", 0, 4))
-    found = plan_round([log_dir], COMPACT, NOW_MS)
+    found = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     reason = "cleaned up to offset 4; all that is newer is in the active segment"
     assert judged(found) == (PASSED_OVER, reason)
     report = the_only(found)
@@ -150,34 +151,34 @@ def test_a_log_that_starts_in_its_active_segment(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d")
     checkpoint.write(str(tmp_path / "d" / checkpoint.LOG_START), {("t", 0): 5})
     reason = "the log starts at offset 5; all that is newer is in the active segment"
-    assert judged(plan_round([log_dir], COMPACT, NOW_MS)) == (PASSED_OVER, reason)
+    assert judged(plan_log_dirs([log_dir], COMPACT, NOW_MS)) == (PASSED_OVER, reason)
 
 
 def test_a_log_that_is_not_dirty_enough(tmp_path: Path) -> None:
     """C-5.5: strictly above."""
     log_dir = build(tmp_path / "d")
     clean_up_to(tmp_path / "d", ("t", 0, 2))
-    found = plan_round([log_dir], COMPACT, NOW_MS)
+    found = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     needed = "min.cleanable.dirty.ratio 0.5"
     reason = f"dirty ratio 0.5000 is not above {needed}: 79 B of 158 B are dirty"
     assert judged(found) == (PASSED_OVER, reason)
-    found = plan_round([log_dir], with_settings({"max.compaction.lag.ms": "998000"}), NOW_MS)
+    found = plan_log_dirs([log_dir], with_settings({"max.compaction.lag.ms": "998000"}), NOW_MS)
     told = "; max.compaction.lag.ms of 16 min 38 s has not run out"  # since 2000
     assert judged(found) == (PASSED_OVER, reason + told)
-    found = plan_round([log_dir], with_settings({"max.compaction.lag.ms": "997999"}), NOW_MS)
+    found = plan_log_dirs([log_dir], with_settings({"max.compaction.lag.ms": "997999"}), NOW_MS)
     assert [log.name for log in found.logs] == ["t-0"]
 
 
 def test_a_log_whose_high_watermark_is_low(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d")
     checkpoint.write(str(tmp_path / "d" / checkpoint.REPLICATION), {("t", 0): 1})
-    found = plan_round([log_dir], COMPACT, NOW_MS)
+    found = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     assert judged(found) == (
         PASSED_OVER,
         f"{2 * BATCH_BYTES} B from offset 0 on wait behind the high watermark 1 "
         "(replication-offset-checkpoint); --assume-fully-replicated looks past it",
     )
-    (log,) = plan_round([log_dir], replace(COMPACT, assume_fully_replicated=True), NOW_MS).logs
+    (log,) = plan_log_dirs([log_dir], replace(COMPACT, assume_fully_replicated=True), NOW_MS).logs
     assert log.first_uncleanable_offset == 4
 
 
@@ -185,15 +186,15 @@ def test_a_log_whose_records_are_too_young(tmp_path: Path) -> None:
     """C-4.4: records of 1000 and 2000 ms, an active segment."""
     config = with_settings({"min.compaction.lag.ms": "500"})
     log_dir = build(tmp_path / "d")
-    found = plan_round([log_dir], config, 1499)
+    found = plan_log_dirs([log_dir], config, 1499)
     assert judged(found) == (
         PASSED_OVER,
         "158 B from offset 0 on wait behind min.compaction.lag.ms of 0.5 s: "
         "of segment 0 the youngest record is 0.001 s too young",
     )
-    (log,) = plan_round([log_dir], config, 1500).logs
+    (log,) = plan_log_dirs([log_dir], config, 1500).logs
     assert log.first_uncleanable_offset == 2
-    (log,) = plan_round([log_dir], config, 2500).logs
+    (log,) = plan_log_dirs([log_dir], config, 2500).logs
     assert log.first_uncleanable_offset == 4
 
 
@@ -205,7 +206,7 @@ def test_a_log_with_what_a_cleaning_left(tmp_path: Path, base_offset: int) -> No
     for leftover, status in ((".deleted", None), (".cleaned", None), (".swap", SET_ASIDE)):
         path = tmp_path / "d" / "t-0" / f"{name}{leftover}"
         path.write_bytes(b"")
-        found = plan_round([log_dir], COMPACT, NOW_MS)
+        found = plan_log_dirs([log_dir], COMPACT, NOW_MS)
         if status is None:  # a broker would remove it when it starts, whatever is in it
             assert found.logs
         else:
@@ -221,7 +222,7 @@ def test_a_log_with_what_a_cleaning_left(tmp_path: Path, base_offset: int) -> No
 def test_a_log_that_is_known_to_be_unfit(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d")
     problems = {os.path.join(log_dir, "t-0"): "its swap is damaged"}
-    found = judged(plan_round([log_dir], COMPACT, NOW_MS, problems=problems))
+    found = judged(plan_log_dirs([log_dir], COMPACT, NOW_MS, problems=problems))
     assert found == (SET_ASIDE, "its swap is damaged")
 
 
@@ -229,7 +230,7 @@ def test_a_log_that_no_broker_could_load(tmp_path: Path) -> None:
     """F-2.5."""
     log_dir = build(tmp_path / "d")
     (tmp_path / "d" / "t-0" / "backup.log").write_bytes(b"")
-    status, reason = judged(plan_round([log_dir], COMPACT, NOW_MS))
+    status, reason = judged(plan_log_dirs([log_dir], COMPACT, NOW_MS))
     assert (status, reason.split(":")[0]) == (SET_ASIDE, "backup.log")
 
 
@@ -239,7 +240,7 @@ def test_a_log_with_a_torn_tail(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for size in range(1, len(whole)):
         path.write_bytes(whole[:size])
-        status, reason = judged(plan_round([log_dir], COMPACT, NOW_MS))
+        status, reason = judged(plan_log_dirs([log_dir], COMPACT, NOW_MS))
         assert (status, reason.split(":")[0]) == (SET_ASIDE, f"{path}, byte 0")
 
 
@@ -248,7 +249,7 @@ def test_a_log_with_a_batch_that_says_it_is_of_an_old_format(tmp_path: Path) -> 
     path = tmp_path / "d" / "t-0" / file_name(4, LOG)
     batch = path.read_bytes()
     path.write_bytes(batch[:16] + b"\x01\x04" + batch[18:])
-    status, reason = judged(plan_round([log_dir], COMPACT, NOW_MS))
+    status, reason = judged(plan_log_dirs([log_dir], COMPACT, NOW_MS))
     assert status is SET_ASIDE
     assert reason == f"{path}, byte 0: codec 4 is not one of format v1"
 
@@ -260,7 +261,7 @@ def test_a_log_that_ends_before_it_starts(tmp_path: Path) -> None:
     path = tmp_path / "d" / "t-0" / file_name(4, LOG)
     problem = "log ends at offset 6, before its log start offset 7"
     reason = f"{path}, byte 79: {problem}"
-    assert judged(plan_round([log_dir], COMPACT, NOW_MS)) == (SET_ASIDE, reason)
+    assert judged(plan_log_dirs([log_dir], COMPACT, NOW_MS)) == (SET_ASIDE, reason)
 
 
 def test_segments_whose_index_is_missing_are_grouped_by_the_indexes_of_their_recovery(
@@ -274,7 +275,7 @@ def test_segments_whose_index_is_missing_are_grouped_by_the_indexes_of_their_rec
         (partition / file_name(base_offset, TIME_INDEX)).write_bytes(bytes(1200))
     for index_bytes, groups in (("24", [[0, 2]]), ("23", [[0], [2]])):
         config = with_settings({"segment.index.bytes": index_bytes})
-        (log,) = plan_round([log_dir], config, NOW_MS).logs
+        (log,) = plan_log_dirs([log_dir], config, NOW_MS).logs
         assert [[s.base_offset for s in group.segments] for group in log.groups] == groups
 
 
@@ -288,11 +289,11 @@ def test_a_recovered_segment_is_as_young_as_its_records_without_a_time_index_as_
         os.utime(tmp_path / "d" / "t-0" / file_name(base_offset, LOG), (5, 5))
     config = with_settings({"min.compaction.lag.ms": "500"})
     told = "of segment 0 the youngest record is 0.001 s too young"
-    assert judged(plan_round([log_dir], config, 5499))[1].endswith(told)
+    assert judged(plan_log_dirs([log_dir], config, 5499))[1].endswith(told)
     for base_offset in (0, 2):
         (tmp_path / "d" / "t-0" / file_name(base_offset, INDEX)).unlink()
-    assert judged(plan_round([log_dir], config, 1499))[1].endswith(told)
-    (log,) = plan_round([log_dir], config, 2499).logs
+    assert judged(plan_log_dirs([log_dir], config, 1499))[1].endswith(told)
+    (log,) = plan_log_dirs([log_dir], config, 2499).logs
     assert log.first_uncleanable_offset == 2
 
 
@@ -300,9 +301,9 @@ def test_a_log_with_a_segment_that_is_too_large(tmp_path: Path) -> None:
     """F-2.6."""
     log_dir = build(tmp_path / "d")
     os.truncate(tmp_path / "d" / "t-0" / file_name(0, LOG), 2**31 - 1)
-    assert plan_round([log_dir], COMPACT, NOW_MS).logs
+    assert plan_log_dirs([log_dir], COMPACT, NOW_MS).logs
     os.truncate(tmp_path / "d" / "t-0" / file_name(0, LOG), 2**31)
-    status, reason = judged(plan_round([log_dir], COMPACT, NOW_MS))
+    status, reason = judged(plan_log_dirs([log_dir], COMPACT, NOW_MS))
     assert status is SET_ASIDE
     assert reason.startswith(f"{file_name(0, LOG)} has 2147483648 bytes, more than the 2147483647")
 
@@ -311,7 +312,7 @@ def test_a_log_with_an_open_transaction(tmp_path: Path) -> None:
     """C-4.5, E-47: it bounds the range."""
     log_dir = build(tmp_path / "d", Shape(producer_id=7))
     open_transaction(tmp_path / "d" / "t-0", producer_id=7, first_offset=3, end_offset=6)
-    found = plan_round([log_dir], COMPACT, NOW_MS)
+    found = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     told = "producer 7 has one open since offset 3, last written to 0 s ago "
     told += "(1970-01-01T00:16:40.000Z)"
     (plan,) = found.logs
@@ -327,7 +328,7 @@ def test_a_log_with_aborted_transactions_names_its_transaction_indexes(tmp_path:
     (tmp_path / "d" / "t-0" / file_name(0, TXN_INDEX)).write_bytes(b"")
     for base_offset in (2, 4):
         (tmp_path / "d" / "t-0" / file_name(base_offset, TXN_INDEX)).write_bytes(bytes(34))
-    (plan,) = plan_round([log_dir], COMPACT, NOW_MS).logs
+    (plan,) = plan_log_dirs([log_dir], COMPACT, NOW_MS).logs
     assert plan.txn_index_base_offsets == (2, 4)
     assert plan.log_start_offset == 0
 
@@ -337,7 +338,7 @@ def test_logs_of_a_directory_with_a_malformed_checkpoint(tmp_path: Path) -> None
     one, other = build(tmp_path / "1", Shape("t"), Shape("d", 5)), build(tmp_path / "2", Shape("u"))
     path = tmp_path / "1" / checkpoint.CLEANER_OFFSET
     path.write_bytes(b"0\n1\n")
-    found = plan_round([one, other], COMPACT, NOW_MS)
+    found = plan_log_dirs([one, other], COMPACT, NOW_MS)
     assert [log.name for log in found.logs] == ["u-0"]
     assert [(report.topic, report.status) for report in found.not_cleaned] == [
         ("d", SET_ASIDE),
@@ -352,7 +353,7 @@ def test_logs_of_a_directory_with_a_malformed_checkpoint(tmp_path: Path) -> None
 
 def test_a_log_in_two_directories(tmp_path: Path) -> None:
     one, other = build(tmp_path / "1"), build(tmp_path / "2")
-    found = plan_round([one, other], COMPACT, NOW_MS)
+    found = plan_log_dirs([one, other], COMPACT, NOW_MS)
     assert not found.logs
     assert [(report.log_dir, report.status) for report in found.not_cleaned] == [
         (one, SET_ASIDE),
@@ -368,9 +369,9 @@ def test_damaged_leader_epochs_set_a_log_aside_where_retention_may_need_them(
     (partition,) = [path for path in (tmp_path / "d").iterdir() if path.is_dir()]
     path = partition / LEADER_EPOCH_CHECKPOINT
     path.write_bytes(b"0\n1\n0\n")
-    assert plan_round([log_dir], COMPACT, NOW_MS).logs
+    assert plan_log_dirs([log_dir], COMPACT, NOW_MS).logs
     config = load_config(settings={"cleanup.policy": "compact,delete"})
-    status, reason = judged(plan_round([log_dir], config, NOW_MS))
+    status, reason = judged(plan_log_dirs([log_dir], config, NOW_MS))
     assert (status, reason) == (
         SET_ASIDE,
         f"{path}, byte 4: line '0': 2 fields expected, found 1",

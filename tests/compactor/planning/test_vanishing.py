@@ -14,9 +14,9 @@ import pytest
 
 from compactor.command_line import cli
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.round_plan import plan_round
 from compactor.settings.config import Config, load_config
 from storage.formats import checkpoint, clean_shutdown
+from tests.compactor.plan_logs import plan_log_dirs
 from tests.compactor.small_log import END_OFFSET, build
 from tests.support.local_round import LocalRound
 
@@ -137,7 +137,7 @@ def test_a_dry_run_reports_the_log_and_goes_on(
     would_clean = []
 
     def command() -> None:
-        plan = plan_round([str(root)], config, 5000)
+        plan = plan_log_dirs([str(root)], config, 5000)
         report = local.run(plan, dry_run=True)
         assert {log.topic for log in report.logs} <= {"orders"}
         would_clean.append([log.status for log in report.logs].count(LogStatus.WOULD_CLEAN))

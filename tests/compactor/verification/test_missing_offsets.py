@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.round_plan import plan_round
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.settings.config import load_config
@@ -18,6 +17,7 @@ from storage.codecs.compression import Codec
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, producer_snapshot, txn_index
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from tests.compactor.plan_logs import plan_log_dirs
 from tests.golden import corpora
 from tests.support.local_command import run_command, use_local_rounds
 from tests.support.local_round import NoProgress
@@ -173,7 +173,7 @@ def test_a_run_sets_aside_what_verify_proves(tmp_path: Path, is_deleted: bool) -
     [finding] = missed(log_dir)
     settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
     config = load_config(settings=settings)
-    plan = plan_round([str(log_dir)], config, as_of_ms=10_000)
+    plan = plan_log_dirs([str(log_dir)], config, as_of_ms=10_000)
     [report] = plan.not_cleaned
     assert (report.status, report.reason_code) == (LogStatus.SET_ASIDE, ReasonCode.DAMAGED)
     assert report.reason == str(finding)

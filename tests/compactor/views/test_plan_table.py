@@ -10,7 +10,7 @@ from rich.console import Console
 
 from compactor.planning.expected import Estimate, no_estimate
 from compactor.planning.inventory import Order
-from compactor.planning.round_plan import ALL_LOG_DIRS, RoundPlan, plan_round
+from compactor.planning.round_plan import ALL_LOG_DIRS, RoundPlan
 from compactor.settings.config import load_config
 from compactor.views.plan_json import plan_document
 from compactor.views.plan_table import (
@@ -22,7 +22,15 @@ from compactor.views.plan_table import (
     plan_view,
 )
 from storage.formats import checkpoint
-from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, clean_up_to, with_settings
+from tests.compactor.plan_logs import (
+    COMPACT,
+    NOW_MS,
+    Shape,
+    build,
+    clean_up_to,
+    plan_log_dirs,
+    with_settings,
+)
 
 
 def shown(
@@ -44,7 +52,7 @@ def mixed_plan(root: Path) -> RoundPlan:
     ends = {("once", 0): 6, ("never", 0): 6, ("low", 0): 1, ("left", 0): 6}
     checkpoint.write(str(root / "d" / checkpoint.REPLICATION), ends)
     (root / "d" / "left-0" / "00000000000000000000.log.swap").write_bytes(b"")
-    return plan_round([log_dir], with_settings({"min.cleanable.dirty.ratio": "0.4"}), NOW_MS)
+    return plan_log_dirs([log_dir], with_settings({"min.cleanable.dirty.ratio": "0.4"}), NOW_MS)
 
 
 def test_the_document_of_a_taken_log(tmp_path: Path) -> None:
@@ -215,7 +223,7 @@ def test_the_table_says_what_else_matters(tmp_path: Path) -> None:
     config = load_config(
         settings={"cleanup.policy": "compact,delete", "max.compaction.lag.ms": "1000"}
     )
-    text = " ".join(shown(plan_round([log_dir], config, NOW_MS)).split())
+    text = " ".join(shown(plan_log_dirs([log_dir], config, NOW_MS)).split())
     assert "scratch is not looked at: not named like a partition" in text
     assert "Retention would delete" not in text
     assert "a-0 237 B 158 B 100.0% 158 B 2 → 1 0–4 overdue" in text
@@ -225,7 +233,7 @@ def test_what_retention_would_delete_is_told_apart(tmp_path: Path) -> None:
     """C-18: times 1000, 2000, 3000; at 4500 the first two are older than 2000."""
     log_dir = build(tmp_path / "d", Shape("a"))
     config = load_config(settings={"cleanup.policy": "compact,delete", "retention.ms": "2000"})
-    plan = plan_round([log_dir], config, 4500)
+    plan = plan_log_dirs([log_dir], config, 4500)
     found = rows(shown(plan))
     assert ["a-0", "2", "2", "158", "B", "4"] in found  # by time, and by no other rule
     (document,) = plan_document(plan)["retention"]
@@ -248,7 +256,7 @@ def test_what_takes_reading_is_null_for_a_log_that_is_not_read(tmp_path: Path) -
     log_dir = build(tmp_path / "d")
     clean_up_to(tmp_path / "d", ("t", 0, 4))
     config = with_settings({"max.compaction.lag.ms": "5"})
-    (document,) = plan_document(plan_round([log_dir], config, NOW_MS))["not_taken"]
+    (document,) = plan_document(plan_log_dirs([log_dir], config, NOW_MS))["not_taken"]
     names = ("log_end_offset", "last_stable_offset", "max_compaction_lag_ms")
     assert [document[name] for name in names] == [None, None, 5]
 
@@ -257,12 +265,12 @@ def test_a_policy_without_delete_has_no_retention(tmp_path: Path) -> None:
     """C-18.1: neither time nor size, whatever retention.ms and retention.bytes say."""
     log_dir = build(tmp_path / "d", Shape("a"))
     config = with_settings({"retention.ms": "0", "retention.bytes": "0"})
-    assert plan_round([log_dir], config, NOW_MS).retention == ()
+    assert plan_log_dirs([log_dir], config, NOW_MS).retention == ()
 
 
 def test_many_logs_do_not_flood_the_terminal(tmp_path: Path) -> None:
     shapes = [Shape(f"topic-{number}", segments=1 + number % 2) for number in range(100)]
-    plan = plan_round([build(tmp_path / "d", *shapes)], COMPACT, NOW_MS)
+    plan = plan_log_dirs([build(tmp_path / "d", *shapes)], COMPACT, NOW_MS)
     text = shown(plan)
     assert len(text.splitlines()) < 40
     assert "nothing dirty but the active segment 50 4.0 kB".split() in rows(text)
@@ -277,7 +285,7 @@ def test_many_logs_do_not_flood_the_terminal(tmp_path: Path) -> None:
 
 def test_a_narrow_terminal_and_hostile_names_are_survived(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d", Shape("red\x1b[31m"), Shape("[bold]x"))
-    text = shown(plan_round([log_dir], COMPACT, NOW_MS), width=60)
+    text = shown(plan_log_dirs([log_dir], COMPACT, NOW_MS), width=60)
     assert "\x1b" not in text
     assert "red\\x1b[31m-" in text
     assert "[bold]x-0" in text
@@ -286,7 +294,7 @@ def test_a_narrow_terminal_and_hostile_names_are_survived(tmp_path: Path) -> Non
 
 
 def test_an_empty_plan_is_shown_as_one(tmp_path: Path) -> None:
-    plan = plan_round([build(tmp_path / "d", Shape(segments=1))], COMPACT, NOW_MS)
+    plan = plan_log_dirs([build(tmp_path / "d", Shape(segments=1))], COMPACT, NOW_MS)
     assert "Logs: 0 to clean, 0 set aside, 1 passed over." in shown(plan)
 
 
@@ -311,7 +319,7 @@ def test_topics_come_in_the_order_that_is_asked_for(
     ):
         path = tmp_path / "d" / f"{topic}-0" / f"{base_offset:020}.log"
         os.utime(path, (60 * minutes, 60 * minutes))
-    plan = plan_round([log_dir], with_settings({"min.cleanable.dirty.ratio": "0.4"}), NOW_MS)
+    plan = plan_log_dirs([log_dir], with_settings({"min.cleanable.dirty.ratio": "0.4"}), NOW_MS)
     assert [topic["topic"] for topic in plan_document(plan, order=order)["topics"]] == first
     listed = [row[0] for row in rows(shown(plan, screen=Screen(order))) if row and "-0" in row[0]]
     assert listed == [f"{topic}-0" for topic in first]

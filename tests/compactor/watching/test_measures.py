@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from compactor.outcome.round_report import CleaningReport, Counts, LogReport, LogStatus
-from compactor.planning.round_plan import plan_round
 from compactor.watching.measures import measures_of_plan, measures_of_run, names_of_totals
 from storage.file_names import LOG, file_name
 from tests.compactor.plan_logs import (
@@ -15,6 +14,7 @@ from tests.compactor.plan_logs import (
     Shape,
     build,
     clean_up_to,
+    plan_log_dirs,
     with_settings,
 )
 
@@ -28,7 +28,7 @@ def test_of_a_log_of_which_the_first_segment_is_clean(tmp_path: Path) -> None:
     clean_up_to(tmp_path, ("t", 0, 2))
     for base_offset, seconds in ((0, 100.0), (2, 300.0), (4, 200.0), (6, 50.0)):
         _written(tmp_path / "t-0", base_offset, seconds)
-    found = measures_of_plan(plan_round([log_dir], COMPACT, NOW_MS))
+    found = measures_of_plan(plan_log_dirs([log_dir], COMPACT, NOW_MS))
     (log,) = found.logs
     assert log.name == "t-0" and log.counted_as == "eligible"
     assert log.values == {
@@ -45,7 +45,7 @@ def test_of_a_log_of_which_the_first_segment_is_clean(tmp_path: Path) -> None:
 def test_what_a_bound_keeps_back_is_dirty_and_blocked(tmp_path: Path) -> None:
     log_dir = build(tmp_path, Shape(segments=4))
     lag = with_settings({"min.compaction.lag.ms": str(NOW_MS - 1500)})  # only segment 0 is older
-    (log,) = measures_of_plan(plan_round([log_dir], lag, NOW_MS)).logs
+    (log,) = measures_of_plan(plan_log_dirs([log_dir], lag, NOW_MS)).logs
     assert log.values["dirty_bytes"] == 3 * BATCH_BYTES
     assert log.values["blocked_bytes"] == 2 * BATCH_BYTES
 
@@ -56,7 +56,7 @@ def test_of_several_logs(tmp_path: Path) -> None:
     )
     (tmp_path / "b-0" / "00000000000000000000.swap").touch()
     (tmp_path / "b-0" / "x.log").touch()  # which no broker loads
-    found = measures_of_plan(plan_round([log_dir], COMPACT, NOW_MS))
+    found = measures_of_plan(plan_log_dirs([log_dir], COMPACT, NOW_MS))
     totals = found.totals
     assert {log.name: log.counted_as for log in found.logs} == {
         "a-0": "eligible",
