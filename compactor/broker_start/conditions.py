@@ -87,8 +87,8 @@ def is_of_broker(
 ) -> bool:
     """Say whether a directory that names another broker is one of this broker's all the same.
 
-    The metadata log has it for this broker; or no broker that it has can be meant, and a log is
-    there, of a topic of the cluster, that it has in a directory of this broker that is gone.
+    The metadata log has it for this broker; or no broker that it has can be meant, and the
+    directory has a log that the metadata log places in a directory of this broker that is gone.
     """
     found = identity_of(other)
     if not isinstance(found, MetaProperties):

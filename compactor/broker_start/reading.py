@@ -131,9 +131,9 @@ def problems_at_start(
 def problems_of_metadata(
     findings: Sequence[Finding], left: MetadataLeft, quorum: bytes | None, node_id: int | None
 ) -> Iterator[StartProblem]:
-    """Say what a start makes of a metadata log that does not prove which topics there are.
+    """Say what a start makes of a metadata log that does not prove which topics exist.
 
-    quorum: the file of that name beside the metadata log; None: there is none.
+    quorum: the file of that name beside the metadata log; None: no such file.
     """
     for finding in findings:
         if left.loses_logs(finding.state) and not has_other_voters(quorum, node_id):
@@ -149,7 +149,7 @@ def problems_of_metadata(
 
 
 def problems_of_snapshot(torn: TornSnapshot) -> Iterator[StartProblem]:
-    """Say what a start makes of it. Other controllers send what is behind it alone."""
+    """Say what a start makes of it. Other controllers send only what comes after it."""
     if torn.left is not None and torn.left.names_all:
         return
     command, repair = None, "Bring it back from a backup, or from another node of the cluster."
@@ -167,7 +167,7 @@ def problems_of_snapshot(torn: TornSnapshot) -> Iterator[StartProblem]:
 
 
 def has_other_voters(quorum: bytes | None, node_id: int | None) -> bool:
-    """Say whether a broker that starts here asks others for what its metadata log lacks."""
+    """Say whether a broker that starts asks others for what its metadata log lacks."""
     try:
         state = json.loads(quorum or b"{}")
         return any(voter["voterId"] != node_id for voter in state.get("currentVoters") or ())
@@ -220,9 +220,9 @@ def _read(path: str, files: Files) -> bytes | None:
 
 
 def _cluster(directories: Sequence[DirectoryFiles], files: Files) -> ClusterFacts | None:
-    """What the one metadata log says that stands there, and that a broker goes on with.
+    """Say what the only metadata log of these says, if a broker goes on with it.
 
-    It cuts a damaged end off. Then it asks the other controllers, where there are any.
+    It cuts a damaged end off. Then it asks the other controllers, if any.
     """
     places = [each.path for each in directories if METADATA_DIR in each.dir_names]
     if len(places) != 1:

@@ -243,7 +243,7 @@ def _stranger(log: _Identified, cluster: ClusterFacts | None, has_heir: bool) ->
 
 
 def _value(line: str) -> str | None:
-    """Give what is behind the colon, as Java's String.split makes of it."""
+    """Give what follows the colon, as Java's String.split makes of it."""
     parts = _SEPARATOR.split(line)
     while parts and not parts[-1]:
         parts.pop()

@@ -1,1 +1,1 @@
-"""One round over its logs: the stages, the proof, the swap, the checkpoints."""
+"""Clean the logs of a round: the stages, the proof, the swap, the checkpoints, retention."""

@@ -53,7 +53,7 @@ CANNOT_SHARE = (errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class JoinedSegment(NamedTuple):
-    """A range of bytes of the pieces, one behind the other, that becomes a segment."""
+    """A range of bytes of the pieces, one after the other, that becomes a segment."""
 
     base_offset: int
     start: int  # in the bytes of all pieces
@@ -137,11 +137,12 @@ def join_pieces(
 
 
 class LogInJoining:
-    """A `.log` in the making, as far as its pieces are there.
+    """A `.log` in the making, as far as its pieces have come.
 
-    The file of the first piece becomes that of the segment, where it can. What stands there is on
-    its way to the disk while the next bytes are copied, and is hashed once all of it is there: what
-    somebody else does to the file between two pieces is found. Whoever has added to it leaves it.
+    The file of the first piece becomes that of the segment, where it can. Bytes of the file are on
+    their way to the disk while the next ones are copied, and all of them are hashed at the end:
+    that shows what somebody else did to the file between two pieces. Leave it as a context after
+    adding to it.
     """
 
     def __init__(
@@ -168,7 +169,7 @@ class LogInJoining:
             self._out.close()
 
     def add(self, span: Span) -> None:
-        """Put a span behind the others."""
+        """Append a span to the others."""
         stands = self._out is None and _take_over(span, self.path, self._model)
         out = self._opened(stands)
         with naming(self.path):
@@ -198,7 +199,7 @@ class LogInJoining:
             os.fsync(out.fileno())
 
     def _check_size(self, descriptor: int) -> None:
-        """Each piece is hashed where it is to stand; nothing else may stand there."""
+        """Each piece is hashed in its place, and the file may have nothing else."""
         spans_bytes = sum(span.log_bytes for span in self._spans)
         size = os.fstat(descriptor).st_size
         if not size == self.log_bytes == spans_bytes:
@@ -219,7 +220,7 @@ class LogInJoining:
             position += span.log_bytes
 
     def _opened(self, stands: bool = False) -> FileIO:
-        """stands: whether the file is there already."""
+        """stands: whether the file exists already."""
         if self._out is None:
             with naming(self.path):
                 self._out = open(  # noqa: SIM115  # closed at exit
@@ -244,7 +245,7 @@ class EarlyJoin:
     def add(self, piece: Rewritten) -> None:
         """Join a piece, and those that waited for it, if it is their turn.
 
-        What goes wrong is for `finish`; what is no fault of a file is raised here, too.
+        `finish` raises what goes wrong; what is no fault of a file this raises, too.
         """
         with self._lock:
             self._waiting[piece.number] = piece
@@ -372,7 +373,7 @@ def _take_over(span: Span, path: str, model: FileAttributes) -> bool:
 
 
 def _copied(span: Span, out: FileIO | None) -> Iterator[int]:
-    """Append the bytes of a span; yield how many more are there. None: all are there already.
+    """Append the bytes of a span; yield how many more it has. None: it has all already.
 
     The piece gives its own up as it goes: they make room for those that follow.
     """

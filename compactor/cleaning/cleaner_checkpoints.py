@@ -1,11 +1,11 @@
-"""Brings each cleaner-offset-checkpoint up to date after the swaps (C-17.1, C-4.2, C-4.3).
+"""Bring each cleaner-offset-checkpoint up to date after the swaps (C-17.1, C-4.2, C-4.3).
 
-1. entries for logs that stand in another log directory go   a partition is named in one file only
-2. entries of cleaned logs, and repairs, are written          the next round goes on from there
+1. entries for logs that are in another log directory go     a partition is named in one file only
+2. entries of cleaned logs, and repairs, are written          the next round goes on from them
 
-In this order: named nowhere a log is dirty from its start on, which is safe; named twice it ends
-the cleaner thread of a broker. Entries of partitions that are not there any more are dropped, as a
-broker drops them.
+The order is safe: a log that no file names is dirty from its start on; a log that two files name
+ends the cleaner thread of a broker. Entries of partitions that do not exist any more are
+dropped, as a broker drops them.
 """
 
 import os

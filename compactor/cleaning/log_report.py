@@ -108,8 +108,8 @@ def require_exact_bytes(results: Iterable[LogResult], is_wanted: bool) -> None:
 def other_bytes(result: LogResult) -> tuple[str, ...]:
     """Say which codecs of a log have another build than that of its Kafka, and which.
 
-    The builds are those of whoever rewrote it, on a cluster the executors; as long as nobody has,
-    of whoever read it.
+    The builds are those of the tasks that rewrote it, on a cluster the executors'; as long as none
+    has, of the tasks that read it.
     """
     codecs, rebuilt = 0, [piece for piece in result.rewritten if piece.batches_rebuilt]
     for part in result.parts:

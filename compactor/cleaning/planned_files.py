@@ -1,6 +1,6 @@
-"""Whether the files of a log are those that its round was planned for, asked before each swap.
+"""Check before each swap that the files of a log are those that its round was planned for.
 
-Nobody else should be at work on a log. Whoever is, changes its end, or what is about to be
+Nobody else should be at work on a log. Another writer changes its end, or what is about to be
 swapped: those files are looked at by name before every group. The whole directory is listed before
 the first group and before the last, so that no checkpoint moves over a change that came before it,
 and in between as often as the looks at names that it saves, and the number of groups, pay for. To
@@ -36,7 +36,7 @@ class PlannedFiles:
 
     @property
     def names(self) -> Collection[str]:
-        """Of all of them; those of a group are there, once it was checked, and no others."""
+        """The names of all files; of a group that was checked, exactly those in the directory."""
         return self._files.keys()
 
     @collector_paused()  # what is listed stays, and has no cycles

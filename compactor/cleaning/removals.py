@@ -1,4 +1,4 @@
-"""Removes what was replaced: the originals of a log, for which its swap waits, and its pieces."""
+"""Remove what was replaced: the originals of a log, for which its swap waits, and its pieces."""
 
 import os
 from collections import deque
@@ -51,7 +51,7 @@ class Removals:
             helper.result()
 
     def begin(self, log_bytes: int, paths: Sequence[str]) -> None:
-        """Likewise, but come back at once. What goes wrong is for `finish`."""
+        """Begin to remove files, and return at once. `finish` raises what goes wrong."""
         while self._begun and self._begun[0].done():
             self._take(self._begun.popleft())
         for job in self._jobs(log_bytes, paths)[0]:
@@ -124,7 +124,7 @@ def _remove_each(files: Files, paths: Sequence[str]) -> None:
 
 
 def _remove_open(files: Files, paths: Sequence[str]) -> None:
-    """Likewise, and let their room come back later."""
+    """Remove open files, and let their room come back later."""
     held: list[Close] = []
     try:
         for path in paths:

@@ -137,7 +137,7 @@ def roll(
 ) -> None:
     """Step 1: an empty active segment at the log end offset.
 
-    producers: the active ones there, for the snapshot, unless it was written at the last shutdown.
+    producers: those active at base_offset, for the snapshot, unless the last shutdown wrote it.
     """
     if base_offset not in log.snapshot_offsets:
         snapshot_path = os.path.join(log.path, file_name(base_offset, SNAPSHOT))
@@ -178,7 +178,7 @@ def delete_segments(log: PartitionListing, deletion: Deletion) -> None:
 def leader_epochs_from(
     entries: Sequence[EpochEntry], log_start_offset: int
 ) -> Sequence[EpochEntry]:
-    """Cut the start of the epochs; the one that covers the log start offset begins there."""
+    """Cut the start of the epochs; the one that covers the log start offset begins at it."""
     covering = [entry for entry in entries if entry.start_offset <= log_start_offset]
     if not covering:
         return entries

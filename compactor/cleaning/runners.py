@@ -117,7 +117,7 @@ def open_runner(
     progress: ProgressSink,
     timed: Timed = lambda _: nullcontext(),
 ) -> Iterator[TaskRunner]:
-    """The runner that is given, a Spark that is given, or one that ends with the context.
+    """Open the runner or the Spark of the caller, or a Spark that ends with the context.
 
     timed: what times a start of Spark, and what the first use of a machine does, by phase.
     """
@@ -147,7 +147,7 @@ def require_able_executors(
     """Raise RefusedError, with host and cause, where one lacks Python, package or a directory.
 
     names: those that executors have for directories of the driver's. Returns what executors that
-    come later are to be asked by their first tasks; None where there are none.
+    come later are to be asked by their first tasks; None without executors.
     """
     from cleaner_jobs.spark.executor_check import Samples, executor_problems, what_to_ask
 
@@ -182,7 +182,7 @@ class Poll:
         self._ask, self._report, self._last = ask, report, time.monotonic()
 
     def look(self) -> None:
-        """Raise what report raises. What cannot be found out is not reported."""
+        """Raise what report raises. Progress that cannot be read is not reported."""
         now = time.monotonic()
         if now - self._last < POLL_SECONDS:
             return

@@ -1,7 +1,7 @@
-"""Splits a segment of a log that nobody has open, before the log is cleaned.
+"""Split a segment of a log that nobody has open, before the log is cleaned.
 
-Which new segments there are, and what they hold, says `storage.log.splitting`. Here their files are
-staged beside the log, with the attributes and the time of the source, and swapped in.
+`storage.log.splitting` says which new segments to make, and what they hold. This module stages
+their files beside the log, with the attributes and the time of the source, and swaps them in.
 """
 
 import os

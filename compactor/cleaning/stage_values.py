@@ -1,4 +1,4 @@
-"""What each stage of a round makes of a log. None of these changes once it is there."""
+"""Hold what each stage of a round makes of a log. No value changes once it is made."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -17,7 +17,7 @@ class Scan(NamedTuple):
 
     @property
     def parts_to_merge(self) -> tuple[Part, ...]:
-        """Without their sections: each task of a resolve is told of all parts, and needs none."""
+        """Without their sections: each task of a resolve gets all parts, and none of these."""
         return tuple(part._replace(sections=()) for part in self.parts)
 
 

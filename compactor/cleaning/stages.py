@@ -187,7 +187,7 @@ class Stages:
         return decided
 
     def _decided(self, plan: LogPlan) -> TransactionsOfLog:
-        """Of one log. Changes nothing here: it is done beside the resolve, on another thread."""
+        """Decide for one log. Changes nothing of self, since another thread runs it meanwhile."""
         parts = self._scans[plan.log_id].parts
         if not any(part.txn_batches for part in parts):
             return WITHOUT_TRANSACTIONS
@@ -267,9 +267,9 @@ class Stages:
         take: Callable[[LogPlan, FinishedGroup], None],
         take_piece: Callable[[LogPlan, Rewritten], None] = lambda *_: None,
     ) -> None:
-        """Rewrite all groups; take is given each one as soon as all of its pieces are there.
+        """Rewrite all groups; take gets each one as soon as all of its pieces have come.
 
-        take_piece: is given each piece before, as soon as it is there.
+        take_piece: gets each piece before, as soon as it has come.
         """
         sound = self.sound()
         pieces = self._pieces_to_write(sound)
@@ -342,7 +342,7 @@ class Stages:
     ) -> list[list[Any]]:
         """Run the tasks of a stage, note the problems, and return the other rows' values.
 
-        take: is given the values of partial results.
+        take: gets the values of partial results.
         """
         self._progress.stage(stage, self.log_bytes())
         if not tasks:
@@ -371,7 +371,7 @@ class Stages:
 
 
 def index_positions(log_path: str) -> Sequence[int]:
-    """Positions that the offset index knows, none where there is no index."""
+    """Return the positions that the offset index has, none where no index exists."""
     path = log_path.removesuffix(LOG) + INDEX
     if not filesystem.exists(path):
         return ()

@@ -56,7 +56,7 @@ class Swapped(NamedTuple):
     broke_off: bool = False  # of the group behind them: recovery goes on with it
 
     def with_joined(self, segments: "Sequence[JoinedSegment]") -> "Swapped":
-        """Beside these, what a group becomes that is put together here."""
+        """Add what a group becomes that this process joins."""
         return self._replace(
             sparse_indexes=self.sparse_indexes + sum(s.indexes.sparse for s in segments),
             cut_segments=self.cut_segments + len(segments) - 1,
@@ -67,7 +67,7 @@ class Swapped(NamedTuple):
 class _Queue:
     """The groups of one log that are finished and not yet swapped in.
 
-    Whoever has made it busy changes what is swapped; the rest changes under the swapper's lock.
+    The thread that made it busy changes what is swapped; the rest changes under the swapper's lock.
     """
 
     plan: LogPlan
@@ -81,7 +81,7 @@ class _Queue:
 
 
 class GroupSwapper:
-    """Takes finished groups in any order; whoever leaves it waits for the swaps that are begun.
+    """Takes finished groups in any order; its exit waits for the swaps that are begun.
 
     An error, a Ctrl-C for one, or what `progress` raises, lets these end, and begins no other.
     """
@@ -183,9 +183,9 @@ class GroupSwapper:
                 self._working.append(self._threads.submit(self._give_up_joins, log_id))
 
     def finish(self) -> dict[int, Swapped]:
-        """Wait for all groups that were given, but those behind one that failed or is missing.
+        """Wait for all groups that came, but those after one that failed or is missing.
 
-        By log id; logs of which no group was given are not among them.
+        By log id; logs of which no group came are not among them.
         """
         self._progress.swapped(self._swapped_groups)
         for future in self._working:
@@ -341,8 +341,8 @@ def _goes_with_others(group: FinishedGroup) -> bool:
     """Whether a group may be swapped in as one with its neighbours.
 
     Not what is left in place: it would lie between two that recovery takes for one. Nor what has
-    become empty: an empty destination behind others would need a rule of its own (C-15.9). Nor what
-    is joined here, which takes longer than its syncs.
+    become empty: an empty destination after others would need a rule of its own (C-15.9). Nor what
+    this process joins, which takes longer than its syncs.
     """
     only = group.rewritten[0]
     return not (only.left_in_place or needs_joining(group.rewritten)) and only.log_bytes > 0
@@ -359,9 +359,9 @@ def _require_same(plan: LogPlan, group: FinishedGroup) -> None:
 
 
 def _require_whole(piece: Rewritten) -> None:
-    """A task reads back what it has written, on its own host; here is what this one finds of it.
+    """Check what this host sees of a piece, which the task has read back on its own host.
 
-    An empty file is a segment of which nothing was left, to whoever does not know how long it was.
+    Without its length an empty file looks like a segment of which nothing was left.
     """
     size = os.path.getsize(piece.log_file)
     if size != piece.log_bytes:

@@ -52,7 +52,7 @@ def save_expected(plan: LogPlan, indexes: Sequence[TxnIndexOfSegment], work_dir:
 def expected_ranges(indexes: Iterable[TxnIndexOfSegment], log_start_offset: int) -> Int64Array:
     """What is aborted by the indexes alone: from an entry's first offset to its marker.
 
-    So it is in every log that a broker wrote. `decide` finds out whether it is so here.
+    So it is in every log that a broker wrote. `decide` checks whether it is so in this one.
     """
     entries = all_entries(indexes)
     entries = entries[entries[:, 2] >= log_start_offset]
@@ -69,7 +69,7 @@ def expected_ranges(indexes: Iterable[TxnIndexOfSegment], log_start_offset: int)
 
 
 def all_entries(indexes: Iterable[TxnIndexOfSegment]) -> Entries:
-    """Those of all indexes, one behind the other."""
+    """Concatenate the entries of all indexes."""
     found = [index.entries for index in indexes]
     return np.concatenate(found) if found else columns_of(())
 

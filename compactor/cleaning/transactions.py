@@ -93,7 +93,7 @@ FIRST_ROWS = 64  # of a table of producers
 
 
 class SegmentOfRound(NamedTuple):
-    """A source segment, and where the records that the scan found in it end."""
+    """A source segment, and where the records that the scan read in it end."""
 
     group: int
     base_offset: int
@@ -144,7 +144,7 @@ def decide_transactions(
 
 
 def check_indexes(log: LogTransactions, path: str, later_markers: LaterMarkers) -> int:
-    """Return before how many abort markers there is data in the round that no entry covers.
+    """Count the abort markers after data of the round that no entry covers.
 
     path: the partition directory. Raise CorruptFileError at an entry that cannot be.
     """
@@ -168,7 +168,7 @@ def check_indexes(log: LogTransactions, path: str, later_markers: LaterMarkers) 
 
 
 def later_markers(plan: LogPlan, producer_ids: Collection[int]) -> dict[int, Marker]:
-    """The first marker of each of some producers behind the segments of the round.
+    """Return the first marker of each of some producers after the segments of the round.
 
     Reads batch headers until each has one: transactions that are open where a round ends are short.
     """
@@ -264,7 +264,7 @@ def _save(
 ) -> tuple[dict[int, str], dict[int, str]]:
     """Write which control batches of each group may be discarded, and its new `.txnindex`.
 
-    Returns the names of both, by group; groups in which there is nothing of it have none.
+    Returns the names of both, by group; groups without any have none.
     """
     edges = [group.base_offset for group in plan.groups[1:]]
     of_groups = np.split(decisions.discardable, np.searchsorted(decisions.discardable, edges))
@@ -318,14 +318,14 @@ class _Markers:
                 self._producers.grow()
 
     def with_open_data(self) -> list[int]:
-        """The producers that have data behind their last marker."""
+        """The producers that have data after their last marker."""
         producer_ids = np.empty(self._producers.used, np.int64)
         count = with_open_data(self._producers.rows, producer_ids)
         found: list[int] = producer_ids[:count].tolist()
         return found
 
     def judged(self) -> Int64Array:
-        """What was found of each entry, once all batches are done."""
+        """Return what the batches say of each entry, once all of them are done."""
         entries = self._entries, self._order, self._judged
         end = np.iinfo(np.int64).max
         self._judged = judge_entries(entries, self._producers.rows, end, self._found)
@@ -344,7 +344,7 @@ def _as_batches(markers: Mapping[int, Marker]) -> TxnBatches:
 
 
 def _check_stable_offsets(log: LogTransactions, entries: Entries, path: str) -> None:
-    """The last stable offset of an entry lies behind no transaction that was open at its marker.
+    """Check that no transaction open at an entry's marker lies below its last stable offset.
 
     It is where a search for aborted transactions ends (C-8.2).
     """
@@ -366,7 +366,7 @@ def _segment_ends(log: LogTransactions) -> Int64Array:
 
 
 def _is_wrong(entries: Entries, found: Int64Array, ends: Int64Array) -> NDArray[np.bool_]:
-    """Whether an entry cannot be, by what was found of it."""
+    """Whether an entry cannot be, by what the batches say of it."""
     owners, known = found[:, MARKER_OWNER], found[:, IS_KNOWN] != 0
     of_another = (owners != NONE) & (owners != entries[:, ENTRY_PRODUCER])
     without = (ends >= 0) & ~(known & (entries[:, ENTRY_LAST] < ends))

@@ -1,9 +1,9 @@
-"""The work directory of a run: task values, parts, verdicts, pieces; nothing that outlives the run.
+"""Open the work directory of a run: task values, parts, verdicts, pieces; nothing that outlives it.
 
-It must lie outside of every log directory: a broker that starts does not survive a directory there
+It must lie outside of every log directory: a broker that starts does not survive a directory in one
 that is not named like a partition (log-format F-1.4).
 
-A run that was killed leaves its directory behind, and the next one beside it removes it: a lock on
+The directory of a run that was killed remains, and the next run beside it removes it: a lock on
 a file in it, which ends with the process that made it, distinguishes it from those of live runs.
 """
 
@@ -41,7 +41,7 @@ OWNER = "owner"  # holds the name of the host; locked for as long as the run liv
 def open_work_dir(parent: str | None, run_id: str) -> Iterator[str]:
     """Make a directory of this run's own, private to this user, and remove it afterwards.
 
-    parent: made where it is not there, as in a tmpfs after a reboot; it stays.
+    parent: made where it does not exist, as in a tmpfs after a reboot; it stays.
     """
     where = parent or temporary_directory()
     with contextlib.ExitStack() as made:

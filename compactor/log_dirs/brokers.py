@@ -14,7 +14,7 @@ from storage.formats import meta_properties
 
 
 class BrokerLogDirs(NamedTuple):
-    """The log directories of one broker, in the order in which they were given."""
+    """The log directories of one broker, in the order of the arguments."""
 
     cluster_id: str | None  # None: not known, as the next
     node_id: int | None

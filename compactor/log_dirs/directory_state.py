@@ -52,7 +52,7 @@ def is_being_made(path: str, files: Files) -> bool:
 def lacking_in(path: str, here: Collection[str], files: Files) -> Lacking:
     """Say what a log directory lacks; nothing unless it is a copy that does.
 
-    here: the logs that are there by now: one that has come since is not lacking.
+    here: the logs that it has by now: one that has come since is not lacking.
     Raise RefusedError where a copy lacks something, or may, and its manifest cannot say what;
     OSError where the manifest cannot be read.
     """

@@ -50,7 +50,7 @@ def mark_of(path: str, name: str | None = None, up_to: int = WHOLE) -> FileMark:
 
 
 def keep(files: Files, source: str, target: str, known: FileMark | None = None) -> FileMark:
-    """Give a file a second name, or copy it there with attributes and time; its mark.
+    """Give a file a second name, or copy it with attributes and time; its mark.
 
     known: the mark, where the file has been read already. Data that is copied is on disk; the name
     is once its directory is synced.
@@ -65,7 +65,7 @@ def keep(files: Files, source: str, target: str, known: FileMark | None = None) 
 
 
 def bring_back(files: Files, mark: FileMark, source: str, target: str) -> None:
-    """Likewise, of a file that was kept, its data on disk in any case.
+    """Give a file that was kept its name back, or copy it; its data is on disk in any case.
 
     Raise CorruptFileError where it is not what was kept.
     """

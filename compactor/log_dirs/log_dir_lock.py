@@ -93,7 +93,7 @@ def conditions_of(
 ) -> Iterator[Callable[[], None]]:
     """Give what a log directory must be for a command that changes it, as checks, in their order.
 
-    Each raises RefusedError. They take no lock, so that whoever only looks may ask them, too.
+    Each raises RefusedError. They take no lock, so a command that only looks may ask them, too.
     """
     yield partial(require_free, log_dir)
     if not after_unclean_shutdown:

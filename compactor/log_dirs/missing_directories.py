@@ -79,7 +79,7 @@ class Gone(NamedTuple):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """A sentence without a full stop, if there is something to judge."""
+        """A sentence without a full stop, if something is to be judged."""
         if not self.unplaced:
             return ()
         names = first_few([f"{topic}-{number}" for topic, number in self.unplaced])
@@ -236,7 +236,7 @@ def logs_of_replaced(
     """Give the logs that were on a disk whose place an empty log directory has taken.
 
     It is of the same broker, which is not registered with it, and is with another one that none of
-    these is: a run is refused for that. others: log directories that are given with it.
+    these is: a run is refused for that. others: the other log directories of the command.
     """
     if own.here or not own.ends.is_silent:
         return ()

@@ -110,8 +110,8 @@ class RememberedLogs:
     """What the log directories of a command remember.
 
     `problems` are those to plan by: by path of the partition directory, why a log that has not
-    changed since is left alone. `warnings` are for the operator, and so are `notes`: warnings that
-    earlier runs have given.
+    changed since is left alone. `warnings` are for the operator, and so are `notes`: warnings of
+    earlier runs.
     """
 
     def __init__(self, log_dirs: Sequence[str], retry: bool = False, files: Files = LOCAL) -> None:
@@ -120,7 +120,7 @@ class RememberedLogs:
         self.warnings = [memory.problem for memory in self._memories if memory.problem is not None]
 
     def lasting(self, conditions: Mapping[str, str]) -> dict[str, str]:
-        """Give notes for those of these warnings that earlier runs have given, by warning.
+        """Give notes for those of these warnings that earlier runs had, too, by warning.
 
         conditions: what each warning is about, in words that stay while it lasts.
         """
@@ -156,7 +156,7 @@ class RememberedLogs:
                 )
 
     def still_corrupt(self, not_cleaned: Sequence[LogReport]) -> Iterator[LogReport]:
-        """The reports on logs that are left alone for what earlier runs have found."""
+        """The reports on logs that are left alone for what earlier runs met."""
         for report in not_cleaned:
             path = os.path.join(report.log_dir, f"{report.topic}-{report.partition}")
             if path in self.problems and report.reason == self.problems[path]:
@@ -165,7 +165,7 @@ class RememberedLogs:
     def update(
         self, reports: Sequence[LogReport], now_ms: int, conditions: Sequence[str] = ()
     ) -> None:
-        """Remember what a run has found. The caller holds the locks of the log directories."""
+        """Remember what a run has met. The caller holds the locks of the log directories."""
         for memory in self._memories:
             contents = Contents(
                 after_run(memory, reports, self.problems, now_ms),

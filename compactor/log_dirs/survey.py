@@ -140,7 +140,7 @@ def survey_log_dir(
 
 
 def topics_in(log_dirs: Iterable[str], files: Files = LOCAL) -> tuple[set[str], set[str]]:
-    """The topics that there are partitions of, and those that are being moved here.
+    """Return the topics with partitions in these directories, and those being moved to them.
 
     By the names in these directories alone.
     """
@@ -189,7 +189,7 @@ def moves(surveys: Sequence[LogDirSurvey]) -> dict[TopicPartition, str]:
     """Give the partitions that are being moved between log directories, and why they are left.
 
     Their copy so far (`-future`) may hold records that a cleaning would drop together with what
-    hides them; a broker goes on copying behind these, and then puts the copy in the log's place.
+    hides them; a broker goes on copying after these, and then puts the copy in the log's place.
     So Kafka neither cleans such a log nor lets retention delete from it (C-3.3).
     """
     places: dict[TopicPartition, list[str]] = {}
@@ -252,7 +252,7 @@ def has_batch_from(partition: PartitionListing, segment: Segment, from_ms: int) 
     """Say whether a segment has a batch of that time or later, whatever its time index says.
 
     Raise CorruptFileError if the time index contradicts that batch (F-10.1): no index of an
-    inactive segment ends before it, nor does an entry for an offset behind it have an earlier time.
+    inactive segment ends before it, nor does an entry for an offset above it have an earlier time.
     """
     log_path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
     batches = segment_reader.read_batch_headers(log_path, 0, segment.log_bytes, partition.access)

@@ -1,1 +1,1 @@
-"""Keeps what a run replaces, and brings it back."""
+"""Keep what a run replaces, and bring it back."""

@@ -92,7 +92,7 @@ def run_from(data: bytes, path: str) -> KeptRun:
 
 
 def log_from(data: bytes, path: str) -> LogBefore:
-    """Likewise, of log_document."""
+    """Raise CorruptFileError where it is not what log_document made."""
     fields = _fields(data, path, LOG_FORMAT, LOG_VERSION)
     topic_id = fields.get("topic_id")
     if topic_id is not None and not isinstance(topic_id, str):
@@ -110,7 +110,7 @@ def log_from(data: bytes, path: str) -> LogBefore:
 
 
 def step_from(data: bytes, path: str) -> KeptStep:
-    """Likewise, of step_document; RefusedError where an older version made it."""
+    """Raise CorruptFileError where step_document did not make it, RefusedError if an older one."""
     fields = _fields(data, path, STEP_FORMAT, STEP_VERSION)
     return KeptStep(
         number=_number(fields, "number", path),
@@ -189,7 +189,7 @@ def _mark(value: Any, path: str) -> FileMark:
 
 
 def _is_file_of_a_log(name: str) -> bool:
-    """A name that leads nowhere else, whoever wrote it down."""
+    """Whether a name can lead to no other directory."""
     digits, _, kind = name.partition(".")
     is_numbered = len(digits) == OFFSET_DIGITS and offset_of(name) is not None
     return name == LEADER_EPOCH_CHECKPOINT or (

@@ -55,7 +55,7 @@ class KeptLog(NamedTuple):
 
     @property
     def undone_file(self) -> str:
-        """Stands there once all of it was brought back."""
+        """Exists once all of it was brought back."""
         return os.path.join(self.path, UNDONE_FILE)
 
     def file(self, step: KeptStep, name: str) -> str:
@@ -94,7 +94,7 @@ def read_logs(path: str, run: KeptRun, files: Files = LOCAL) -> list[KeptLog]:
 def discard(path: str, files: Files = LOCAL) -> None:
     """Remove what a run has kept. Raise as read_run; RefusedError while its run, or an undo, works.
 
-    1. the manifest of the run gets another name; sync   from now on there is nothing to undo
+    1. the manifest of the run gets another name; sync   from now on nothing can be undone
     2. what was kept is removed, that manifest last      cut short, it is gone on with by the next
                                                          discard or run
     """
@@ -143,7 +143,7 @@ def discard_expired(
 
 
 def hold(path: str) -> int:
-    """Let nobody discard what is kept at path for as long as the descriptor given back is open.
+    """Let nobody discard what is kept at path for as long as the returned descriptor is open.
 
     Raise RefusedError where that is not to be had: nobody may go on without it.
     """
@@ -160,7 +160,7 @@ def hold(path: str) -> int:
 
 @contextmanager
 def held(path: str) -> Iterator[None]:
-    """Likewise, for the length of a block."""
+    """Let nobody discard what is kept at path for the length of a block."""
     descriptor = hold(path)
     try:
         yield

@@ -36,7 +36,7 @@ def steps_done(
 ) -> int | None:
     """How many steps are in the log; None where it is in no state that the run takes it through.
 
-    seen: what of a file is compared with what was found. The last step counts where recovery has
+    seen: what of a file is compared with the log's. The last step counts where recovery has
     settled its swap and left the last of the sources, of which nothing is in what took their place.
     """
     state = {name: seen(mark) for name, mark in left_by(before, steps).items()}
@@ -61,7 +61,7 @@ def steps_done(
 def _left_over(
     found: Mapping[str, _Seen], step: KeptStep, seen: Callable[[FileMark], _Seen]
 ) -> set[str]:
-    """The last sources of a swap that are still there."""
+    """The last sources of a swap that still exist."""
     put, left = {mark.name for mark in step.put}, set()
     for mark in reversed(logs_of(step.originals)):
         if not put or mark.name in put or found.get(mark.name) != seen(mark):
@@ -76,7 +76,7 @@ def logs_of(marks: Iterable[FileMark]) -> list[FileMark]:
 
 
 def difference(found: State, left: State, removed: Set[str]) -> str:
-    """The first file that is not what the run left; there is one. removed: by the run."""
+    """Name the first file that is not what the run left, which must exist. removed: by the run."""
     for name in sorted(found.keys() | left.keys()):
         now, then = found.get(name), left.get(name)
         if now == then:

@@ -199,7 +199,7 @@ def open_keeper(
 ) -> OriginalsKeeper:
     """What keeps the originals of any log in the directories of a plan.
 
-    A plan behind a split may take on others than this one.
+    A plan after a split may take on others than this one.
     """
     log_dirs = tuple(facts.path for facts in plan.log_dirs if facts.problem is None)
     return OriginalsKeeper(directory, KeptRun(run_id, started_at_ms, log_dirs), files)
@@ -221,7 +221,7 @@ def _names(files: Files, path: str, base_offsets: Sequence[int]) -> list[str]:
 def _linked_and_copied(
     files: Files, path: str, kept: str, originals: Iterable[FileMark]
 ) -> tuple[int, int]:
-    """How many bytes of the originals are where they were, and how many are there twice."""
+    """Count the bytes of originals that are links, and those that are copies."""
     linked, copied = 0, 0
     for mark in originals:
         one, other = (entry_of(files, os.path.join(place, mark.name)) for place in (path, kept))

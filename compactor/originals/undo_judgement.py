@@ -116,7 +116,7 @@ def judge(log: KeptLog, checkpointed: Checkpointed, mark_of: MarkOf = mark_on_di
 def check_appended(listing: PartitionListing, before: LogBefore) -> None:
     """Raise ChangedSinceError where something of it is missing, CorruptFileError or OSError.
 
-    A torn end is left to whoever recovers the log.
+    A torn end is left to the recovery of the log.
     """
     files, segments = listing.access, listing.segments
     active = before.segments[-1]
@@ -171,7 +171,7 @@ def check_transactions(log: KeptLog, listing: PartitionListing) -> None:
 
 
 def _check_topic_id(kept: str | None, now: str | None) -> None:
-    """A topic that was deleted and created anew under the same name has another one."""
+    """A topic that was deleted and recreated under the same name has another one."""
     if now == kept:
         return
     known = None not in (now, kept)
@@ -209,7 +209,7 @@ def _steps_done(
 
 
 def _check_cleaner_offset(before: LogBefore, steps: Sequence[KeptStep], now: int) -> None:
-    """A later cleaning that found nothing to drop has left no trace but this."""
+    """A later cleaning that dropped nothing has left no trace but this."""
     left_at = max(step.cleaned_to for step in steps)
     if now > max(left_at, before.cleaner_offset or 0):
         raise ChangedSinceError(

@@ -88,7 +88,7 @@ def _outlook(
 
 
 def _mark_seen(files: OverlayFiles, path: str, up_to: int) -> FileMark:
-    """How the first bytes of a file are known that may be there in memory alone."""
+    """Return the mark of the first bytes of a file that may be in memory alone."""
     digest, size_bytes = xxhash.xxh3_64(), 0
     with files.open(path) as file:
         while data := file.read(size_bytes, min(_READ_BYTES, up_to - size_bytes)):

@@ -1,4 +1,4 @@
-"""How a command ends: the exit code, its word, and the one line of text for an error.
+"""Say how a command ends: the exit code, its word, and the one line of text for an error.
 
 | code | word | when |
 |---|---|---|
@@ -52,7 +52,7 @@ class Terminated(KeyboardInterrupt):
 
 
 class HungUp(KeyboardInterrupt):
-    """SIGHUP arrived, as when a terminal or a connection goes away: likewise."""
+    """SIGHUP arrived, as when a terminal goes away: what Ctrl-C does, with a code of its own."""
 
 
 class ExitStatus(NamedTuple):
@@ -75,7 +75,7 @@ def ending_of_logs(
 
     Args:
         statuses: What became of the logs, or would; a failure counts for more than all else.
-        deletes: Whether retention does something, so that there was something to do.
+        deletes: Whether retention does something, so that the round had something to do.
         is_condition_met: Whether a condition of --fail-if holds.
     """
     found = set(statuses)

@@ -201,7 +201,7 @@ class CleaningReport:
         return arrow_table(self.rows())
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Likewise; ImportError where there is no pandas."""
+        """Make a data frame of the logs; ImportError without pandas."""
         return pandas_frame(self.rows())
 
     def _repr_html_(self) -> str:

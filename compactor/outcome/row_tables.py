@@ -23,7 +23,7 @@ SHOWN_ROWS = 50  # of a table in a notebook
 
 
 def arrow_table(rows: Iterable[Row]) -> "pa.Table":
-    """A table of rows; a row without a value has a null there."""
+    """Make a table of rows; a row without a value has a null in its place."""
     import pyarrow as pa
 
     flat = [dict(_flat(row)) for row in rows]
@@ -32,7 +32,7 @@ def arrow_table(rows: Iterable[Row]) -> "pa.Table":
 
 
 def pandas_frame(rows: Iterable[Row]) -> "pd.DataFrame":
-    """Likewise; ImportError where there is no pandas.
+    """Make a data frame of rows; ImportError without pandas.
 
     Whole numbers are pandas' Int64, which has a place for none: an offset never becomes a float.
     """

@@ -79,7 +79,7 @@ class StartProblem(NamedTuple):
 
 
 class LogFiles(NamedTuple):
-    """The directory of a log: names, and small files (None: there is none)."""
+    """The directory of a log: names, and small files (None: no such file)."""
 
     dir_name: str
     names: Sequence[str]  # of its files
@@ -118,7 +118,7 @@ class ClusterFacts(NamedTuple):
     node_ids: frozenset[int] = frozenset()  # of all brokers
 
     def placed_in(self, partition: TopicPartition) -> UUID | None:
-        """Give the id of the log directory of this node that a log is in; None: not told."""
+        """Give the id of the log directory of this node that a log is in; None: not known."""
         image = self.topics.get(partition[0])
         if image is None or self.node_id is None:
             return None
@@ -126,12 +126,12 @@ class ClusterFacts(NamedTuple):
 
 
 def forbid_start(problems: Iterable[StartProblem]) -> bool:
-    """Say whether nobody should be told to start a broker."""
+    """Say whether nobody should start a broker."""
     return any(problem.forbids_start for problem in problems)
 
 
 def identity_of(directory: DirectoryFiles) -> MetaProperties | str | None:
-    """Give what it says, or what is wrong with it; None where there is no such file."""
+    """Give what it says, or what is wrong with it; None where no such file exists."""
     if directory.identity is None:
         return None
     try:

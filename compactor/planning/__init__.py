@@ -1,1 +1,1 @@
-"""What stands in the log directories, which logs a round takes on, and with what room."""
+"""Plan a round: which logs it takes on, how far, in what order, and with what room."""

@@ -1,6 +1,6 @@
 """Estimate how much of a log would go, from blocks of it that were drawn by lot. Pure.
 
-What stays of a log is about one record of each key, so the question is how many keys there are:
+What stays of a log is about one record of each key, so the question is how many keys it has:
 those in the blocks, and those that are in none of them.
 
 A key that is in m of all blocks is in k of those drawn with a known probability, wherever in the
@@ -36,7 +36,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """What was found in the blocks of a log."""
+    """What was seen in the blocks of a log."""
 
     share: float  # of the log that they are
     log_bytes: int  # theirs, as all that follows
@@ -91,7 +91,7 @@ def _bytes_share(blocks: Blocks, records_share: float) -> float:
 
 
 class Unseen(NamedTuple):
-    """How many keys were not found."""
+    """How many keys were not seen."""
 
     least: float
     most: float
@@ -126,7 +126,7 @@ def clumping(blocks: NDArray[np.int64], keys: NDArray[np.uint64], drawn: int) ->
     """How many times as much as by chance the numbers of keys differ that pairs of blocks share.
 
     blocks, keys: for each key of each block the number of the block, from 0 on, and the key. Where
-    few pairs share many keys, as those at one distance, what is found in two blocks says less.
+    few pairs share many keys, as those at one distance, what is seen in two blocks says less.
     """
     order = np.argsort(keys, kind="stable")
     keys, blocks = keys[order], blocks[order]
@@ -144,7 +144,7 @@ def unseen_keys(found: Sequence[int], drawn: int, blocks: int, clumped: float = 
     """Return how many keys are in none of the blocks that were drawn.
 
     Args:
-        found: How many keys were found in one of the drawn blocks, in two, and so on.
+        found: How many keys are in one of the drawn blocks, in two, and so on.
         drawn: How many blocks were drawn.
         blocks: How many blocks the log has.
         clumped: What `clumping` returned.
@@ -166,8 +166,8 @@ def unseen_keys(found: Sequence[int], drawn: int, blocks: int, clumped: float = 
 def _chances(most: int, drawn: int, blocks: int) -> FloatArray:
     """Return the chances of keys in m blocks, a row for each m.
 
-    The columns are the chances to be found in none, in one, … in `most` of the drawn blocks. Keys
-    that are in so many blocks that hardly any is found in so few are left out.
+    The columns are the chances to be in none, in one, … in `most` of the drawn blocks. Keys that
+    are in so many blocks that hardly any is in so few are left out.
     """
     grid = np.unique(np.round(np.geomspace(1, blocks, GRID)).astype(int)).tolist()
     rows = [[_chance(k, m, drawn, blocks) for k in range(most + 1)] for m in grid]
@@ -188,9 +188,9 @@ def _log_ways(of: int, taken: int) -> float:
 
 
 def _most_likely(counts: FloatArray, chances: FloatArray, reward: float) -> tuple[float, float]:
-    """Return the logarithm of the likelihood, and how many keys were not found.
+    """Return the logarithm of the likelihood, and how many keys were not seen.
 
-    They are those with the largest sum of the logarithm and a reward for each key not found.
+    They are those with the largest sum of the logarithm and a reward for each key not seen.
     """
     seen, unseen = chances[:, 1:], chances[:, 0]
     weights = seen.sum(axis=1) - reward * unseen
@@ -205,9 +205,9 @@ def _most_likely(counts: FloatArray, chances: FloatArray, reward: float) -> tupl
 def _at_the_edge(
     counts: FloatArray, chances: FloatArray, known: tuple[float, float], furthest: float
 ) -> float:
-    """How many keys were not found, with the largest reward that is likely enough.
+    """Return how many keys were not seen, with the largest reward that is likely enough.
 
-    known: the lowest likelihood, and how many there are without a reward.
+    known: the lowest likelihood, and how many it is without a reward.
     """
     lowest, found = known
     least, most = 1e-4 * abs(furthest), abs(furthest)

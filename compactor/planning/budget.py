@@ -34,7 +34,7 @@ class Budget:
 def over_budget(plan: RoundPlan, budget: Budget, log_bytes: int | None = None) -> dict[str, str]:
     """The logs that a budget leaves out, by partition directory, each with the reason.
 
-    log_bytes: as many as there is time for; None: there is no limit of time.
+    log_bytes: as many as the time is enough for; None: no limit of time.
     """
     left_out = {}
     taken = taken_bytes = 0
@@ -52,7 +52,7 @@ def over_budget(plan: RoundPlan, budget: Budget, log_bytes: int | None = None) -
 
 
 def leave_out(plan: RoundPlan, left_out: dict[str, str]) -> RoundPlan:
-    """The plan without these logs, which are passed over for the reasons given."""
+    """The plan without these logs, which are passed over for these reasons."""
     if not left_out:
         return plan
     pairs = list(zip(plan.logs, plan.facts, strict=False))
@@ -88,7 +88,7 @@ def leave_out(plan: RoundPlan, left_out: dict[str, str]) -> RoundPlan:
 
 
 def without_logs(plan: RoundPlan, done: Collection[str]) -> RoundPlan:
-    """The plan of a later turn: without the logs of earlier ones, whose reports are there."""
+    """The plan of a later turn: without the logs of earlier ones, which have reports."""
     if not done:
         return plan
     logs = tuple(log for log in plan.logs if log.path not in done)

@@ -109,7 +109,7 @@ def codec_notes(
 ) -> tuple[str, ...]:
     """Say which codecs of a log would not give its Kafka's bytes, by its first batches.
 
-    Nothing is read where all codecs do. What cannot be read says nothing here; the scan finds it.
+    Nothing is read where all codecs do. What cannot be read gives no note; the scan reports it.
     """
     if not differing_builds(kafka, installed_builds()):
         return ()
@@ -320,7 +320,7 @@ def _check_lag(judgement: Judgement, now_ms: int) -> None:
 def _check_gaps(judgement: Judgement) -> None:
     """Raise CorruptFileError where a segment is missing, which a cleaning would conceal.
 
-    What is damaged, or cannot be read, is found by those that need it.
+    What is damaged, or cannot be read, is a problem for those that need it.
     """
     bases = [segment.base_offset for segment in judgement.partition.segments]
     first_dirty_offset = judgement.first_dirty.offset

@@ -130,7 +130,7 @@ def run_forked(
 
 
 def _is_for_two(asked: EvaluationRequest) -> bool:
-    """Many logs, a core for each, and no thread of ours that a fork would leave behind."""
+    """Many logs, two cores, and no thread of ours that the fork would not have."""
     if asked.with_files or asked.files is not LOCAL or sys.platform != "linux":
         return False
     if threading.active_count() > 1 or len(os.sched_getaffinity(0)) < 2:
@@ -166,7 +166,7 @@ def _evaluate_in_two(asked: EvaluationRequest) -> Evaluation | None:
 
 
 def _is_first(name: str) -> bool:
-    """Whether a partition is of this process's half; of whatever names there are about one."""
+    """Whether a partition is of this process's half; of any names about one half."""
     return crc32(name.encode()) & 255 < FIRST_OF_256
 
 
@@ -235,7 +235,7 @@ class _ForkedProcess:
         return None
 
     def end(self) -> None:
-        """Leave no process behind; this host may have taken note of its end itself."""
+        """Leave no process; this host may have taken note of its end itself."""
         os.close(self.reader)
         if not self.is_at_end:
             with suppress(ProcessLookupError):
@@ -269,7 +269,7 @@ def _fork() -> int:
 
 
 def _write_and_exit(theirs: Callable[[BinaryIO], None], reader: int, writer: int) -> NoReturn:
-    """Write the other half to the pipe; nothing that was begun before the fork is ended here."""
+    """Write the other half to the pipe; nothing that was begun before the fork is ended."""
     try:
         os.close(reader)  # so that the pipe breaks, and this ends, where the first is killed
         with open(writer, "wb") as out:

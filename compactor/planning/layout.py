@@ -48,7 +48,7 @@ IndexPositions = Callable[[str], Sequence[int]]  # path of a .log: its index ent
 
 
 def task_count(log_bytes: int, cores: int) -> int:
-    """As many as there are cores; up to four times that where each still has TASK_BYTES to do."""
+    """As many as cores; up to four times that where each still has TASK_BYTES to do."""
     rounds = -(-log_bytes // (cores * TASK_BYTES))
     return cores * max(1, min(TASKS_PER_CORE, rounds))
 
@@ -182,7 +182,7 @@ def deal_in_order(items: Sequence[Dealt], costs: Sequence[int], tasks: int) -> l
 
 
 def deal_by_cost(items: Sequence[Dealt], costs: Sequence[int], tasks: int) -> list[list[Dealt]]:
-    """Give each item, the costliest first, to the task that has least; each run in given order."""
+    """Deal each item, the costliest first, to the task that has least; runs keep their order."""
     loads = [0] * tasks
     dealt: list[list[int]] = [[] for _ in range(tasks)]
     for i in sorted(range(len(items)), key=lambda i: -costs[i]):
@@ -261,7 +261,7 @@ def rewrite_tasks(
     """Deal pieces to tasks, so that groups are finished about in their order.
 
     They are swapped in that order, and a group that waits for its turn takes space on the disk.
-    As many tasks as there are cores share the pieces, each in order. Where that is too much for
+    As many tasks as cores share the pieces, each in order. Where that is too much for
     one task each, tasks follow one another through the logs. verdicts: by log id.
     """
     costs = [_rewrite_cost(piece) for piece in pieces]

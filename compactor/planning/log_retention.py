@@ -70,7 +70,7 @@ def deletion_of(log: PartitionListing, limits: RetentionLimits) -> Deletion:
 def deletion_after(
     log: PartitionListing, limits: RetentionLimits, groups: Sequence[CleanedGroup]
 ) -> Deletion:
-    """Likewise, as if segment groups of it had been cleaned.
+    """Check the segments of a log as if segment groups of it had been cleaned.
 
     A record that would go may have been the youngest of its group: the time rule cannot know.
     """

@@ -287,7 +287,7 @@ def _why_cut_short(judgement: Judgement, survey: LogDirSurvey) -> str | None:
     """Say that records are gone from the beginning or the end of a log, where that is known.
 
     Nothing more is read of its records for that. A log that is known to be whole may end before its
-    checkpoints: its manager has cut it off inside of a batch, and goes on behind that.
+    checkpoints: its manager has cut it off inside of a batch, and goes on after that.
     """
     if judgement.is_known_whole:
         return None

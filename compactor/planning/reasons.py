@@ -68,7 +68,7 @@ def tightest_bound(judgement: Judgement) -> Bound:
 
 
 def _why_all_is_new(judgement: Judgement) -> Reason | None:
-    """Where there is nothing to clean but what is in the active segment."""
+    """Where nothing can be cleaned but what is in the active segment."""
     segments = judgement.partition.segments
     active = segments[-1].base_offset
     if len(segments) == 1:

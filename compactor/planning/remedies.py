@@ -89,7 +89,7 @@ def of_log(command: str, *options: str) -> Commands:
 
 
 def of_each_directory(command: str) -> Commands:
-    """Likewise, for each directory that has a log of this name."""
+    """Make the command for each directory that has a log of this name."""
     return lambda log: tuple(
         compactor(command, log_dir, log.name) for log_dir in (log.log_dir, *log.others)
     )
@@ -150,7 +150,7 @@ def given_to_owner(log: LogPlace) -> tuple[str, ...]:
 
 
 def as_owner(log: LogPlace) -> tuple[str, ...]:
-    """The command that says more, by whoever owns the directory; none where that is us."""
+    """The command that says more, by the owner of the directory; none where that is us."""
     try:
         owner = os.stat(log.log_dir)
     except OSError:
@@ -185,7 +185,7 @@ def _broker_id(log: LogPlace) -> str:
 
 
 class RemedyOfAny(NamedTuple):
-    """Likewise, of any log: its commands are made for one."""
+    """What to do for any log of a kind: its commands are made for one."""
 
     words: str
     commands: Commands = none
@@ -428,7 +428,7 @@ def brief_of(code: ReasonCode, may_start: bool) -> str:
 def remedy_of(code: ReasonCode, log: LogPlace, may_start: bool = True) -> Remedy:
     """What helps a log that is not cleaned for this reason.
 
-    may_start: whether a broker that starts there goes well.
+    may_start: whether a broker's start on the log directory goes well.
     """
     words, commands, _ = REMEDIES[code]
     if not may_start and "tart the broker" in words:

@@ -6,7 +6,7 @@ wrong with one log or one directory sets it aside, and the others go on.
 Each of several brokers has its own plan, and `merge_plans` makes one of them, since they are
 carried out together. All that follows a plan knows a log by its log directory, so that the same
 partition of two brokers is two logs. `notices_of` are the sentences that a plan or a run says once,
-whichever logs there are.
+whichever logs it has.
 
 Source: spec C-3 to C-5.
 """

@@ -67,7 +67,7 @@ def with_map_end(plan: LogPlan, end_offset: int) -> LogPlan:
 
 
 def _reaches(first: Segment, last_offset: int) -> bool:
-    """Whether an offset can be told relative to the base offset of a group's first segment."""
+    """Whether an offset can be expressed relative to the base offset of a group's first segment."""
     return last_offset - first.base_offset <= MAX_RELATIVE_OFFSET
 
 

@@ -102,10 +102,10 @@ def min_lag_bound(
     largest_timestamp_ms: Callable[[Segment], int],
     youngest_cleanable_ms: int,
 ) -> Bound | None:
-    """Give the first dirty segment with a record that is too young, if there is one (C-4.4).
+    """Give the first dirty segment with a record that is too young; None without one (C-4.4).
 
     youngest_cleanable_ms: now - min.compaction.lag.ms; a record of that very time is old enough.
-    Segments behind the first one are not asked for their timestamp.
+    Segments after the first one are not asked for their timestamp.
     """
     for segment in inactive_from(segments, first_dirty_offset):
         too_young_ms = largest_timestamp_ms(segment) - youngest_cleanable_ms

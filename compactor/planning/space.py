@@ -63,7 +63,7 @@ class Need(NamedTuple):
 
 
 class SpacePlan(NamedTuple):
-    """What the logs that there is room for need, and why there is none for the others."""
+    """What the logs need that have room, and why the others have none."""
 
     needs: Mapping[int, Need]  # by device number
     left_out: Mapping[str, str]  # partition directory -> reason
@@ -98,15 +98,15 @@ def space_of(
     master: str | None = None,
     all_staged: bool = False,
 ) -> SpacePlan:
-    """What a round over these logs needs, where there is something to be cleaned."""
+    """Return what a round over these logs needs."""
     places = places_of(logs, work_dir, originals_dir)
     return plan_space(logs, places, cores_of(master), all_staged)
 
 
 def with_room(plan: RoundPlan, space: SpacePlan) -> RoundPlan:
-    """The plan without the logs that there is no room for: they have failed, the others go on.
+    """Return the plan without the logs that have no room: they have failed, the others go on.
 
-    Raise RefusedError where there is room for none.
+    Raise RefusedError where none has room.
     """
     if not space.left_out:
         return plan
@@ -125,7 +125,7 @@ def with_room(plan: RoundPlan, space: SpacePlan) -> RoundPlan:
 
 
 def require_room(plan: RoundPlan, space: SpacePlan) -> None:
-    """Raise RefusedError where there is room for none of its logs."""
+    """Raise RefusedError where none of its logs has room."""
     if space.left_out and all(log.path in space.left_out for log in plan.logs):
         raise RefusedError(next(iter(space.left_out.values())), ReasonCode.NO_ROOM)
 
@@ -188,7 +188,7 @@ def plan_space(
 
 
 def leaving_out(found: SpacePlan) -> list[str]:
-    """A line on the logs that a run would not take on for want of room; none where there is."""
+    """A line on the logs that a run would not take on for want of room; none where all have it."""
     if not found.left_out:
         return []
     logs, reason = counted(len(found.left_out), "log"), next(iter(found.left_out.values()))
@@ -219,7 +219,7 @@ def cores_of(master: str | None) -> int | None:
 
 
 def memory_notices(is_needed: bool) -> list[str]:
-    """What a run here needs of memory and what there is, where a control group limits it."""
+    """Say what memory a run needs and what is free, where a control group limits it."""
     there = memory()
     if there.limit is None or not is_needed:
         return []

@@ -21,7 +21,7 @@ def require_include(
 ) -> None:
     """Raise ConfigError where the topics to include are none of these: nothing would be done.
 
-    moving_here: topics of which the copy of a move (`-future`) stands here.
+    moving_here: topics with the copy of a move (`-future`) in these log directories.
     """
     include = config.include
     if include is not None and not any(map(include.fullmatch, topics)):
@@ -37,7 +37,7 @@ def require_include(
 
 
 def unknown_topic_warnings(config: Config, topics: Collection[str]) -> Iterator[str]:
-    """Yield a warning, without a full stop, for each other thing that is said of no topic here."""
+    """Yield a warning, without a full stop, for each other thing that names no topic of these."""
     exclude = config.exclude
     filters = [] if exclude is None else [(f"{config.exclude_place} {exclude.pattern!r}", exclude)]
     filters += [(pattern.place, pattern.match) for pattern in config.patterns]
@@ -103,7 +103,7 @@ def _hint(match: re.Pattern[str], topics: Collection[str]) -> str:
 
 
 def _names(absent: list[str], topics: Collection[str]) -> str:
-    """The first few, those before that look like a topic that is there."""
+    """The first few names; those that look like an existing topic come first."""
     looked_at = absent[: max(SHOWN_TOPICS, PAIRS // max(1, len(topics)))]
     close = {name: get_close_matches(name, topics, 1, 0.8) for name in looked_at}
     shown = [

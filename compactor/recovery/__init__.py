@@ -1,1 +1,1 @@
-"""Finishes or undoes what was cut short, and recovers what a broker did not leave in good order."""
+"""Finish or undo what was cut short, and recover what a broker did not leave in good order."""

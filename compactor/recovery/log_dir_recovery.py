@@ -368,7 +368,7 @@ def _why_not_loadable(files: Files, log: LogRecovery) -> LogRecovery:
 
 
 def _settle(files: Files, log: LogRecovery, check: Check | None) -> LogRecovery:
-    """Settle one partition, if nothing speaks against it and `check` finds no problem behind it.
+    """Settle one partition, if nothing speaks against it and `check` accepts the result.
 
     check: None: it is loaded without being settled.
     """

@@ -6,8 +6,8 @@ where a whole batch with a right checksum follows the damage, or the damage is b
 point, so that it was on disk, the log is left as it is, with the place (docs/differences.md).
 
 `put_in_place` carries it out. The log directory has no marker of a clean shutdown, so that a broker
-that starts in between does it all by itself. The steps, and what there is if it is the last one.
-Recovery decides again from what is left, and with the same end:
+that starts in between does it all by itself. The steps, and what a crash after each of them
+leaves. Recovery decides again from what is left, and with the same end:
 
 1. later segments -> .deleted; sync   the segment before is still damaged: what is left of them goes
 2. cut the damaged segment off, and   whole as it is; its indexes may reach too far, and are made
@@ -108,7 +108,7 @@ class RecoveredLog:
 
     @property
     def is_cut(self) -> bool:
-        """Whether less of the log is left than there is."""
+        """Whether less of the log is left than it has."""
         return bool(self.deleted) or any(change.name.endswith(LOG) for change in self.changes)
 
 
@@ -196,7 +196,7 @@ def _options(log: PartitionListing, facts: RecoveryFacts) -> LogOptions:
 
 
 def _index_room(log: PartitionListing, facts: RecoveryFacts) -> int:
-    """Room for every entry: an index that outgrows its own is made sparse once it is there."""
+    """Room for every entry: an index that outgrows its own is made sparse once it is made."""
     interval_bytes = max(facts.index_interval_bytes, _LEAST_BATCH_BYTES)
     largest = max(segment.log_bytes for segment in log.segments)
     return (largest // interval_bytes + 2) * _LARGEST_ENTRY_BYTES
@@ -242,7 +242,7 @@ class _Judge:
         return CorruptFileError(path, position, "a batch out of order")
 
     def _damage(self, segment: RecoveredSegment) -> CorruptFileError:
-        """What is wrong behind the last sound batch."""
+        """What is wrong after the last sound batch."""
         path, position = self._path(segment), segment.log_bytes
         try:
             # none: somebody has cut the log off meanwhile
@@ -303,7 +303,7 @@ def _sync_logs(recovered: RecoveredLog) -> None:
 def _written(
     recovered: RecoveredLog, changes: Mapping[str, FileChange], segment_index_bytes: int
 ) -> Iterator[tuple[str, bytes]]:
-    """Names and bytes of what was made anew: indexes, then snapshots, then leader epochs."""
+    """Names and bytes of what was made again: indexes, then snapshots, then leader epochs."""
     made = {
         name: _data_of(recovered, change)
         for name, change in changes.items()

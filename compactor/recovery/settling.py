@@ -196,6 +196,6 @@ def _stale_snapshots(live: Collection[str]) -> Collection[str]:
 
 
 def _is_rewritten(name: str) -> bool:
-    """Whether a file of that name is ever replaced as a whole, by way of a temporary one."""
+    """Whether a file of that name may be replaced as a whole, by way of a temporary one."""
     known = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
     return name in known or is_regular(name, _REPLACED)

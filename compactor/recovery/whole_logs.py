@@ -19,7 +19,7 @@ from storage.log.log_dir import PartitionListing, list_partition
 def why_not_whole(files: Files, log_dir: str, topic: str, partition: int) -> Reason | None:
     """Say why records of a log are gone, or would go at a broker's start; None if nothing says so.
 
-    OSError where it cannot be read. What is damaged otherwise is found by those that need it.
+    OSError where it cannot be read. What is damaged otherwise is a problem for those that need it.
     """
     path = os.path.join(log_dir, f"{topic}-{partition}")
     log = list_partition(path, topic, partition, files)

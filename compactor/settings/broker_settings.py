@@ -77,7 +77,7 @@ def layers_of(sources: Sequence[tuple[str, Mapping[str, str]]]) -> tuple[Layer, 
 
 
 def known_values(raw: Mapping[str, str], place: str) -> dict[str, Value]:
-    """Check those values that have a meaning here; a cluster may have names of a later Kafka."""
+    """Check those values that have a meaning for us; a cluster may have names of a later Kafka."""
     known = {name: raw[name] for name in raw if name in SETTINGS}
     try:
         return dict(_checked(tuple(known.items())))

@@ -106,7 +106,7 @@ class ClusterSettings:
         return Layer(TOPICS_OWN, known_values(raw, f"topic {topic}"))
 
     def without_effect(self, topic: str) -> dict[str, str]:
-        """Give what was set for a topic by itself and decides nothing here, as written."""
+        """Give what was set for a topic by itself and has no effect, as written."""
         raw = self.metadata.topic_configs.get(topic, {}) if self.metadata else {}
         return {name: value for name, value in raw.items() if name not in SETTINGS}
 
@@ -192,10 +192,10 @@ class ClusterSettings:
 def read_cluster_settings(
     log_dirs: Sequence[str], source: MetadataSource, files: Files, now_ms: int = 0
 ) -> ClusterSettings | None:
-    """Read what is known; None where there is neither a metadata log nor a file of properties.
+    """Read what is known; None where neither a metadata log nor a file of properties exists.
 
     now_ms: for the age of what is read; 0: no log is asked for it. Raise ConfigError where the
-    metadata log cannot be told or is not there, and for a setting that Kafka would not take;
+    metadata log is not unique or does not exist, and for a setting that Kafka would not take;
     CorruptFileError where another file is damaged. A metadata log that cannot be read is one of
     the `findings`.
     """
@@ -240,10 +240,10 @@ def registered_log_dirs(cluster: ClusterSettings | None) -> tuple[UUID, ...]:
 
 
 def require_all_log_dirs(cluster: ClusterSettings, log_dirs: Sequence[str], files: Files) -> None:
-    """Raise RefusedError where the broker has log directories that were not given.
+    """Raise RefusedError where the broker has log directories that are not among these.
 
     A partition may be on its way into one of them: a broker's copy of its old records would then
-    follow what a cleaning left here.
+    follow what a cleaning left.
     """
     registered = registered_log_dirs(cluster)
     given = {directory_id_of(log_dir, files) for log_dir in log_dirs}
@@ -261,7 +261,7 @@ def require_all_log_dirs(cluster: ClusterSettings, log_dirs: Sequence[str], file
 
 
 def only_one(found_in: Sequence[str]) -> str | None:
-    """Give the one metadata log of these; None where there is none, ConfigError for several."""
+    """Give the one metadata log of these; None without one, ConfigError for several."""
     if len(found_in) > 1:
         raise ConfigError(
             f"{' and '.join(found_in)}: a broker has one metadata log; say with --metadata which"
@@ -313,7 +313,7 @@ def _facts_of(path: str, log_dirs: Sequence[str], files: Files, now_ms: int) -> 
 
 
 def _topics_doubt(findings: Sequence[Finding]) -> Reason | None:
-    """Say why the metadata log does not prove which topics there are; None: it does.
+    """Say why the metadata log does not prove which topics exist; None: it does.
 
     Whose settings they have is another question.
     """
@@ -327,7 +327,7 @@ def _contradictions_beside(
     """Find the first log that shows that the metadata log is an old copy.
 
     Then nothing is known of the other logs either: their settings may have changed since. What
-    cannot be listed or read shows nothing here; whoever judges that log says so.
+    cannot be listed or read shows nothing; the judgement of that log says so.
     """
     is_young = now_ms <= metadata.time_ms + LOG_LAG_MS  # then no log can be of a later time
     if not now_ms or (is_young and not metadata.is_snapshot_alone):

@@ -144,7 +144,7 @@ class Config:
         """Say whether --topic-configs compacts a topic that the metadata log has without a policy.
 
         It is `delete` then by all that is known: an entry of the topic may have been removed since.
-        A broker may have another default in a file that was not given, so this is for people.
+        A broker may have another default in a file that is not among these, so this is for people.
         """
         of_file = self.topics.get(topic, {}).get("cleanup.policy")
         if not isinstance(of_file, tuple) or COMPACT not in of_file or self.cluster is None:
@@ -196,7 +196,7 @@ def load_config(
     settings: Mapping[str, str] | None = None,
     cluster: ClusterSettings | None = None,
 ) -> Config:
-    """Likewise, for one broker."""
+    """Read the files of a command for one broker, and put its settings on top."""
     return load_configs(config_path, topic_configs, settings, [cluster])[0]
 
 
@@ -206,10 +206,10 @@ def load_configs(
     settings: Mapping[str, str] | None,
     clusters: Sequence[ClusterSettings | None],
 ) -> list[Config]:
-    """Read the files that are given, once, and put the settings of the command line on top.
+    """Read the files of a command, once, and put the settings of the command line on top.
 
     clusters: what is known of each broker, for a configuration each.
-    topic_configs: a file, or what would stand there.
+    topic_configs: a file, or what it would contain.
     settings: names of topic configurations, then set for every topic, or of the broker's settings.
     Raise ConfigError, with file and name, for whatever is unreadable, unknown or impossible.
     """
@@ -281,7 +281,7 @@ def parse_topic_configs(text: str, path: str) -> dict[str, dict[str, Value]]:
 
 
 def kafka_choice(name: object, place: str) -> KafkaChoice:
-    """Choose a version by its name; ConfigError where there is no such version."""
+    """Choose a version by its name; ConfigError where no such version exists."""
     version = BY_NAME.get(name) if isinstance(name, str) else None
     if version is None:
         given = f"{place} {name}" if place.startswith("--") else f"{place} = {name!r}"

@@ -30,7 +30,7 @@ def settings_of_broker(
 
     This is for a command without a path of a metadata log. The other directories are looked for
     among the arguments, and beside them. A metadata log is the broker's only if the broker is
-    registered there with this directory, and a directory beside is only if it is registered there,
+    registered in it with this directory, and a directory beside is only if it is registered in it,
     too: one that was formatted again keeps its node and its cluster, and not its id.
 
     Raises as `read_cluster_settings` does.
@@ -78,7 +78,7 @@ def _may_be_of(
 
 
 def _metadata_dir_of(own: MetaProperties, log_dirs: Sequence[str], files: Files) -> str | None:
-    """Find the metadata log that has the broker with this directory, or the only one there is."""
+    """Find the metadata log that has the broker with this directory, or the only one."""
     places = [os.path.join(path, METADATA_DIR) for path in log_dirs]
     places = [place for place in places if files.exists(place)]
     if len(places) > 1:

@@ -40,7 +40,7 @@ class OwnWrite(NamedTuple):
 def last_write(partition: PartitionListing, after_ms: int = -1) -> LastWrite | None:
     """Give the last write to a log; None if it has no records, or none in a file that is younger.
 
-    Raise CorruptFileError, UnsupportedFormatError and OSError where it cannot be told.
+    Raise CorruptFileError, UnsupportedFormatError and OSError where it cannot be read.
     """
     for segment in reversed(partition.segments):
         log_ms = segment.log_mtime_ns // 1_000_000
@@ -52,7 +52,7 @@ def last_write(partition: PartitionListing, after_ms: int = -1) -> LastWrite | N
 
 
 def others_ms(found: LastWrite | None, own: OwnWrite | None) -> int:
-    """Give the time of the last records that somebody else wrote; -1: there are none.
+    """Give the time of the last records that somebody else wrote; -1: none.
 
     Both the file and its records have to say so: a copy may have new files, and a producer may have
     sent any time.
@@ -64,7 +64,7 @@ def others_ms(found: LastWrite | None, own: OwnWrite | None) -> int:
 
 
 def read(log_dir: str, files: Files) -> dict[TopicPartition, OwnWrite]:
-    """Read the notes; without a file that can be read there are none, and no log is excused."""
+    """Read the notes; a file that cannot be read has none, and excuses no log."""
     try:
         document = json.loads(files.read_range(os.path.join(log_dir, OWN_WRITES), 0, MAX_BYTES))
     except (OSError, ValueError, RecursionError):
