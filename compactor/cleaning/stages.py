@@ -2,7 +2,7 @@
 
 A log with a problem takes no part in the next stage. The rewrite stage reads record states in the
 files of parts and nothing else, so the map's entries in them are released once they are merged
-(`release_entries`). A task of the resolve stage that Spark has given up may still be reading them:
+(`release_entries`). A task of the resolve stage that Spark has abandoned may still read them:
 it notices that these are not the bytes that were written, and nobody uses what it makes of them.
 """
 

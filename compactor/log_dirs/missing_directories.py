@@ -107,11 +107,6 @@ def entries_in(log_dir: str, files: Files, ends: RecordedEnds | None = None) -> 
     return LogDirEntries(log_dir, frozenset(directories), known)
 
 
-def _is_there(log_dir: str, name: str, files: Files) -> bool:
-    """A broker follows a link; a file of a log's name, and a link to nowhere, are no log."""
-    return parse_partition_dir(name) is None or files.is_directory(os.path.join(log_dir, name))
-
-
 def gone_from(
     own: LogDirEntries,
     others: Iterable[str],
@@ -144,6 +139,62 @@ def gone_from(
         tuple(key for key in found.unplaced if key not in known),
         unsaid,
     )
+
+
+def missing_directories(
+    log_dirs: Sequence[LogDirEntries], cluster: ClusterSettings | None, files: Files
+) -> Iterator[MissingLog]:
+    """Yield those that the metadata log places in one of these directories."""
+    if cluster is None or cluster.metadata is None or cluster.node_id is None:
+        return
+    here = frozenset().union(*(log_dir.here for log_dir in log_dirs))
+    for log_dir in log_dirs:
+        ends = log_dir.ends
+        if not ends.is_silent and not ends.by_log.keys() - here:
+            continue
+        id_ = directory_id_of(log_dir.path, files)
+        absent = {key for key in ends.by_log if key not in here and cluster.may_be_in(*key, id_)}
+        if ends.is_silent and id_ is not None:
+            absent |= cluster.placed_in(id_) - here
+        for key in sorted(absent):
+            if not _has_come(log_dir.path, key, files):
+                yield MissingLog(log_dir.path, *key, _gone_text(ends.by_log.get(key)))
+
+
+def logs_of_replaced(
+    own: LogDirEntries, others: Sequence[str], files: Files
+) -> tuple[MissingLog, ...]:
+    """Give the logs that were on a disk whose place an empty log directory has taken.
+
+    It is of the same broker, which is not registered with it, and is with another one that none of
+    these is: a run is refused for that. others: the other log directories of the command.
+    """
+    if own.here or not own.ends.is_silent:
+        return ()
+    for path in others:
+        cluster = None
+        with suppress(ConfigError, CorruptFileError, OSError):  # who needs it reports it
+            cluster, beside = settings_of_broker([path, own.path, *others], files)
+        registered = registered_log_dirs(cluster)
+        if cluster is None or not registered or own.path not in beside:
+            continue
+        known = (path, *beside)
+        ids = {directory_id_of(each, files) for each in known}
+        if directory_id_of(own.path, files) in registered:
+            return ()
+        here = frozenset().union(*(entries_in(each, files, NOT_ASKED).here for each in known))
+        return tuple(
+            MissingLog(own.path, *key, _replaced_text(id_))
+            for id_ in registered
+            if id_ not in ids
+            for key in sorted(cluster.placed_in(id_) - here)
+        )
+    return ()
+
+
+def _is_there(log_dir: str, name: str, files: Files) -> bool:
+    """A broker follows a link; a file of a log's name, and a link to nowhere, are no log."""
+    return parse_partition_dir(name) is None or files.is_directory(os.path.join(log_dir, name))
 
 
 def _problem_of(error: RefusedError | OSError) -> str:
@@ -197,26 +248,6 @@ def _has_come(log_dir: str, key: TopicPartition, files: Files) -> bool:
     return files.is_directory(os.path.join(log_dir, f"{key[0]}-{key[1]}"))
 
 
-def missing_directories(
-    log_dirs: Sequence[LogDirEntries], cluster: ClusterSettings | None, files: Files
-) -> Iterator[MissingLog]:
-    """Yield those that the metadata log places in one of these directories."""
-    if cluster is None or cluster.metadata is None or cluster.node_id is None:
-        return
-    here = frozenset().union(*(log_dir.here for log_dir in log_dirs))
-    for log_dir in log_dirs:
-        ends = log_dir.ends
-        if not ends.is_silent and not ends.by_log.keys() - here:
-            continue
-        id_ = directory_id_of(log_dir.path, files)
-        absent = {key for key in ends.by_log if key not in here and cluster.may_be_in(*key, id_)}
-        if ends.is_silent and id_ is not None:
-            absent |= cluster.placed_in(id_) - here
-        for key in sorted(absent):
-            if not _has_come(log_dir.path, key, files):
-                yield MissingLog(log_dir.path, *key, _gone_text(ends.by_log.get(key)))
-
-
 def _gone_text(end: RecordedEnd | None) -> str:
     begins = "a broker that starts here begins it again as an empty log"
     if end is None:
@@ -228,37 +259,6 @@ def _gone_text(end: RecordedEnd | None) -> str:
         f"its directory is gone: {end.checkpoint} says that it had records up to offset "
         f"{end.offset}, and the metadata log places it here; {begins}"
     )
-
-
-def logs_of_replaced(
-    own: LogDirEntries, others: Sequence[str], files: Files
-) -> tuple[MissingLog, ...]:
-    """Give the logs that were on a disk whose place an empty log directory has taken.
-
-    It is of the same broker, which is not registered with it, and is with another one that none of
-    these is: a run is refused for that. others: the other log directories of the command.
-    """
-    if own.here or not own.ends.is_silent:
-        return ()
-    for path in others:
-        cluster = None
-        with suppress(ConfigError, CorruptFileError, OSError):  # who needs it reports it
-            cluster, beside = settings_of_broker([path, own.path, *others], files)
-        registered = registered_log_dirs(cluster)
-        if cluster is None or not registered or own.path not in beside:
-            continue
-        known = (path, *beside)
-        ids = {directory_id_of(each, files) for each in known}
-        if directory_id_of(own.path, files) in registered:
-            return ()
-        here = frozenset().union(*(entries_in(each, files, NOT_ASKED).here for each in known))
-        return tuple(
-            MissingLog(own.path, *key, _replaced_text(id_))
-            for id_ in registered
-            if id_ not in ids
-            for key in sorted(cluster.placed_in(id_) - here)
-        )
-    return ()
 
 
 def _replaced_text(directory_id: UUID) -> str:

@@ -53,6 +53,13 @@ class Blocks:
     dearer: float = 1.0
 
 
+class Unseen(NamedTuple):
+    """How many keys were not seen."""
+
+    least: float
+    most: float
+
+
 def estimate_of(
     blocks: Blocks, shrunk: Callable[[float], float | None] = lambda _: None
 ) -> Estimate:
@@ -82,19 +89,27 @@ def estimate_of(
     return Estimate(least, greatest, blocks.log_bytes)
 
 
-def _bytes_share(blocks: Blocks, records_share: float) -> float:
-    """The least: what goes is spread evenly, and a batch keeps its header as long as one stays."""
-    headers = HEADER_BYTES * blocks.batches / blocks.log_bytes
-    in_batch = blocks.records / max(blocks.batches, 1)
-    gone: float = records_share * (1 - headers) + headers * records_share**in_batch
-    return gone
+def unseen_keys(found: Sequence[int], drawn: int, blocks: int, clumped: float = 1.0) -> Unseen:
+    """Return how many keys are in none of the blocks that were drawn.
 
-
-class Unseen(NamedTuple):
-    """How many keys were not seen."""
-
-    least: float
-    most: float
+    Args:
+        found: How many keys are in one of the drawn blocks, in two, and so on.
+        drawn: How many blocks were drawn.
+        blocks: How many blocks the log has.
+        clumped: What `clumping` returned.
+    """
+    counts = np.array(found, np.float64)
+    chances = _chances(len(counts), drawn, blocks)
+    if drawn >= blocks or not counts.any():
+        return Unseen(0.0, 0.0)
+    best, middle = _most_likely(counts, chances, 0.0)
+    lowest = best - UNLIKELY * clumped
+    # a reward may not make a key that stands in one block worth more than finding it would
+    highest_reward = 0.999 * chances[0, 1] / chances[0, 0]
+    return Unseen(
+        _at_the_edge(counts, chances, (lowest, middle), -HIGHEST_PRICE),
+        _at_the_edge(counts, chances, (lowest, middle), highest_reward),
+    )
 
 
 def unevenness(drawn: NDArray[np.int64], blocks: int) -> float:
@@ -140,27 +155,12 @@ def clumping(blocks: NDArray[np.int64], keys: NDArray[np.uint64], drawn: int) ->
     return max(1.0, (float(np.square(shared).sum()) - total**2 / of_pairs) / total)
 
 
-def unseen_keys(found: Sequence[int], drawn: int, blocks: int, clumped: float = 1.0) -> Unseen:
-    """Return how many keys are in none of the blocks that were drawn.
-
-    Args:
-        found: How many keys are in one of the drawn blocks, in two, and so on.
-        drawn: How many blocks were drawn.
-        blocks: How many blocks the log has.
-        clumped: What `clumping` returned.
-    """
-    counts = np.array(found, np.float64)
-    chances = _chances(len(counts), drawn, blocks)
-    if drawn >= blocks or not counts.any():
-        return Unseen(0.0, 0.0)
-    best, middle = _most_likely(counts, chances, 0.0)
-    lowest = best - UNLIKELY * clumped
-    # a reward may not make a key that stands in one block worth more than finding it would
-    highest_reward = 0.999 * chances[0, 1] / chances[0, 0]
-    return Unseen(
-        _at_the_edge(counts, chances, (lowest, middle), -HIGHEST_PRICE),
-        _at_the_edge(counts, chances, (lowest, middle), highest_reward),
-    )
+def _bytes_share(blocks: Blocks, records_share: float) -> float:
+    """The least: what goes is spread evenly, and a batch keeps its header as long as one stays."""
+    headers = HEADER_BYTES * blocks.batches / blocks.log_bytes
+    in_batch = blocks.records / max(blocks.batches, 1)
+    gone: float = records_share * (1 - headers) + headers * records_share**in_batch
+    return gone
 
 
 def _chances(most: int, drawn: int, blocks: int) -> FloatArray:

@@ -104,28 +104,6 @@ class Judgement(NamedTuple):
         return tuple([segment for segment in self.partition.segments if segment.base_offset < end])
 
 
-def codec_notes(
-    partition: PartitionListing, segments: Iterable[Segment], kafka: KafkaVersion
-) -> tuple[str, ...]:
-    """Say which codecs of a log would not give its Kafka's bytes, by its first batches.
-
-    Nothing is read where all codecs do. What cannot be read gives no note; the scan reports it.
-    """
-    if not differing_builds(kafka, installed_builds()):
-        return ()
-    codecs = 0
-    for segment in segments:
-        path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
-        try:
-            headers = read_batch_headers(path, files=partition.access)
-            for _, header in islice(headers, _LOOKED_AT):
-                codecs |= 1 << header.codec
-        except (CorruptFileError, UnsupportedFormatError, OSError):
-            continue
-    notes = build_notes(kafka, codecs, installed_builds())
-    return tuple([OTHER_BYTES_NOTE.format(note) for note in notes])
-
-
 class Prepared(NamedTuple):
     """What a look into the log itself added: its range may be shorter, or it may be refused."""
 
@@ -291,6 +269,28 @@ def has_younger_records(
     """Say whether a time index ends with a time after that of the round. segments: inactive."""
     latest_ms = clock_ms + CLOCKS_DIFFER_MS
     return any(last_time_entry_ms(partition, segment) > latest_ms for segment in segments)
+
+
+def codec_notes(
+    partition: PartitionListing, segments: Iterable[Segment], kafka: KafkaVersion
+) -> tuple[str, ...]:
+    """Say which codecs of a log would not give its Kafka's bytes, by its first batches.
+
+    Nothing is read where all codecs do. What cannot be read gives no note; the scan reports it.
+    """
+    if not differing_builds(kafka, installed_builds()):
+        return ()
+    codecs = 0
+    for segment in segments:
+        path = os.path.join(partition.path, file_name(segment.base_offset, LOG))
+        try:
+            headers = read_batch_headers(path, files=partition.access)
+            for _, header in islice(headers, _LOOKED_AT):
+                codecs |= 1 << header.codec
+        except (CorruptFileError, UnsupportedFormatError, OSError):
+            continue
+    notes = build_notes(kafka, codecs, installed_builds())
+    return tuple([OTHER_BYTES_NOTE.format(note) for note in notes])
 
 
 def _compaction_delay_ms(

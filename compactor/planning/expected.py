@@ -22,11 +22,6 @@ class Estimate(NamedTuple):
         return self.least is not None and self.least == self.most
 
 
-def no_estimate(read_bytes: int, problem: str) -> Estimate:
-    """No estimate, and why."""
-    return Estimate(None, None, read_bytes, problem)
-
-
 Estimates = Mapping[str, Estimate]  # by partition directory
 
 
@@ -47,6 +42,11 @@ class Gain(NamedTuple):
     least_bytes: int
     most_bytes: int
     untold: int  # logs of which it cannot be told
+
+
+def no_estimate(read_bytes: int, problem: str) -> Estimate:
+    """No estimate, and why."""
+    return Estimate(None, None, read_bytes, problem)
 
 
 def expected_of(logs: Iterable[LogPlan], pace: Pace, estimates: Estimates | None) -> Expected:
@@ -97,11 +97,6 @@ def expected_lines(expected: Expected) -> list[str]:
     return lines
 
 
-def _about(seconds: float) -> str:
-    """Whole seconds: it is not known better."""
-    return duration_text(max(round(seconds), 1) * 1000)
-
-
 def expected_document(expected: Expected) -> dict[str, Any]:
     """As JSON."""
     return expected._asdict() | {"seconds": round(expected.seconds, 1)}
@@ -119,3 +114,8 @@ def compare_with_run(expected: Mapping[str, Any], report: CleaningReport) -> str
     within = expected["least_bytes"] <= freed <= expected["most_bytes"]
     missed = "" if within or expected["untold"] else ", which is outside of that"
     return f"{text}; it expected to free {least} to {most}, and {size_text(freed)} went{missed}"
+
+
+def _about(seconds: float) -> str:
+    """Whole seconds: it is not known better."""
+    return duration_text(max(round(seconds), 1) * 1000)

@@ -92,6 +92,14 @@ def deletion_after(
     )
 
 
+def check_leader_epochs(log: PartitionListing) -> Sequence[EpochEntry]:
+    """Give the leader epochs of a log; CorruptFileError if they are damaged."""
+    path = os.path.join(log.path, LEADER_EPOCH_CHECKPOINT)
+    entries = leader_epoch_checkpoint.read(path, log.access)
+    leader_epoch_checkpoint.check(entries, path)
+    return entries
+
+
 def _checked_timestamp_ms(log: PartitionListing, segment: Segment, limits: RetentionLimits) -> int:
     """Give the largest timestamp; of a segment that the time rule deletes, its batches agree."""
     assert limits.retention_ms is not None
@@ -119,11 +127,3 @@ def _last_used_entry_ms(log: PartitionListing, segment: Segment) -> int:
     whole = len(data) // time_index.ENTRY.itemsize * time_index.ENTRY.itemsize
     last = time_index.last(time_index.decode(data[:whole], path), segment.base_offset)
     return -1 if last.timestamp_ms is None else last.timestamp_ms
-
-
-def check_leader_epochs(log: PartitionListing) -> Sequence[EpochEntry]:
-    """Give the leader epochs of a log; CorruptFileError if they are damaged."""
-    path = os.path.join(log.path, LEADER_EPOCH_CHECKPOINT)
-    entries = leader_epoch_checkpoint.read(path, log.access)
-    leader_epoch_checkpoint.check(entries, path)
-    return entries

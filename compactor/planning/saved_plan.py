@@ -28,7 +28,6 @@ from compactor.reason_codes import ReasonCode
 from storage.file_names import LOG, Segment, file_name
 
 FORMAT, VERSION = "compactor-plan", 2
-
 SHOWN_LOGS = 3
 _SETTINGS = {
     "delete_retention_ms": "delete.retention.ms",
@@ -55,12 +54,6 @@ class SegmentMark(NamedTuple):
     log_bytes: int
     mtime_ns: int
     inode: int
-
-
-def _mark(segment: Segment) -> SegmentMark:
-    return SegmentMark(
-        segment.base_offset, segment.log_bytes, segment.log_mtime_ns, segment.log_inode
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +235,12 @@ def _marks(values: Any) -> tuple[SegmentMark, ...]:
     if any(after <= before for before, after in pairwise(offsets)):  # none twice, all in order
         raise ValueError("segments")
     return marks
+
+
+def _mark(segment: Segment) -> SegmentMark:
+    return SegmentMark(
+        segment.base_offset, segment.log_bytes, segment.log_mtime_ns, segment.log_inode
+    )
 
 
 def _changes(saved: SavedPlan, plan: RoundPlan) -> Iterator[tuple[str, str]]:

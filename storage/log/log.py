@@ -221,7 +221,7 @@ class Log:
         )
 
     def offset_by_timestamp(self, timestamp_ms: int) -> TimestampAndOffset | None:
-        """The first record that is not older, or one of the special times of `lookup`."""
+        """The first record that is not older, or one of the special times of `log_state`."""
         return self._local.directory.guarded(
             "looking up a time", lambda: offset_by_timestamp(self._state, timestamp_ms)
         )

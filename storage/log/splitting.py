@@ -6,7 +6,7 @@ the entries of the `.txnindex` whose markers it holds. Kafka leaves that file be
 records of aborted transactions would come to life in its next round.
 
 Nothing is written here. A round puts the new files beside the log that nobody has open
-(`compactor.cleaning.segment_split`), a loading log beside its own (`segment_splitting`).
+(`compactor.cleaning.segment_split`), a loading log beside its own (`loading`).
 Source: Kafka, LocalLog.splitOverflowedSegment; spec C-16.3, C-16.4.
 """
 
