@@ -4,8 +4,8 @@
 2. entries of cleaned logs, and repairs, are written          the next round goes on from them
 
 The order is safe: a log that no file names is dirty from its start on; a log that two files name
-ends the cleaner thread of a broker. Entries of partitions that do not exist any more are
-dropped, as a broker drops them.
+ends the cleaner thread of a broker. Entries of partitions that do not exist any more are dropped,
+as a broker drops them.
 """
 
 import os
@@ -67,6 +67,19 @@ def write_checkpoints(
     return [_failed(report, failed.get(_name(report), "")) for report in reports]
 
 
+def add_stray_notes(plan: RoundPlan, reports: Iterable[LogReport]) -> list[LogReport]:
+    """The reports, with a note on each log whose entry stood in another log directory."""
+    notes = {
+        (entry.log_dir, entry.topic, entry.partition): entry.note for entry in plan.stray_entries
+    }
+    return [
+        replace(report, notes=(*report.notes, notes[_name(report)]))
+        if _name(report) in notes and report.status not in _LEFT_ALONE
+        else report
+        for report in reports
+    ]
+
+
 def _why_not_in_place(report: LogReport) -> str:
     if report.status is not LogStatus.CLEANED:
         return ""
@@ -109,19 +122,6 @@ def _failed(report: LogReport, problem: str) -> LogReport:
     reason = f"{done} cleaner checkpoint was not written: {problem}"
     code = ReasonCode.NOT_FINISHED
     return replace(report, status=LogStatus.FAILED, reason=reason, reason_code=code)
-
-
-def add_stray_notes(plan: RoundPlan, reports: Iterable[LogReport]) -> list[LogReport]:
-    """The reports, with a note on each log whose entry stood in another log directory."""
-    notes = {
-        (entry.log_dir, entry.topic, entry.partition): entry.note for entry in plan.stray_entries
-    }
-    return [
-        replace(report, notes=(*report.notes, notes[_name(report)]))
-        if _name(report) in notes and report.status not in _LEFT_ALONE
-        else report
-        for report in reports
-    ]
 
 
 def _name(report: LogReport) -> _LogName:

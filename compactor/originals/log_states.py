@@ -58,18 +58,6 @@ def steps_done(
     return None if wrong else 0
 
 
-def _left_over(
-    found: Mapping[str, _Seen], step: KeptStep, seen: Callable[[FileMark], _Seen]
-) -> set[str]:
-    """The last sources of a swap that still exist."""
-    put, left = {mark.name for mark in step.put}, set()
-    for mark in reversed(logs_of(step.originals)):
-        if not put or mark.name in put or found.get(mark.name) != seen(mark):
-            break
-        left.add(mark.name)
-    return left
-
-
 def logs_of(marks: Iterable[FileMark]) -> list[FileMark]:
     """Of their .log files, by base offset."""
     return sorted(mark for mark in marks if mark.name.endswith(LOG))
@@ -90,3 +78,15 @@ def difference(found: State, left: State, removed: Set[str]) -> str:
             return f"{name} has {now.size_bytes} bytes, the run left {then.size_bytes}"
         return f"{name} has other bytes than those that the run left"
     raise AssertionError("the log is as the run left it")
+
+
+def _left_over(
+    found: Mapping[str, _Seen], step: KeptStep, seen: Callable[[FileMark], _Seen]
+) -> set[str]:
+    """The last sources of a swap that still exist."""
+    put, left = {mark.name for mark in step.put}, set()
+    for mark in reversed(logs_of(step.originals)):
+        if not put or mark.name in put or found.get(mark.name) != seen(mark):
+            break
+        left.add(mark.name)
+    return left

@@ -114,6 +114,50 @@ def undo_run(
     return reports
 
 
+def judge_logs(
+    log: KeptLog,
+    checkpointed: Checkpointed,
+    moves: Mapping[TopicPartition, str],
+    mark_of: MarkOf = mark_on_disk,
+) -> UndoTask | UndoReport:
+    """Find the state of a log; where it cannot be undone, what is said of it."""
+    try:
+        check_not_moving(log, moves)
+        return judge(log, checkpointed, mark_of)
+    except ChangedSinceError as error:
+        return _report(log, UndoStatus.REFUSED, str(error), ReasonCode.CHANGED_MEANWHILE)
+    except PROBLEMS as error:
+        return failed(log, error)
+
+
+def undo_log(task: UndoTask) -> UndoReport:
+    """What is said of a log of which all that could be brought back is, or would be."""
+    log = task.log
+    brought = [mark for step in task.steps for mark in step.originals if mark.name.endswith(LOG)]
+    has_undone = bool(task.steps) or task.log_start_was_raised
+    status = UndoStatus.UNDONE if has_undone else UndoStatus.AS_BEFORE
+    topic, partition = log.key
+    return UndoReport(
+        log_dir=log.log_dir,
+        topic=topic,
+        partition=partition,
+        status=status,
+        segments=len(brought),
+        bytes=sum(mark.size_bytes for mark in brought),
+    )
+
+
+def no_log_dir(log_dir: str) -> OSError:
+    """What is wrong where a log directory of the run is gone."""
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), log_dir)
+
+
+def failed(log: KeptLog, error: CorruptFileError | LogChangedError | OSError) -> UndoReport:
+    """What is said of a log that could not be brought back."""
+    reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+    return _report(log, UndoStatus.FAILED, reason, reason_code_of(error))
+
+
 def _undo_in(
     files: Files, log_dir: str, logs: Sequence[KeptLog], moves: Mapping[TopicPartition, str]
 ) -> list[UndoReport]:
@@ -142,22 +186,6 @@ def _undo_in(
                 sweep_staged(files, task.path, STAGED_MARKER)
             reports[task.log.key] = failed(task.log, error)
     return [reports[log.key] for log in logs]
-
-
-def judge_logs(
-    log: KeptLog,
-    checkpointed: Checkpointed,
-    moves: Mapping[TopicPartition, str],
-    mark_of: MarkOf = mark_on_disk,
-) -> UndoTask | UndoReport:
-    """Find the state of a log; where it cannot be undone, what is said of it."""
-    try:
-        check_not_moving(log, moves)
-        return judge(log, checkpointed, mark_of)
-    except ChangedSinceError as error:
-        return _report(log, UndoStatus.REFUSED, str(error), ReasonCode.CHANGED_MEANWHILE)
-    except PROBLEMS as error:
-        return failed(log, error)
 
 
 def _restore_checkpoints(
@@ -215,21 +243,25 @@ def _undo(task: UndoTask) -> UndoReport:
     return undo_log(task)
 
 
-def undo_log(task: UndoTask) -> UndoReport:
-    """What is said of a log of which all that could be brought back is, or would be."""
-    log = task.log
-    brought = [mark for step in task.steps for mark in step.originals if mark.name.endswith(LOG)]
-    has_undone = bool(task.steps) or task.log_start_was_raised
-    status = UndoStatus.UNDONE if has_undone else UndoStatus.AS_BEFORE
-    topic, partition = log.key
-    return UndoReport(
-        log_dir=log.log_dir,
-        topic=topic,
-        partition=partition,
-        status=status,
-        segments=len(brought),
-        bytes=sum(mark.size_bytes for mark in brought),
-    )
+def _bring_epochs_back(log: KeptLog, step: KeptStep, path: str) -> None:
+    """Step 3: those that were cut off, before those that have come since."""
+    for mark in step.originals:
+        if mark.name != LEADER_EPOCH_CHECKPOINT:
+            continue
+        kept = log.file(step, mark.name)
+        before = leader_epoch_checkpoint.read(kept, log.access)
+        leader_epoch_checkpoint.check(before, kept)
+        live = os.path.join(path, mark.name)
+        now = leader_epoch_checkpoint.read(live, log.access)
+        last_epoch = max((entry.epoch for entry in before), default=-1)
+        merged = [*before, *(entry for entry in now if entry.epoch > last_epoch)]
+        if merged == now:
+            continue
+        if merged == before:
+            _bring_file_back(log, step, mark, path)
+            log.access.sync_directory(path)
+        else:
+            leader_epoch_checkpoint.write(live, merged, log.access)
 
 
 def _swap_back(log: KeptLog, step: KeptStep, path: str) -> None:
@@ -277,6 +309,17 @@ def _staged(log: KeptLog, step: KeptStep, path: str) -> dict[int, dict[str, str]
     return staged
 
 
+def _remove_rolled(log: KeptLog, path: str) -> None:
+    """Step 5: whatever a broker has appended to stays."""
+    for step in log.steps:
+        if step.rolled_at is None:
+            continue
+        name = os.path.join(path, file_name(step.rolled_at, LOG))
+        if log.access.exists(name) and not size_of(log.access, name):
+            for deleted in mark_deleted(log.access, path, [step.rolled_at]):
+                log.access.remove(deleted)
+
+
 def _bring_snapshots_back(log: KeptLog, step: KeptStep, path: str) -> None:
     """Step 6."""
     for mark in step.originals:
@@ -289,49 +332,6 @@ def _bring_file_back(log: KeptLog, step: KeptStep, mark: FileMark, path: str) ->
     staged = live + staged_suffix("undo", str(step.number))
     kept_files.bring_back(log.access, mark, log.file(step, mark.name), staged)
     log.access.rename(staged, live)
-
-
-def _bring_epochs_back(log: KeptLog, step: KeptStep, path: str) -> None:
-    """Step 3: those that were cut off, before those that have come since."""
-    for mark in step.originals:
-        if mark.name != LEADER_EPOCH_CHECKPOINT:
-            continue
-        kept = log.file(step, mark.name)
-        before = leader_epoch_checkpoint.read(kept, log.access)
-        leader_epoch_checkpoint.check(before, kept)
-        live = os.path.join(path, mark.name)
-        now = leader_epoch_checkpoint.read(live, log.access)
-        last_epoch = max((entry.epoch for entry in before), default=-1)
-        merged = [*before, *(entry for entry in now if entry.epoch > last_epoch)]
-        if merged == now:
-            continue
-        if merged == before:
-            _bring_file_back(log, step, mark, path)
-            log.access.sync_directory(path)
-        else:
-            leader_epoch_checkpoint.write(live, merged, log.access)
-
-
-def _remove_rolled(log: KeptLog, path: str) -> None:
-    """Step 5: whatever a broker has appended to stays."""
-    for step in log.steps:
-        if step.rolled_at is None:
-            continue
-        name = os.path.join(path, file_name(step.rolled_at, LOG))
-        if log.access.exists(name) and not size_of(log.access, name):
-            for deleted in mark_deleted(log.access, path, [step.rolled_at]):
-                log.access.remove(deleted)
-
-
-def no_log_dir(log_dir: str) -> OSError:
-    """What is wrong where a log directory of the run is gone."""
-    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), log_dir)
-
-
-def failed(log: KeptLog, error: CorruptFileError | LogChangedError | OSError) -> UndoReport:
-    """What is said of a log that could not be brought back."""
-    reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-    return _report(log, UndoStatus.FAILED, reason, reason_code_of(error))
 
 
 def _report(log: KeptLog, status: UndoStatus, reason: str, code: ReasonCode) -> UndoReport:

@@ -159,39 +159,6 @@ def dirty_stretches(plan: LogPlan, start: tuple[int, int], aborted_file: str = "
     ]
 
 
-def _cuts(source: Source, index_positions: IndexPositions, length: int) -> list[int]:
-    if not source.log_bytes:
-        return []
-    cuts = [0]
-    if source.log_bytes > length:
-        for position in index_positions(source.path):
-            if cuts[-1] + length <= position < source.log_bytes:
-                cuts.append(position)
-    return [*cuts, source.log_bytes]
-
-
-def deal_in_order(items: Sequence[Dealt], costs: Sequence[int], tasks: int) -> list[list[Dealt]]:
-    """Cut items into at most so many runs of about equal cost; neighbours stay together."""
-    dealt: list[list[Dealt]] = [[] for _ in range(tasks)]
-    total, spent = sum(costs), 0
-    for item, cost in zip(items, costs, strict=True):
-        middle = spent + cost // 2
-        dealt[min(tasks - 1, middle * tasks // max(1, total))].append(item)
-        spent += cost
-    return [run for run in dealt if run]
-
-
-def deal_by_cost(items: Sequence[Dealt], costs: Sequence[int], tasks: int) -> list[list[Dealt]]:
-    """Deal each item, the costliest first, to the task that has least; runs keep their order."""
-    loads = [0] * tasks
-    dealt: list[list[int]] = [[] for _ in range(tasks)]
-    for i in sorted(range(len(items)), key=lambda i: -costs[i]):
-        task = loads.index(min(loads))
-        loads[task] += costs[i]
-        dealt[task].append(i)
-    return [[items[i] for i in sorted(run)] for run in dealt if run]
-
-
 def scan_tasks(stretches: Sequence[Stretch], cores: int) -> list[list[Stretch]]:
     """Deal stretches in order, and end parts so that all cores get pieces to rewrite."""
     costs = [stretch.end - stretch.start + LOG_COST_BYTES for stretch in stretches]
@@ -200,17 +167,18 @@ def scan_tasks(stretches: Sequence[Stretch], cores: int) -> list[list[Stretch]]:
     return [list(_with_ends(run, part_bytes)) for run in dealt]
 
 
-def _with_ends(run: Sequence[Stretch], part_bytes: int) -> Iterator[Stretch]:
-    log_id, log_bytes = -1, 0
-    for stretch in run:
-        if stretch.log_id != log_id:
-            log_id, log_bytes = stretch.log_id, 0
-        log_bytes += stretch.end - stretch.start
-        if log_bytes < part_bytes:
-            yield stretch
-            continue
-        log_bytes = 0
-        yield stretch._replace(ends_part=True)
+def resolve_tasks(
+    parts: Iterable[Sequence[InHashPartitions]], cores: int
+) -> list[list[tuple[int, int]]]:
+    """(log id, hash partition) for each task. parts: of each log."""
+    pairs: list[tuple[int, int]] = []
+    costs: list[int] = []
+    for of_log in parts:
+        hash_partitions = 1 << of_log[0].hash_partition_bits
+        share = sum(part.log_bytes for part in of_log) // hash_partitions
+        pairs += [(of_log[0].log_id, number) for number in range(hash_partitions)]
+        costs += [share + LOG_COST_BYTES // 4] * hash_partitions
+    return deal_in_order(pairs, costs, task_count(sum(costs), cores))
 
 
 def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Piece]:
@@ -247,12 +215,6 @@ def pieces_of(plan: LogPlan, parts: Sequence[Part], piece_bytes: int) -> list[Pi
     return pieces
 
 
-def _segments_of(run: Sequence[tuple[int, Part]]) -> range:
-    """The segments of their group that parts are of, and those between."""
-    numbers = [section.segment for _, part in run for section in part.sections]
-    return range(min(numbers, default=0), max(numbers, default=-1) + 1)
-
-
 def rewrite_tasks(
     pieces: Sequence[Piece],
     cores: int,
@@ -275,6 +237,58 @@ def rewrite_tasks(
     )
     costs = [cost + WRITE_COST * stays for cost, stays in zip(costs, kept_bytes, strict=True)]
     return deal_by_cost(pieces, costs, cores)
+
+
+def deal_in_order(items: Sequence[Dealt], costs: Sequence[int], tasks: int) -> list[list[Dealt]]:
+    """Cut items into at most so many runs of about equal cost; neighbours stay together."""
+    dealt: list[list[Dealt]] = [[] for _ in range(tasks)]
+    total, spent = sum(costs), 0
+    for item, cost in zip(items, costs, strict=True):
+        middle = spent + cost // 2
+        dealt[min(tasks - 1, middle * tasks // max(1, total))].append(item)
+        spent += cost
+    return [run for run in dealt if run]
+
+
+def deal_by_cost(items: Sequence[Dealt], costs: Sequence[int], tasks: int) -> list[list[Dealt]]:
+    """Deal each item, the costliest first, to the task that has least; runs keep their order."""
+    loads = [0] * tasks
+    dealt: list[list[int]] = [[] for _ in range(tasks)]
+    for i in sorted(range(len(items)), key=lambda i: -costs[i]):
+        task = loads.index(min(loads))
+        loads[task] += costs[i]
+        dealt[task].append(i)
+    return [[items[i] for i in sorted(run)] for run in dealt if run]
+
+
+def _cuts(source: Source, index_positions: IndexPositions, length: int) -> list[int]:
+    if not source.log_bytes:
+        return []
+    cuts = [0]
+    if source.log_bytes > length:
+        for position in index_positions(source.path):
+            if cuts[-1] + length <= position < source.log_bytes:
+                cuts.append(position)
+    return [*cuts, source.log_bytes]
+
+
+def _with_ends(run: Sequence[Stretch], part_bytes: int) -> Iterator[Stretch]:
+    log_id, log_bytes = -1, 0
+    for stretch in run:
+        if stretch.log_id != log_id:
+            log_id, log_bytes = stretch.log_id, 0
+        log_bytes += stretch.end - stretch.start
+        if log_bytes < part_bytes:
+            yield stretch
+            continue
+        log_bytes = 0
+        yield stretch._replace(ends_part=True)
+
+
+def _segments_of(run: Sequence[tuple[int, Part]]) -> range:
+    """The segments of their group that parts are of, and those between."""
+    numbers = [section.segment for _, part in run for section in part.sections]
+    return range(min(numbers, default=0), max(numbers, default=-1) + 1)
 
 
 def _rewrite_cost(piece: Piece) -> int:
@@ -308,17 +322,3 @@ def _kept_bytes(pieces: Sequence[Piece], verdicts: Sequence[Verdict]) -> list[in
         int(size * count * scale / max(1, of))
         for size, count, of in zip(log_bytes, found, records, strict=True)
     ]
-
-
-def resolve_tasks(
-    parts: Iterable[Sequence[InHashPartitions]], cores: int
-) -> list[list[tuple[int, int]]]:
-    """(log id, hash partition) for each task. parts: of each log."""
-    pairs: list[tuple[int, int]] = []
-    costs: list[int] = []
-    for of_log in parts:
-        hash_partitions = 1 << of_log[0].hash_partition_bits
-        share = sum(part.log_bytes for part in of_log) // hash_partitions
-        pairs += [(of_log[0].log_id, number) for number in range(hash_partitions)]
-        costs += [share + LOG_COST_BYTES // 4] * hash_partitions
-    return deal_in_order(pairs, costs, task_count(sum(costs), cores))

@@ -67,6 +67,16 @@ def settings_of_broker(
     return cluster, tuple(others)
 
 
+def directories_beside(log_dirs: Sequence[str], files: Files) -> Iterator[str]:
+    """Yield the directories beside these, and these."""
+    for parent in dict.fromkeys(os.path.dirname(os.path.realpath(path)) for path in log_dirs):
+        try:
+            directories, _ = files.list_names(parent)
+        except OSError:  # a parent that only the broker's directories may be reached through
+            continue
+        yield from (os.path.join(parent, name) for name in sorted(directories))
+
+
 def _may_be_of(
     registered: Sequence[UUID], path: str, cluster: ClusterSettings, files: Files
 ) -> bool:
@@ -93,13 +103,3 @@ def _has_directory(metadata_dir: str, own: MetaProperties, files: Files) -> bool
         return False
     own_id = decode_uuid(own.directory_id) if own.directory_id else None
     return own.node_id is not None and own_id in registered.get(own.node_id, ())
-
-
-def directories_beside(log_dirs: Sequence[str], files: Files) -> Iterator[str]:
-    """Yield the directories beside these, and these."""
-    for parent in dict.fromkeys(os.path.dirname(os.path.realpath(path)) for path in log_dirs):
-        try:
-            directories, _ = files.list_names(parent)
-        except OSError:  # a parent that only the broker's directories may be reached through
-            continue
-        yield from (os.path.join(parent, name) for name in sorted(directories))
