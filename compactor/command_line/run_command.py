@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compactor import api, views
+from compactor.api.options import options_of
 from compactor.command_line.command import (
     Command,
     Format,
@@ -46,13 +47,7 @@ class Run(Command):
         missing=LOG_DIR_MISSING,
     )
     rules: api.Rules = part(api.Rules, *CONFIGURATION, *SELECTION)
-    options: api.RunOptions = part(
-        api.RunOptions,
-        *("plan", "dry_run", "recover_first", "fail_on_corrupt", "wait_seconds", "retry"),
-        *("exact_bytes", "drop_null_keys", "allowed_file_systems", "keep_originals"),
-        *("keep_for_ms", "output", "compacted_only", "link", "work_dir", "master", "io_limit"),
-        *("nice", "executor_paths"),
-    )
+    options: api.RunOptions = part(api.RunOptions, *options_of(api.RunOptions))
     fail_if: tuple[str, ...] = fail_if()
     output: Output = output_part("report", "metrics", "format", "quiet", "debug")
 
