@@ -1,4 +1,4 @@
-"""Swaps a cleaned segment group in: the one place that changes what stands in a log directory.
+"""Puts a cleaned segment group in the place of its sources.
 
 The steps are those of `storage.log.swap`, which says what they are for. For each group, with what a
 starting broker makes of it if the power goes in the step (compaction C-15.5 to C-15.9, C-16.5). Of

@@ -83,11 +83,10 @@ def _forget_paths(library: Path) -> None:
 
 
 def _blank_paths(files: list[Path]) -> None:
-    """Where it was made and installed is compiled in, for when no library is found beside it.
+    """Blank the paths of build and installation that are compiled into these files.
 
-    In its modules it is left over from the path that was removed, which no table names any more.
-
-    The end of that path stays: linkers let a string share its end with others, the version's say.
+    The interpreter looks there when no library is beside it; modules hold the path without need.
+    The last component stays: a linker lets a string share its end with others, like the version.
     """
     made_in = sysconfig.get_config_var("abs_builddir") or "/"
     for path in (sys.base_prefix, made_in):

@@ -258,7 +258,7 @@ def _clean(
 
 
 def _prove_scans(stages: Stages) -> None:
-    """Of what has been scanned since, for the first time or once more."""
+    """Check the scan proofs of all logs that were scanned since the last call."""
     for result in stages.scanned_since():
         plan, parts = result.plan, result.parts
         problem = check_scan(plan, parts)

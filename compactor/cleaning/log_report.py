@@ -106,10 +106,10 @@ def require_exact_bytes(results: Iterable[LogResult], is_wanted: bool) -> None:
 
 
 def other_bytes(result: LogResult) -> tuple[str, ...]:
-    """Say which codecs of a log have another build than that of its Kafka, and which.
+    """Name the codecs whose library build differs from that of this log's Kafka.
 
-    The builds are those of the tasks that rewrote it, on a cluster the executors'; as long as none
-    has, of the tasks that read it.
+    The builds are those of the tasks that rewrote the log, or of the tasks that read it if nothing
+    was rebuilt.
     """
     codecs, rebuilt = 0, [piece for piece in result.rewritten if piece.batches_rebuilt]
     for part in result.parts:

@@ -39,7 +39,7 @@ def split_segment(
 ) -> None:
     """Put copies of a segment's batches in its place, in several segments.
 
-    originals: keeps the segment. Every checksum is held first: what is damaged stays as it is.
+    originals: keeps the segment. All checksums are verified first: a damaged segment is not split.
     Raise CorruptFileError, LogChangedError or OSError.
     """
     limits = IndexLimits(log.index_interval_bytes, log.segment_index_bytes)

@@ -54,7 +54,7 @@ class RunEnding:
 
 
 def obstacle_of(error: BaseException) -> Obstacle:
-    """How a run ends that meets this error."""
+    """Turn an error into an obstacle: code, path, problem and remedy."""
     text = error_line(error).removesuffix(_UNCHANGED)
     problem, remedy, path, errno = text, None, None, None
     if isinstance(error, RefusedError):
@@ -77,7 +77,7 @@ def obstacle_of(error: BaseException) -> Obstacle:
 
 
 def obstacles_to(*checks: Callable[[], object]) -> list[Obstacle]:
-    """What those of the checks raise that would end a run."""
+    """Run each check; return the errors that would end a run, as obstacles."""
     found = []
     for check in checks:
         try:

@@ -88,7 +88,10 @@ class Missing(NamedTuple):
 def first_dirty_offsets(
     log_dir: str, files: Files = LOCAL
 ) -> Callable[[PartitionListing, int], int]:
-    """Give what finds where the dirty range of a log begins. CorruptFileError, OSError."""
+    """Return a function: partition and end offset to first dirty offset.
+
+    Raise CorruptFileError or OSError.
+    """
     names = checkpoint.CLEANER_OFFSET, checkpoint.LOG_START
     cleaned, starts = (checkpoint.read(os.path.join(log_dir, name), files) for name in names)
 

@@ -70,7 +70,7 @@ class LocalFiles:
 
     A file in a directory that is held is reached in that very directory or not at all
     (`held_directories`). One that has other names, by hard links, gets bytes of its own before it
-    is written or cut in place (`own_copy`).
+    is written or cut in place (`make_own`).
     """
 
     __slots__ = ()
