@@ -57,6 +57,7 @@ from storage.arrow.log_view import LogView, partition_dirs, splits_of
 from storage.arrow.reading import RecordStream
 from storage.arrow.selection import Selection
 from storage.errors import LogCompactionError
+from storage.files.local import LOCAL
 
 _HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 SCHEMA = StructType(
@@ -145,7 +146,7 @@ class KafkaLogReader(DataSourceReader):
         """
         tasks, left_bytes = list[list[LogView]](), 0
         for path in self._partition_dirs():
-            for part in splits_of(path, self._selection, self._split_bytes):
+            for part in splits_of(path, self._selection, self._split_bytes, LOCAL):
                 if not tasks or part.size_bytes > left_bytes:
                     tasks.append([])
                     left_bytes = self._split_bytes
@@ -161,7 +162,7 @@ class KafkaLogReader(DataSourceReader):
                 yield batch.cast(target)
 
     def _partition_dirs(self) -> list[str]:
-        found = partition_dirs(self._path)
+        found = partition_dirs(self._path, LOCAL)
         self._require_topics({topic for topic, _ in found})
         return [
             path
