@@ -6,36 +6,28 @@ A package lists them once, in the stub `__init__.pyi` beside its `__init__.py`, 
     from package import *            the names of another package's stub, too
 
 Type checkers read the stub; `__getattr__` of the package reads it, too, and imports the module of
-the name that is wanted. So `import compactor` loads neither Spark nor Arrow nor a kernel.
+the name that is wanted. So `import compactor` loads neither Spark nor Arrow nor a kernel,
+nor `typing`, which takes longer than all of this.
 """
 
 import os
-import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
 
-_NAME = re.compile(r"^from (\S+) import (\w+) as \2$", re.MULTILINE)
-_PACKAGE = re.compile(r"^from (\S+) import \*", re.MULTILINE)
 _OWN = "compactor."
 
 
-class LazyNames(NamedTuple):
-    """What a package assigns to `__getattr__` and `__dir__`."""
-
-    load: Callable[[str], Any]
-    names: Callable[[], list[str]]
-
-
-def lazy_names(package: str, checks_arguments: bool = True) -> LazyNames:
-    """Return the two functions for the package of this name.
+def lazy_names(
+    package: str, checks_arguments: bool = True
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return what the package of this name assigns to `__getattr__` and `__dir__`.
 
     checks_arguments: its functions name a wrong argument before they begin, where they are ours.
     """
 
-    def load(name: str) -> Any:
+    def load(name: str) -> object:
         if name == "__all__":
             return names()
         module = None if name.startswith("_") else _modules(package).get(name)
@@ -50,7 +42,7 @@ def lazy_names(package: str, checks_arguments: bool = True) -> LazyNames:
     def names() -> list[str]:
         return sorted(_modules(package))
 
-    return LazyNames(load, names)
+    return load, names
 
 
 @cache
@@ -60,7 +52,14 @@ def _modules(package: str) -> dict[str, str]:
     assert module.__spec__ is not None and module.__file__ is not None
     path = os.path.join(os.path.dirname(module.__file__), "__init__.pyi")
     stub: str = module.__spec__.loader.get_data(path).decode()  # type: ignore[union-attr]
-    found = {name: source for source, name in _NAME.findall(stub)}
-    for other in _PACKAGE.findall(stub):
-        found |= _modules(other)
+    found: dict[str, str] = {}
+    for line in stub.splitlines():
+        source, is_import, names = line.removeprefix("from ").partition(" import ")
+        if not is_import or not line.startswith("from "):
+            continue
+        name, _, public = names.partition(" as ")
+        if names.startswith("*"):
+            found |= _modules(source)
+        elif name == public:
+            found[name] = source
     return found
