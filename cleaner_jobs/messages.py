@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from storage.file_names import Segment
+from storage.files.descriptors import naming
 from storage.files.files import Entry
-from storage.files.filesystem import naming
 from storage.formats.txn_index import AbortedTxn
 from storage.kafka_versions import NEWEST, KafkaVersion
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cleaner_jobs.messages import Part, Stretch
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.work_file import read_checked, write_checked
-from storage.files.filesystem import naming
+from storage.files.descriptors import naming
 
 TXN_BATCH = np.dtype(
     [

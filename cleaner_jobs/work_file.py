@@ -7,7 +7,8 @@ import xxhash
 
 from cleaner_jobs.problems import WorkFileError
 from storage.files import io_limit
-from storage.files.filesystem import naming, read_bytes
+from storage.files.descriptors import naming
+from storage.files.filesystem import read_bytes
 
 _CHECKSUM = Struct("<Q")  # xxh3_64 of all behind it
 

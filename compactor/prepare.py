@@ -9,13 +9,14 @@ from cleaner_jobs.spark.patience import ending_stopped_processes
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.errors import CleaningFailedError
 from compactor.host.java import use_java
+from storage.files.local import LOCAL
 
 
 def main() -> int:
     """The exit code: 1 where there is no Java, so that no run could start."""
     try:
         use_java(os.environ, cache_dir(os.environ))
-        with open_work_dir(None, "prepare") as work_dir, ending_stopped_processes(_tell):
+        with open_work_dir(None, "prepare", LOCAL) as work_dir, ending_stopped_processes(_tell):
             warm_up.prepare({**os.environ, warm_up.WORK_DIR_VARIABLE: work_dir}, _tell)
     except CleaningFailedError as error:
         _tell(str(error))

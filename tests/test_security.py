@@ -10,7 +10,7 @@ import pytest
 
 from cleaner_jobs.messages import load_task, task_file
 from cleaner_jobs.tasks import cleaned_segment, rewrite_task
-from storage.files.file_attributes import FileAttributes
+from storage.files.files import FileAttributes
 from tests.compactor.small_rounds import GROUPS, logs_in
 from tests.support.local_round import LocalRound
 from tests.support.made_log import log_of, plan_of, round_of

@@ -21,8 +21,10 @@ from cleaner_jobs.tasks.window_reader import RecordColumns, WindowReader, check_
 from cleaner_jobs.work_file import write_whole
 from storage.errors import UnsupportedFormatError
 from storage.files import io_limit
-from storage.files.file_attributes import FileAttributes, give_attributes
-from storage.files.filesystem import naming, private
+from storage.files.descriptors import naming
+from storage.files.file_attributes import give_attributes
+from storage.files.files import FileAttributes
+from storage.files.filesystem import private
 from storage.formats.batch_columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, SIZE
 from storage.formats.batch_windows import Window
 from storage.formats.segment_indexes import IndexBuilder, check_capacity, made_to_fit

@@ -20,7 +20,7 @@ from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.work_file import write_whole
 from storage.files import filesystem, io_limit
-from storage.files.filesystem import naming
+from storage.files.descriptors import naming
 
 
 class EntryBlock(Protocol):

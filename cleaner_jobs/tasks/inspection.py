@@ -61,7 +61,7 @@ from cleaner_jobs.tasks.window_reader import (
 from cleaner_jobs.txn_batches import AbortedRanges
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
-from storage.files.filesystem import naming
+from storage.files.descriptors import naming
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,

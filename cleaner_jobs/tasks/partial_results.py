@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator
 
 from cleaner_jobs.messages import Row
-from storage.files.filesystem import naming
+from storage.files.descriptors import naming
 
 DIRECTORY = "partial-results"  # subdirectory of the work directory
 

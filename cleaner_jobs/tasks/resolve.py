@@ -25,7 +25,7 @@ from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.tasks.entry_files import Entries, EntryBlock, EntrySpill
 from cleaner_jobs.work_file import write_whole
 from storage.files import io_limit
-from storage.files.filesystem import naming, read_from, read_into
+from storage.files.descriptors import naming, read_from, read_into
 from storage.formats.batch_windows import Buffers
 
 # of a part: where its ordinals start, their checksum, records dropped, their fingerprints

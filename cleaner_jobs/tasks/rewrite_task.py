@@ -54,8 +54,10 @@ from storage.codecs.compression import installed_builds
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem
-from storage.files.file_attributes import FileAttributes, attributes_of
-from storage.files.filesystem import naming, private, read_bytes
+from storage.files.descriptors import naming
+from storage.files.file_attributes import attributes_of
+from storage.files.files import FileAttributes
+from storage.files.filesystem import private, read_bytes
 from storage.formats import segment_indexes
 from storage.formats.batch_columns import (
     BATCH_COLUMNS,

@@ -50,7 +50,7 @@ from cleaner_jobs.work_file import write_whole
 from storage.codecs.compression import installed_builds
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
-from storage.files.filesystem import naming
+from storage.files.descriptors import naming
 from storage.formats.batch_columns import (
     ABORTED,
     ATTRIBUTES,

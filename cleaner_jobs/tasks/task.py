@@ -54,7 +54,8 @@ from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_par
 from cleaner_jobs.tasks.rewrite_task import PieceContext, rewrite_piece
 from cleaner_jobs.tasks.scan import scan_stretches
 from storage.errors import CorruptFileError
-from storage.files.filesystem import naming, sync_file
+from storage.files.descriptors import naming
+from storage.files.filesystem import sync_file
 from storage.files.held_directories import hold_directory, kept_open
 from storage.files.io_limit import limited
 from storage.formats.batch_windows import Buffers

@@ -21,7 +21,8 @@ from cleaner_jobs.txn_batches import NO_RANGES
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.files import io_limit
-from storage.files.filesystem import look_at, naming, open_known
+from storage.files.descriptors import look_at, naming
+from storage.files.filesystem import open_known
 from storage.formats.batch_columns import (
     BASE_OFFSET,
     BATCH_COLUMNS,

@@ -77,6 +77,7 @@ def inspect(
         sample_bytes=EVERY_BYTE if options.sample_bytes is None else options.sample_bytes,
         heavy_keys=options.top,
         state_logs=tuple(_state_logs(surveys, context)),
+        disk=context.disk,
     )
     verdicts = _verdicts(plan)
     judgements = {facts.judgement.partition.path: facts.judgement for facts in plan.facts}

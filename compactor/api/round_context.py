@@ -34,7 +34,7 @@ from compactor.settings.cluster_settings import (
 )
 from compactor.settings.config import Config, kafka_choice, load_configs, with_filters
 from compactor.settings.sources import Finding
-from storage.files.files import Files
+from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
 from storage.formats.topic_config import COMPACT
 from storage.kafka_versions import KafkaUse
@@ -57,7 +57,8 @@ class RoundContext(NamedTuple):
     warnings: tuple[str, ...] = ()
     conditions: Mapping[str, str] = {}  # of the warnings about sources: what stays while they last
     of_brokers: tuple[BrokerContext, ...] = ()  # one, or several where several brokers' were given
-    files: Files = LOCAL  # by which log directories are read, and changed by the driver
+    files: Files = LOCAL  # by which log directories are read
+    disk: Disk = LOCAL  # by which they are changed, and work is done
     is_metadata_ignored: bool = False
 
     def config_of(self, log_dir: str) -> Config:

@@ -331,7 +331,7 @@ def _clean(
             fail_on_corrupt=options.fail_on_corrupt,
             session=options.session,
             runner=InProcessTasks() if options.in_process else None,
-            files=request.context.files,
+            disk=request.context.disk,
             io_limit=options.io_limit,
             nice=options.nice,
         )
@@ -347,7 +347,7 @@ def _clean(
             except BaseException:  # the sweep, too, may have failed
                 if not options.dry_run:
                     paths = [log.path for log in plan.logs]
-                    left = may_have_staged(settings.files, paths, STAGED_MARKER)
+                    left = may_have_staged(settings.disk, paths, STAGED_MARKER)
                     progress.staged_is_left = left
                 raise
 

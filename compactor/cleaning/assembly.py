@@ -41,9 +41,11 @@ from compactor.finalizer import StagedGroup, StagedSegment
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, INDEX_SUFFIXES, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files import filesystem, io_limit
+from storage.files.descriptors import naming
 from storage.files.disk_hints import punch_hole, retry_with_freed_space, start_writeback
-from storage.files.file_attributes import FileAttributes, attributes_of
-from storage.files.filesystem import naming, private, sync_file
+from storage.files.file_attributes import attributes_of
+from storage.files.files import FileAttributes
+from storage.files.filesystem import private, sync_file
 from storage.formats import segment_indexes, txn_index_columns
 from storage.formats.txn_index_columns import Entries
 

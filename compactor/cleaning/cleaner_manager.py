@@ -55,8 +55,7 @@ from compactor.planning.skipped_logs import problem_report, stop_if_corrupt
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.files.disk_hints import background_closes_deferred
-from storage.files.files import Files
-from storage.files.filesystem import discard_directory
+from storage.files.files import Disk
 from storage.files.held_directories import DirectoryExchangedError
 from storage.files.io_limit import lifted_by_errors, limited
 from storage.files.local import LOCAL
@@ -87,7 +86,7 @@ class RunSettings:
     session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
     runner: TaskRunner | None = None  # of the tasks, in the place of Spark
     horizons_from_ms: int | None = None  # of new delete horizons; None: the plan's clock
-    files: Files = LOCAL  # as the driver changes them: of log and work directories
+    disk: Disk = LOCAL  # of log and work directories
     io_limit: int | None = None  # bytes a second that are read and written on each host
     nice: int | None = None  # of the processes of tasks
 
@@ -131,9 +130,9 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
             cleaned = _cleaned(plan, settings, stopwatch, progress, to_its_end)
         reports = add_stray_notes(plan, [*cleaned.reports, *plan.not_cleaned])
         if settings.dry_run:
-            logs = estimate_retention(plan.retention, reports, cleaned.groups, settings.files)
+            logs = estimate_retention(plan.retention, reports, cleaned.groups, settings.disk)
         else:
-            reports = write_checkpoints(plan, reports, settings.files)
+            reports = write_checkpoints(plan, reports, settings.disk)
             logs = _retain(plan, reports, settings, stopwatch, progress)
     seconds = time.monotonic() - began
     return CleaningReport(
@@ -159,7 +158,7 @@ def _cleaned(
     to_its_end: ExitStack,
 ) -> _Cleaned:
     """to_its_end: of the round."""
-    with open_work_dir(settings.work_dir, settings.run_id) as work_dir:
+    with open_work_dir(settings.work_dir, settings.run_id, settings.disk) as work_dir:
         facts = RoundSettings(
             run_id=settings.run_id,
             work_dir=work_dir,
@@ -173,7 +172,7 @@ def _cleaned(
         )
         with (
             limited(settings.io_limit, io_limit_file(work_dir)),
-            _staged_files_swept(plan, facts, settings.files),
+            _staged_files_swept(plan, facts, settings.disk),
             _runner(settings, plan.logs, facts, stopwatch, progress) as runner,
         ):
             stages = Stages(runner, facts, plan.logs, progress)
@@ -194,7 +193,7 @@ def _runner(
 
 
 @contextmanager
-def _staged_files_swept(plan: RoundPlan, facts: RoundSettings, files: Files) -> Iterator[None]:
+def _staged_files_swept(plan: RoundPlan, facts: RoundSettings, disk: Disk) -> Iterator[None]:
     """Remove the staged files of this run at its end; a dry run stages none.
 
     That is done once Spark has ended, and its last task with it: a task that is cut off may still
@@ -205,20 +204,20 @@ def _staged_files_swept(plan: RoundPlan, facts: RoundSettings, files: Files) -> 
     except BaseException:
         with deferred_signals():
             # who has not begun by then finds nothing to do
-            discard_directory(os.path.join(facts.work_dir, "tasks"))
+            disk.discard_directory(os.path.join(facts.work_dir, "tasks"))
             wait_for_silence(facts.work_dir, SILENCE_SECONDS)
             if not facts.dry_run:
-                _sweep(files, plan)
+                _sweep(disk, plan)
         raise
     if not facts.dry_run:
-        _sweep(files, plan)
+        _sweep(disk, plan)
 
 
-def _sweep(files: Files, plan: RoundPlan) -> None:
+def _sweep(disk: Disk, plan: RoundPlan) -> None:
     for log in plan.logs:
         # a directory that is gone, or another, fails its own log, no other
         with suppress(FileNotFoundError, DirectoryExchangedError):
-            sweep_staged(files, log.path, STAGED_MARKER)
+            sweep_staged(disk, log.path, STAGED_MARKER)
 
 
 def _clean(
@@ -299,7 +298,7 @@ def _rewrite_and_swap(
         with stopwatch.phase(REWRITE, stages.log_bytes()):
             return _rewrite_dry(stages)
     with (
-        GroupSwapper(settings.run_id, progress, settings.originals, settings.files) as swapper,
+        GroupSwapper(settings.run_id, progress, settings.originals, settings.disk) as swapper,
         lifted_by_errors(),
     ):
         held: list[tuple[LogPlan, FinishedGroup]] = []
@@ -406,4 +405,4 @@ def _retain(
         return tuple(reports)
     with stopwatch.phase(RETENTION_STAGE):
         progress.stage(RETENTION_STAGE, 0)
-        return apply_retention(plan.retention, reports, settings.originals, settings.files)
+        return apply_retention(plan.retention, reports, settings.originals, settings.disk)

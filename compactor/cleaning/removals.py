@@ -9,8 +9,7 @@ from functools import partial
 
 from storage.errors import CorruptFileError
 from storage.files.disk_hints import Close, can_remove_while_open, close_in_background
-from storage.files.files import Files
-from storage.files.held_directories import kept_open
+from storage.files.files import Disk
 
 LARGE_BYTES = 8 << 20  # of a file, on average: from there on its room takes longer than its name
 REMOVED_AT_ONCE_BYTES = 16 << 20  # by one thread, one after the other: a few small files
@@ -24,8 +23,8 @@ _Job = Callable[[], None]
 class Removals:
     """Files of one log that are being removed. Those that are gone take no memory any more."""
 
-    def __init__(self, threads: ThreadPoolExecutor, files: Files) -> None:
-        self._threads, self._files = threads, files
+    def __init__(self, threads: ThreadPoolExecutor, disk: Disk) -> None:
+        self._threads, self._disk = threads, disk
         self._begun: deque[Future[None]] = deque()
         self._failed: list[Future[None]] = []
         self._frees_behind: dict[str, bool] = {}  # by directory
@@ -81,11 +80,11 @@ class Removals:
                 remove, at_once = _remove_open, OPEN_AT_ONCE
             else:  # on a disk one thread has the directory: others wait for it, and for Python
                 at_once, threads = SMALL_FILES_AT_ONCE, SMALL_FILES_THREADS
-        return [partial(remove, self._files, some) for some in _runs(paths, at_once)], threads
+        return [partial(remove, self._disk, some) for some in _runs(paths, at_once)], threads
 
     def _may_free_behind(self, directory: str) -> bool:
         if directory not in self._frees_behind:
-            self._frees_behind[directory] = can_remove_while_open(directory)
+            self._frees_behind[directory] = can_remove_while_open(self._disk, directory)
         return self._frees_behind[directory]
 
 
@@ -110,27 +109,27 @@ def _runs(paths: Sequence[str], length: int) -> Iterator[Sequence[str]]:
         yield paths[start : start + length]
 
 
-def _remove_each(files: Files, paths: Sequence[str]) -> None:
+def _remove_each(disk: Disk, paths: Sequence[str]) -> None:
     """Raise, at the end, the OSError of the first that could not be removed."""
     failed: OSError | None = None
-    with kept_open(os.path.dirname(paths[0])):
+    with disk.kept_open(os.path.dirname(paths[0])):
         for path in paths:
             try:
-                files.remove(path)
+                disk.remove(path)
             except OSError as error:
                 failed = failed or error
     if failed is not None:
         raise failed
 
 
-def _remove_open(files: Files, paths: Sequence[str]) -> None:
+def _remove_open(disk: Disk, paths: Sequence[str]) -> None:
     """Remove open files, and let their room come back later."""
     held: list[Close] = []
     try:
         for path in paths:
             # what cannot be opened, or is no file, is removed all the same
             with suppress(OSError, CorruptFileError):
-                held.append(files.open(path).__exit__)
-        _remove_each(files, paths)
+                held.append(disk.open(path).__exit__)
+        _remove_each(disk, paths)
     finally:
         close_in_background(held)

@@ -18,9 +18,10 @@ from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, TXN_INDEX, file_name
 from storage.files import io_limit
-from storage.files.file_attributes import FileAttributes, attributes_of
-from storage.files.files import Files
-from storage.files.filesystem import naming, private, sync_file
+from storage.files.descriptors import naming
+from storage.files.file_attributes import attributes_of
+from storage.files.files import FileAttributes, Files
+from storage.files.filesystem import private, sync_file
 from storage.files.local import LOCAL
 from storage.formats import txn_index
 from storage.formats.txn_index import AbortedTxn

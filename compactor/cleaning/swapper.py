@@ -34,8 +34,7 @@ from compactor.log_dirs.kept_files import mark_of
 from compactor.planning.layout import sources_of, sources_of_group
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, LOG, SWAP, file_name
-from storage.files.files import Files
-from storage.files.held_directories import kept_open
+from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
@@ -91,11 +90,11 @@ class GroupSwapper:
         run_id: str,
         progress: ProgressSink,
         originals: "OriginalsKeeper | None" = None,
-        files: Files = LOCAL,
+        disk: Disk = LOCAL,
     ) -> None:
         """originals: keeps what is replaced, before it is."""
         self._run_id, self._progress, self._originals = run_id, progress, originals
-        self._files = files
+        self._disk = disk
         self._lock = threading.Lock()
         self._queues: dict[int, _Queue] = {}
         self._working: list[Future[None]] = []
@@ -130,12 +129,12 @@ class GroupSwapper:
             queue = self._queues.get(plan.log_id)
             if queue is None:
                 self._progress.swapped(self._swapped_groups)  # from now on something may change
-                files = PlannedFiles(plan, self._files) if plan.files else None
+                files = PlannedFiles(plan, self._disk) if plan.files else None
                 queue = _Queue(
                     plan=plan,
                     sources=sources_of(plan),
                     files=files,
-                    removals=Removals(self._removers, self._files),
+                    removals=Removals(self._removers, self._disk),
                 )
                 self._queues[plan.log_id] = queue
             queue.finished[group.group] = group
@@ -210,11 +209,11 @@ class GroupSwapper:
         """How many of them are in; what is wrong with the log or its files concerns no other."""
         before = queue.swapped.groups
         try:
-            with kept_open(queue.plan.path):
+            with self._disk.kept_open(queue.plan.path):
                 self._swap(queue, run)
         except (CorruptFileError, LogChangedError, OSError) as error:
             _fail(queue, error)
-            broke_off = _is_between_swaps(self._files, queue.plan.path)
+            broke_off = _is_between_swaps(self._disk, queue.plan.path)
             queue.swapped = queue.swapped._replace(broke_off=broke_off)
             self._give_up_joins(queue.plan.log_id)
         return queue.swapped.groups - before
@@ -257,11 +256,11 @@ class GroupSwapper:
             together = merge_groups(staged)
             replaced_bytes = sum(source.log_bytes for source in together.sources)
             remove = partial(queue.removals.remove, replaced_bytes)
-            swap_group(self._files, together, remove, names)
+            swap_group(self._disk, together, remove, names)
             for piece in chain.from_iterable(group.rewritten for group in ready):
                 if piece.facts_file:  # of the work directory: they are joined
                     own = piece.log_file, piece.facts_file
-                    left = [path for path in own if self._files.exists(path)]  # one was taken over
+                    left = [path for path in own if self._disk.exists(path)]  # one was taken over
                     queue.removals.begin(piece.log_bytes, left)
         queue.swapped = queue.swapped._replace(groups=queue.swapped.groups + len(ready))
         if problem is not None:
@@ -272,7 +271,7 @@ class GroupSwapper:
         plan = queue.plan
         self._require_unchanged(queue, group)
         if not group.group:
-            remove_cleaned(self._files, plan.path)
+            remove_cleaned(self._disk, plan.path)
         if group.rewritten[0].left_in_place:
             _require_same(plan, group)
             return []
@@ -292,7 +291,7 @@ class GroupSwapper:
 
     def _require_in_place(self, sources: Sequence[Sequence[Source]]) -> None:
         for source in chain.from_iterable(sources):
-            check_in_place(source, self._files)
+            check_in_place(source, self._disk)
 
     def _staged(self, queue: _Queue, group: FinishedGroup) -> StagedGroup:
         plan, sources, rewritten = queue.plan, queue.sources[group.group], group.rewritten

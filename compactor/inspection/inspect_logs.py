@@ -46,6 +46,8 @@ from compactor.inspection.inspection import LogInspection
 from compactor.planning import layout
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
+from storage.files.files import Disk
+from storage.files.local import LOCAL
 from storage.formats.coordinator_records import (
     CONSUMER_OFFSETS,
     TRANSACTION_STATE,
@@ -70,6 +72,7 @@ class InspectSettings(NamedTuple):
     sample_bytes: int = EVERY_BYTE  # of each log, at most, but for one stretch
     heavy_keys: int = 10
     state_logs: tuple[PartitionListing, ...] = ()  # of __transaction_state
+    disk: Disk = LOCAL  # of the work directory
 
 
 def inspect_logs(
@@ -81,7 +84,8 @@ def inspect_logs(
     plans = [_plan_of(log_id, log) for log_id, log in enumerate(counted)]
     if not plans:
         return []
-    with open_work_dir(settings.work_dir, run_id := secrets.token_hex(4)) as work_dir:
+    run_id = secrets.token_hex(4)
+    with open_work_dir(settings.work_dir, run_id, settings.disk) as work_dir:
         facts = RoundSettings(
             run_id=run_id,
             work_dir=work_dir,

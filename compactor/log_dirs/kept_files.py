@@ -10,9 +10,10 @@ import xxhash
 from cleaner_jobs.work_file import write_whole
 from storage.errors import CorruptFileError
 from storage.files import io_limit
+from storage.files.descriptors import naming
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Files
-from storage.files.filesystem import naming, open_file, open_known, private
+from storage.files.filesystem import open_file, open_known, private
 
 READ_BYTES = 8 << 20  # at once
 HASHED_BYTES, SMALL_BYTES = 256 << 10, 16 << 10  # likewise: in the cache of a core; at least

@@ -24,8 +24,8 @@ from compactor.host.shell_commands import compactor, named, owner_of
 from compactor.log_dirs.directory_state import require_may_change
 from compactor.reason_codes import ReasonCode, reason_code_of
 from storage.files import backends
-from storage.files.backends import LOCAL_TYPES, Mount
 from storage.files.file_attributes import require_replaceable
+from storage.files.files import LOCAL_TYPES, Mount
 from storage.files.held_directories import hold_log_dir
 from storage.formats import checkpoint, clean_shutdown
 from storage.log import log_dir_lock

@@ -32,8 +32,8 @@ from compactor.originals.kept_manifest import (
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
+from storage.files.descriptors import naming
 from storage.files.files import Files
-from storage.files.filesystem import naming
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
 

@@ -15,8 +15,9 @@ from crc32c import crc32c
 
 from compactor.reason_codes import ReasonCode, reason_code_of
 from storage.errors import CorruptFileError
+from storage.files.descriptors import look_at
 from storage.files.files import Files
-from storage.files.filesystem import look_at, open_file
+from storage.files.filesystem import open_file
 from storage.files.local import LOCAL
 from storage.formats import batch_columns
 from storage.formats.batch_columns import (

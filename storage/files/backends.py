@@ -13,9 +13,9 @@ path are octal escapes. Source: proc(5).
 
 import os
 import re
-from typing import NamedTuple
 
 from storage.errors import UnsupportedBackendError
+from storage.files.files import Mount
 from storage.files.filesystem import read_bytes
 
 _LOCAL_PROTOCOLS = ("file", "local")
@@ -46,20 +46,8 @@ def _absolute(path: str) -> str:
     return os.path.realpath(path) if ".." in path.split(os.sep) else os.path.abspath(path)
 
 
-_ON_DISKS = "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2"
-_OTHERS = "reiserfs", "tmpfs", "ramfs", "rootfs", "overlay"
-LOCAL_TYPES = frozenset((*_ON_DISKS, *_OTHERS))  # this kernel alone knows what is done there
-
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 _MOUNT_ID = re.compile(r"^mnt_id:\s*(\d+)\s*$", re.MULTILINE | re.ASCII)
-
-
-class Mount(NamedTuple):
-    """A file system, and where it is mounted."""
-
-    mount_point: str
-    type: str  # like ext4, nfs4, fuse.sshfs
-    options: frozenset[str]  # of the mount and of the file system
 
 
 def mount_of(path: str) -> Mount | None:

@@ -12,25 +12,18 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from storage.files import io_limit
+from storage.files.descriptors import naming, read_from
 from storage.files.file_attributes import attributes_of, give_attributes
-from storage.files.files import Entry
-from storage.files.filesystem import naming, open_known, private, read_from
+from storage.files.files import Cloned
+from storage.files.filesystem import open_known, private
 from storage.files.held_directories import RelativePath, note_made, open_directory
 
 FICLONE = 0x40049409
 CHUNK_BYTES = 32 << 20  # after each of them `advance` is called
 READ_BYTES = 1 << 20
 _BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own
-
-
-class Cloned(NamedTuple):
-    """How a file was copied."""
-
-    source: Entry  # as it was opened, but for its name
-    has_owner: bool  # the copy is its owner's; else of who made it
 
 
 def clone_file(source: str, target: str, advance: Callable[[int], object]) -> Cloned:

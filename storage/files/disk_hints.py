@@ -25,8 +25,7 @@ from contextlib import contextmanager, suppress
 from ctypes import c_int, c_int64, c_uint
 from typing import TypeVar
 
-from storage.files import backends
-from storage.files.backends import LOCAL_TYPES
+from storage.files.files import LOCAL_TYPES, Disk
 
 
 def _linux_function(name: str, arguments: Sequence[type]) -> "ctypes._NamedFuncPointer | None":
@@ -82,10 +81,10 @@ _to_close: deque[Close] = deque()
 _deferring = 0  # how many blocks of `background_closes_deferred` run
 
 
-def can_remove_while_open(directory: str) -> bool:
+def can_remove_while_open(disk: Disk, directory: str) -> bool:
     """Whether a file in a directory may be removed while it is open, and is gone then."""
     try:
-        mount = backends.mount_of(directory)
+        mount = disk.mount_of(directory)
     except OSError:
         return False
     return mount is not None and mount.type in LOCAL_TYPES

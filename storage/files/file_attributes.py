@@ -8,19 +8,12 @@ where the system permits; what stands for the very file (`security.ima` and the 
 import errno
 import os
 import stat
-from typing import NamedTuple
+
+from storage.files.files import FileAttributes
 
 ACCESS_LIST = "system.posix_acl_access"
 _LABELS = "security.selinux", "security.SMACK64"
 _UNSUPPORTED = errno.EOPNOTSUPP, errno.ENOSYS
-
-
-class FileAttributes(NamedTuple):
-    uid: int
-    gid: int
-    mode: int  # permissions alone
-    mtime_ns: int
-    extended: tuple[tuple[str, bytes], ...]  # those that go along
 
 
 def attributes_of(file: str | int) -> FileAttributes:

@@ -1,7 +1,8 @@
 """What code asks of files, and what each operation promises, wherever the files are.
 
 Who works on files takes a `Files` as an argument: `LocalFiles` in a command, `MemoryFiles` or
-`WatchedFiles` in a test. Four promises carry everything that is done in place:
+`WatchedFiles` in a test. What needs more, which only a disk of this machine has, takes a `Disk`.
+Four promises carry everything that is done in place:
 
 1. A rename takes its target's place in one step: a reader finds the old file or the new one.
 2. Bytes that were synced outlive a power cut. Bytes that were not may be lost, all or in part.
@@ -22,6 +23,9 @@ an error the names are as they were, and no file that had a name has other bytes
 import contextlib
 import errno
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from io import FileIO
 from typing import NamedTuple, Protocol, Self
 
 
@@ -237,6 +241,226 @@ class Files(Protocol):
 
         Says nothing of the files' bytes, or of the directory's own name.
         """
+        ...
+
+
+class Opened(NamedTuple):
+    """A file that was opened to be read, for kernels and system calls."""
+
+    descriptor: int  # for the caller to close
+    entry: Entry  # as it was opened, but for its name
+
+
+class FileAttributes(NamedTuple):
+    """Owner, mode, time and extended attributes of a file, for the one that takes its place."""
+
+    uid: int
+    gid: int
+    mode: int  # permissions alone
+    mtime_ns: int
+    extended: tuple[tuple[str, bytes], ...]  # those that go along
+
+
+class Cloned(NamedTuple):
+    """How a file was copied."""
+
+    source: Entry  # as it was opened, but for its name
+    has_owner: bool  # the copy is its owner's; else of who made it
+
+
+_DISK_TYPES = "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "nilfs2"
+_OTHER_TYPES = "reiserfs", "tmpfs", "ramfs", "rootfs", "overlay"
+LOCAL_TYPES = frozenset((*_DISK_TYPES, *_OTHER_TYPES))  # this kernel alone knows what is done there
+
+
+class Mount(NamedTuple):
+    """A file system, and where it is mounted."""
+
+    mount_point: str
+    type: str  # like ext4, nfs4, fuse.sshfs
+    options: frozenset[str]  # of the mount and of the file system
+
+
+class Disk(Files, Protocol):
+    """A disk of this machine: `Files`, and what else a local file system can do.
+
+    Copies, locks, work directories and the tasks of a round need it: they work by descriptors, keep
+    owner and mode, and ask what this user may do. `LOCAL` is the one of the product.
+
+    What is opened by a descriptor is read, written and closed by the caller's own system calls: no
+    object stands between a kernel and its file. Errors have the path in them, as those of `Files`.
+    """
+
+    def resolve(self, path: str) -> str:
+        """Return the absolute path without links, also of a name that does not exist."""
+        ...
+
+    def is_same(self, path: str, other: str) -> bool:
+        """Say whether two paths lead to one file or directory; OSError where one leads nowhere."""
+        ...
+
+    def status(self, path: str, follow: bool = True) -> os.stat_result:
+        """Return what the system knows of a name; follow: of what a link leads to."""
+        ...
+
+    def file_system_status(self, path: str) -> os.statvfs_result:
+        """Return the free space and the flags of the file system that a path is on."""
+        ...
+
+    def mount_of(self, path: str) -> Mount | None:
+        """Return the mount that a directory is on; None where the system does not say."""
+        ...
+
+    def is_permitted(self, path: str, rights: int) -> bool:
+        """Say whether this user has all of these rights: `os.R_OK`, `os.W_OK`, `os.X_OK`, added.
+
+        No where there is no such name, and where that cannot be found out.
+        """
+        ...
+
+    def may_give(self, uid: int, gid: int) -> bool:
+        """Say whether this user can make files that belong to a user and a group."""
+        ...
+
+    def require_replaceable(self, path: str) -> None:
+        """Raise the OSError with which `replace_file` would fail for this user. Changes nothing.
+
+        A limit that shows only when it is tried, such as a full disk, is not seen.
+        """
+        ...
+
+    def make_directories(self, path: str) -> None:
+        """Make a directory, and those above it that are missing, for this user alone.
+
+        One that exists stays as it is. Names are on disk only after sync_directory.
+        """
+        ...
+
+    def temporary_directory(self) -> str:
+        """Return the system's directory for temporary files."""
+        ...
+
+    def make_temporary_directory(self, prefix: str, parent: str | None = None) -> str:
+        """Make a directory with a new name, for this user alone; return its path.
+
+        parent: None: the system's directory for temporary files.
+        """
+        ...
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory with all that is in it. On disk only after sync_directory."""
+        ...
+
+    def discard_directory(self, path: str) -> None:
+        """Remove a directory with all that is in it; where that fails, some of it stays."""
+        ...
+
+    def open_raw(self, path: str, mode: str, is_private: bool = True) -> FileIO:
+        """Open a file to write it, without a buffer.
+
+        In a directory that is held, it is opened in that very directory, once its owner was asked.
+
+        Args:
+            path: Goes into errors as it is.
+            mode: As of `open`: `xb` and `x+b` make a new file, `wb` empties an old one, `r+b`
+                changes it.
+            is_private: Only this user can read what is made.
+        """
+        ...
+
+    def open_descriptor(self, path: str, flags: int, mode: int = 0o600) -> int:
+        """Open a file or a directory as `os.open` does; the descriptor is the caller's to close.
+
+        For locks, pipes and marks, whose flags matter. Directories that are held are not asked.
+        """
+        ...
+
+    def open_to_read(self, path: str) -> Opened:
+        """Open a file of a log directory to read it by its descriptor.
+
+        CorruptFileError where it is no file: no link is followed, and no pipe is waited for.
+        """
+        ...
+
+    def sync_descriptor(self, descriptor: int) -> None:
+        """Return once the bytes of an open file are on disk, and raise what its writing met.
+
+        By the descriptor that has written: another may not see an error from before it was opened.
+        """
+        ...
+
+    def attributes_of(self, file: str | int) -> FileAttributes:
+        """Return the attributes of a path or of an open file. A link is followed."""
+        ...
+
+    def give_attributes(self, descriptor: int, model: FileAttributes) -> None:
+        """Give an open file that this process made the attributes of another, but not its time.
+
+        PermissionError where only a privileged user may: a file of another owner is no replacement.
+        """
+        ...
+
+    def set_times(self, file: str | int, time_ns: int | None) -> None:
+        """Set when a file, or an open file, was last written and read; None: now."""
+        ...
+
+    def allocated_bytes(self, path: str) -> int:
+        """Return how much of a file is no hole."""
+        ...
+
+    def clone_file(self, source: str, target: str, advance: Callable[[int], object]) -> Cloned:
+        """Make target, which must be new, a copy of source, with its attributes and its time.
+
+        The bytes are shared where the file system can, and holes stay holes. On disk only after a
+        sync. What is left of target after an error is the caller's to remove.
+
+        Args:
+            source: A file.
+            target: Its copy.
+            advance: Is called with the number of bytes copied since its last call.
+        """
+        ...
+
+    def clone_directory(self, source: str, target: str) -> bool:
+        """Make a directory with the owner and mode of another; say whether it got the owner."""
+        ...
+
+    def can_share(self, source: str, directory: str) -> bool:
+        """Say whether a copy of a file in a directory would share its bytes. Leaves nothing."""
+        ...
+
+    def sync_file_system(self, descriptor: int, path: str) -> None:
+        """Return once everything on the file system of an open directory is on disk.
+
+        Args:
+            descriptor: Opened before anything was written: no earlier error is reported to it.
+            path: For errors.
+        """
+        ...
+
+    def hold_log_dir(
+        self, path: str, require_owner: Callable[[], object]
+    ) -> AbstractContextManager[None]:
+        """Hold a log directory and those in it: later work reaches these very ones or fails.
+
+        require_owner: is called before each change, and raises where none may be made any more.
+        """
+        ...
+
+    def hold_directory(self, path: str, inode: int | None) -> AbstractContextManager[None]:
+        """Hold one directory by its inode, unless it is held already; None: hold nothing."""
+        ...
+
+    def kept_open(self, path: str) -> AbstractContextManager[None]:
+        """Open a held directory once for all that this thread does in it meanwhile."""
+        ...
+
+    def require_unchanged(self, path: str) -> None:
+        """Raise DirectoryExchangedError or OSError where a directory is not the one held."""
+        ...
+
+    def inode_of(self, path: str) -> int | None:
+        """Return the inode by which a directory is held; None for one that is not held."""
         ...
 
 

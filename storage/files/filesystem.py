@@ -21,6 +21,7 @@ import stat
 from collections.abc import Iterator
 
 from storage.errors import CorruptFileError
+from storage.files.descriptors import entry_with, look_at, naming, read_from, special_kind
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Entry
 from storage.files.held_directories import (
@@ -35,30 +36,6 @@ from storage.files.held_directories import (
 
 _READ_BYTES = 16 * 1024
 _READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-
-
-class _Naming:
-    """No generator, nor is the next one: both are passed at every look and at every change."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, OSError) and not isinstance(error.filename, str):
-            error.filename = self._path
-
-
-def naming(path: str) -> _Naming:
-    """Name the file in an OSError that does not: reads and writes know of descriptors only.
-
-    A context, for `with`.
-    """
-    return _Naming(path)
 
 
 @contextlib.contextmanager
@@ -88,13 +65,13 @@ def list_directory(path: str) -> list[Entry]:
                 found = item.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            values = (  # those of _entry, without its two calls: a plan lists 200,000 files
+            values = (  # those of entry_with, without its two calls: a plan lists 200,000 files
                 item.name,
                 False,
                 found.st_size,
                 found.st_mtime_ns,
                 found.st_ino,
-                "" if is_file(found.st_mode) else _special(found.st_mode),
+                "" if is_file(found.st_mode) else special_kind(found.st_mode),
                 found.st_ctime_ns,
                 found.st_dev,
             )
@@ -112,19 +89,7 @@ def look_up(path: str) -> Entry | None:
     _, name = split(path)
     if stat.S_ISDIR(found.st_mode):
         return Entry(name, True, 0, 0, found.st_ino)
-    return _entry(name, found)
-
-
-def look_at(descriptor: int, path: str) -> Entry:
-    """Return what a listing would say of an open file, without its name.
-
-    path: for errors.
-    """
-    try:
-        return _entry("", os.fstat(descriptor))
-    except OSError as error:
-        error.filename = path
-        raise
+    return entry_with(name, found)
 
 
 def exists(path: str) -> bool:
@@ -146,28 +111,6 @@ def is_directory(path: str) -> bool:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return False
         raise
-
-
-def _entry(name: str, found: os.stat_result) -> Entry:
-    mode = found.st_mode
-    values = (  # not by the fields' names, which takes as long as the look at the file
-        name,
-        False,
-        found.st_size,
-        found.st_mtime_ns,
-        found.st_ino,
-        "" if stat.S_ISREG(mode) else _special(mode),
-        found.st_ctime_ns,
-        found.st_dev,
-    )
-    return tuple.__new__(Entry, values)
-
-
-def _special(mode: int) -> str:
-    """What a name stands for that is no file with bytes of its own."""
-    kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-    kinds[stat.S_IFDIR] = "a directory"
-    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 def list_names(path: str) -> tuple[list[str], list[str]]:
@@ -217,7 +160,8 @@ def private(path: str, flags: int) -> int:
     return _open_to_change(path, flags, 0o600)
 
 
-def _public(path: str, flags: int) -> int:
+def public(path: str, flags: int) -> int:
+    """An opener: what it makes has the mode of other new files of this user."""
     return _open_to_change(path, flags, 0o666)
 
 
@@ -263,26 +207,6 @@ def read_range(path: str, position: int, length: int) -> bytes:
         os.close(descriptor)
 
 
-def read_from(descriptor: int, position: int, length: int) -> bytes:
-    """Return length bytes from a position of an open file; fewer only where the file ends."""
-    pieces: list[bytes] = []
-    while length > 0 and (piece := os.pread(descriptor, length, position)):  # may give less
-        if len(piece) == length and not pieces:
-            return piece
-        pieces.append(piece)
-        position += len(piece)
-        length -= len(piece)
-    return b"".join(pieces)
-
-
-def read_into(descriptor: int, position: int, target: memoryview) -> int:
-    """Fill target with what an open file has from there on; how many bytes that is."""
-    got = 0
-    while got < len(target) and (count := os.preadv(descriptor, [target[got:]], position + got)):
-        got += count
-    return got
-
-
 def replace_file(path: str, data: bytes) -> None:
     """Make path hold exactly data. After a crash it holds the old bytes or the new, never a mix.
 
@@ -294,7 +218,7 @@ def replace_file(path: str, data: bytes) -> None:
     try:
         with contextlib.suppress(FileNotFoundError):
             remove(temporary)  # it could be a link, or have another name somewhere else
-        with naming(temporary), open(temporary, "xb", opener=_public) as out:
+        with naming(temporary), open(temporary, "xb", opener=public) as out:
             out.write(data)
             out.flush()
             _adopt(out.fileno(), path)

@@ -3,13 +3,25 @@
 import contextlib
 import errno
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from io import FileIO
 from typing import Self
 
-from storage.files import filesystem
-from storage.files.cloning import clone_file
-from storage.files.files import ChangingFile, Entry, HeldFile, OpenFile
-from storage.files.filesystem import naming
+from storage.files import backends, cloning, file_attributes, filesystem, held_directories
+from storage.files.descriptors import naming, read_from
+from storage.files.files import (
+    ChangingFile,
+    Cloned,
+    Entry,
+    FileAttributes,
+    HeldFile,
+    Mount,
+    Opened,
+    OpenFile,
+)
 
 
 def make_own(descriptor: int, path: str) -> None:
@@ -35,7 +47,7 @@ def make_own(descriptor: int, path: str) -> None:
     try:
         if not _is_at(found, filesystem.look_up(path)):
             raise _nameless(path)
-        cloned = clone_file(path, temporary, lambda _: None)
+        cloned = cloning.clone_file(path, temporary, lambda _: None)
         if not _is_at(found, cloned.source):  # since the look
             raise _nameless(path)
         if not cloned.has_owner:
@@ -66,7 +78,7 @@ def _nameless(path: str) -> OSError:
 
 
 class LocalFiles:
-    """`Files` by the calls of the operating system, with every sync that they promise.
+    """A `Disk` by the calls of the operating system, with every sync that they promise.
 
     A file in a directory that is held is reached in that very directory or not at all
     (`held_directories`). One that has other names, by hard links, gets bytes of its own before it
@@ -132,13 +144,111 @@ class LocalFiles:
         filesystem.remove_directory(path)
 
     def set_modified(self, path: str, time_ms: int) -> None:
-        os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
+        self.set_times(path, time_ms * 1_000_000)
 
     def sync_file(self, path: str) -> None:
         filesystem.sync_file(path)
 
     def sync_directory(self, path: str) -> None:
         filesystem.sync_directory(path)
+
+    def resolve(self, path: str) -> str:
+        return os.path.realpath(path)
+
+    def is_same(self, path: str, other: str) -> bool:
+        return os.path.samefile(path, other)
+
+    def status(self, path: str, follow: bool = True) -> os.stat_result:
+        return os.stat(path) if follow else os.lstat(path)
+
+    def file_system_status(self, path: str) -> os.statvfs_result:
+        return os.statvfs(path)
+
+    def mount_of(self, path: str) -> Mount | None:
+        return backends.mount_of(path)
+
+    def is_permitted(self, path: str, rights: int) -> bool:
+        return os.access(path, rights)
+
+    def may_give(self, uid: int, gid: int) -> bool:
+        return file_attributes.may_give(uid, gid)
+
+    def require_replaceable(self, path: str) -> None:
+        file_attributes.require_replaceable(path)
+
+    def make_directories(self, path: str) -> None:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+
+    def temporary_directory(self) -> str:
+        return tempfile.gettempdir()
+
+    def make_temporary_directory(self, prefix: str, parent: str | None = None) -> str:
+        return tempfile.mkdtemp(prefix=prefix, dir=parent)
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def discard_directory(self, path: str) -> None:
+        filesystem.discard_directory(path)
+
+    def open_raw(self, path: str, mode: str, is_private: bool = True) -> FileIO:
+        opener = filesystem.private if is_private else filesystem.public
+        raw = open(path, mode, buffering=0, opener=opener)  # noqa: SIM115  # the caller closes it
+        assert isinstance(raw, FileIO)
+        return raw
+
+    def open_descriptor(self, path: str, flags: int, mode: int = 0o600) -> int:
+        return os.open(path, flags, mode)
+
+    def open_to_read(self, path: str) -> Opened:
+        return Opened(*filesystem.open_known(path))
+
+    def sync_descriptor(self, descriptor: int) -> None:
+        os.fsync(descriptor)
+
+    def attributes_of(self, file: str | int) -> FileAttributes:
+        return file_attributes.attributes_of(file)
+
+    def give_attributes(self, descriptor: int, model: FileAttributes) -> None:
+        file_attributes.give_attributes(descriptor, model)
+
+    def set_times(self, file: str | int, time_ns: int | None) -> None:
+        if time_ns is None:
+            os.utime(file)
+        else:
+            os.utime(file, ns=(time_ns, time_ns))
+
+    def allocated_bytes(self, path: str) -> int:
+        return cloning.allocated_bytes(path)
+
+    def clone_file(self, source: str, target: str, advance: Callable[[int], object]) -> Cloned:
+        return cloning.clone_file(source, target, advance)
+
+    def clone_directory(self, source: str, target: str) -> bool:
+        return cloning.clone_directory(source, target)
+
+    def can_share(self, source: str, directory: str) -> bool:
+        return cloning.can_share(source, directory)
+
+    def sync_file_system(self, descriptor: int, path: str) -> None:
+        cloning.sync_file_system(descriptor, path)
+
+    def hold_log_dir(
+        self, path: str, require_owner: Callable[[], object]
+    ) -> AbstractContextManager[None]:
+        return held_directories.hold_log_dir(path, require_owner)
+
+    def hold_directory(self, path: str, inode: int | None) -> AbstractContextManager[None]:
+        return held_directories.hold_directory(path, inode)
+
+    def kept_open(self, path: str) -> AbstractContextManager[None]:
+        return held_directories.kept_open(path)
+
+    def require_unchanged(self, path: str) -> None:
+        held_directories.require_unchanged(path)
+
+    def inode_of(self, path: str) -> int | None:
+        return held_directories.inode_of(path)
 
 
 class _LocalFile:
@@ -150,7 +260,7 @@ class _LocalFile:
 
     def read(self, position: int, length: int) -> bytes:
         try:
-            return filesystem.read_from(self._descriptor, position, length)
+            return read_from(self._descriptor, position, length)
         except OSError as error:
             error.filename = self._path  # the system knows of a descriptor only
             raise
@@ -174,7 +284,7 @@ class _LocalChangingFile:
 
     def read(self, position: int, length: int) -> bytes:
         try:
-            return filesystem.read_from(self.descriptor, position, length)
+            return read_from(self.descriptor, position, length)
         except OSError as error:
             error.filename = self._path
             raise
@@ -192,7 +302,7 @@ class _LocalChangingFile:
 
     def truncate(self, size_bytes: int) -> None:
         make_own(self.descriptor, self._path)
-        with filesystem.naming(self._path):
+        with naming(self._path):
             os.ftruncate(self.descriptor, size_bytes)
 
     @property
@@ -200,11 +310,11 @@ class _LocalChangingFile:
         return self.descriptor >= 0
 
     def size(self) -> int:
-        with filesystem.naming(self._path):
+        with naming(self._path):
             return os.fstat(self.descriptor).st_size
 
     def sync(self) -> None:
-        with filesystem.naming(self._path):
+        with naming(self._path):
             os.fsync(self.descriptor)
 
     def renamed(self, path: str) -> None:

@@ -25,8 +25,9 @@ from struct import Struct
 
 from storage.errors import LogCompactionError
 from storage.files import filesystem
+from storage.files.descriptors import look_at, naming
 from storage.files.files import Entry
-from storage.files.filesystem import naming, read_bytes
+from storage.files.filesystem import read_bytes
 from storage.formats import checkpoint
 from storage.formats.meta_properties import META_PROPERTIES
 
@@ -170,10 +171,10 @@ def _locked(log_dir: str, path: str) -> tuple[int, Entry]:
             with naming(path):
                 raise _in_use(path, descriptor) from error
         except OSError:  # there are no locks, so it is nobody's
-            if is_new and _is_named(filesystem.look_at(descriptor, path), path):
+            if is_new and _is_named(look_at(descriptor, path), path):
                 os.unlink(path)
             raise
-        own = filesystem.look_at(descriptor, path)
+        own = look_at(descriptor, path)
         if not _is_named(own, path):
             # a stopping broker unlinks it: then this is a file that no broker will look at
             raise LogDirLockedError(

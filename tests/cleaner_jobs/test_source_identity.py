@@ -14,8 +14,8 @@ from cleaner_jobs.source_identity import (
     check_opened,
     with_second_name,
 )
+from storage.files.descriptors import look_at
 from storage.files.files import entry_of
-from storage.files.filesystem import look_at
 from storage.files.local import LOCAL
 
 

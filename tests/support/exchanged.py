@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from storage.files.local import LOCAL
-from tests.support.files.watched import Operation, WatchedFiles
+from tests.support.files.watched import Operation, WatchedDisk
 
 
 class Exchange:
@@ -54,14 +54,14 @@ def always(*_: object) -> bool:
     return True
 
 
-def before_operation(happens: Callable[[], None], name: str, when: When = always) -> WatchedFiles:
+def before_operation(happens: Callable[[], None], name: str, when: When = always) -> WatchedDisk:
     """Return files with which it happens before an operation with paths that `when` says yes to."""
 
     def before(operation: Operation) -> None:
         if operation.name == name and when(*operation.paths):
             happens()
 
-    return WatchedFiles(LOCAL, before)
+    return WatchedDisk(LOCAL, before)
 
 
 def before_call(

@@ -16,7 +16,7 @@ from compactor.originals.originals_keeper import OriginalsKeeper
 from compactor.outcome.round_report import CleaningReport
 from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan
-from storage.files.files import Files
+from storage.files.files import Disk
 from storage.files.local import LOCAL
 
 HASH_KEY = 0x0706050403020100, 0x0F0E0D0C0B0A0908
@@ -60,7 +60,7 @@ class LocalRound:
     after: dict[str, Callable[[Rows], Rows]] = field(default_factory=dict)
     originals: OriginalsKeeper | None = None
     drop_null_keys: bool = True  # as Kafka's cleaner does
-    files: Files = LOCAL  # as the driver changes them
+    disk: Disk = LOCAL
     stages: list[tuple[str, int]] = field(default_factory=list)  # as they ran, and their tasks
     _tasks: InProcessTasks = field(default_factory=InProcessTasks)
 
@@ -74,7 +74,7 @@ class LocalRound:
             originals=self.originals,
             drop_null_keys=self.drop_null_keys,
             runner=self,
-            files=self.files,
+            disk=self.disk,
         )
         return cleaner_manager.run_round(plan, settings, NoProgress())
 

@@ -26,7 +26,7 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, Epo
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from tests.compactor.originals.test_undo import PowerLoss, losing_power
 from tests.compactor.plan_logs import plan_log_dirs
-from tests.support.files.watched import WatchedFiles
+from tests.support.files.watched import WatchedDisk
 from tests.support.local_round import LocalRound
 from tests.support.made_log import (
     INTERVAL_BYTES,
@@ -155,7 +155,7 @@ class World:
             self._runs += 1
             run = KeptRun(f"{self._runs:08x}", self._now_ms, (log_dir,))
             keeper = OriginalsKeeper(str(self.originals), run, files)
-        self.local.originals, self.local.files = keeper, files
+        self.local.originals, self.local.disk = keeper, files
         try:
             plan = plan_log_dirs([log_dir], self.kind.config, self._now_ms)
             with suppress(PowerLoss):
@@ -192,7 +192,7 @@ class World:
     def discard(self, run_dir: Path) -> None:
         kept_run.discard(str(run_dir))
 
-    def _losing_power(self, of_keeper: int = 0) -> WatchedFiles:
+    def _losing_power(self, of_keeper: int = 0) -> WatchedDisk:
         """of_keeper: changes that are made before the run begins."""
         return losing_power(of_keeper + self.rng.randrange(CHANGES_OF_A_RUN))
 

@@ -21,7 +21,7 @@ from storage.formats.txn_index import AbortedTxn
 from tests.compactor.plan_logs import plan_log_dirs, with_settings
 from tests.compactor.small_rounds import flip
 from tests.support.file_states import state_of
-from tests.support.files.watched import Operation, WatchedFiles
+from tests.support.files.watched import Operation, WatchedDisk
 from tests.support.local_round import LocalRound
 from tests.support.made_log import files_of, keyed, make_partition
 
@@ -76,7 +76,7 @@ def split(partition: Path, dry_run: bool = False, files: Files = LOCAL) -> Round
 
 
 def run(local: LocalRound, partition: Path, dry_run: bool = False) -> LogReport:
-    report: CleaningReport = local.run(split(partition, dry_run, local.files), dry_run)
+    report: CleaningReport = local.run(split(partition, dry_run, local.disk), dry_run)
     (log,) = report.logs
     return log
 
@@ -153,7 +153,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(local: LocalRound, partition: Path
         if operation.name == "rename":
             raise OSError(28, os.strerror(28), *operation.paths)
 
-    local.files = WatchedFiles(LOCAL, full)
+    local.disk = WatchedDisk(LOCAL, full)
     report = run(local, partition)
     assert report.status is LogStatus.FAILED
     assert "No space left" in (report.reason or "")

@@ -20,7 +20,7 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.log_dir import list_partition
 from tests.compactor.cleaning.test_swapper import finished
-from tests.support.files.watched import WatchedFiles
+from tests.support.files.watched import WatchedDisk
 from tests.support.local_round import NoProgress
 from tests.support.made_log import keyed, make_partition, plan_of
 from tests.support.made_values import rewritten
@@ -164,8 +164,8 @@ def test_the_files_looked_at_are_a_constant_number_for_each_segment(
     monkeypatch.setattr(swapper, "swap_group", lambda *_: None)
     found = []
     for plan in plans:
-        files = WatchedFiles(LOCAL)
-        with GroupSwapper("run", NoProgress(), files=files) as groups:
+        files = WatchedDisk(LOCAL)
+        with GroupSwapper("run", NoProgress(), disk=files) as groups:
             for number in range(len(plan.groups)):
                 groups.give(plan, finished(number, tmp_path))
             swapped = groups.finish()
@@ -195,8 +195,8 @@ def staged(plan: LogPlan, batch: ReferenceBatch) -> FinishedGroup:
 def test_a_group_of_many_segments_takes_few_looks(tmp_path: Path) -> None:
     """Nothing of a source is looked for again by its name, but that it is still what it was."""
     plan = planned(tmp_path, groups=1, segments_a_group=GROUPS)
-    files = WatchedFiles(LOCAL)
-    with GroupSwapper("run", NoProgress(), files=files) as swapping:
+    files = WatchedDisk(LOCAL)
+    with GroupSwapper("run", NoProgress(), disk=files) as swapping:
         swapping.give(plan, staged(plan, keyed(2 * GROUPS - 2, "ab")))
         assert swapping.finish() == {plan.log_id: Swapped(1)}
     counts = files.counts

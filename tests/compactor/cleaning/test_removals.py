@@ -14,7 +14,7 @@ from compactor.cleaning import removals as module
 from compactor.cleaning.removals import Removals
 from storage.files.files import OpenFile
 from storage.files.local import LOCAL
-from tests.support.files.watched import Operation, WatchedFiles
+from tests.support.files.watched import Operation, WatchedDisk
 
 LARGE = 1 << 40  # bytes, of the four
 
@@ -30,7 +30,7 @@ def four(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> list[OpenFile]:
     """What is to be closed behind, and is not."""
-    monkeypatch.setattr(module, "can_remove_while_open", lambda _: True)
+    monkeypatch.setattr(module, "can_remove_while_open", lambda *_: True)
     files: list[OpenFile] = []
 
     def keep(closes: Sequence[MethodType]) -> None:
@@ -49,7 +49,7 @@ def test_small_files_are_removed_by_one_thread_and_large_ones_by_several(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On a file system of which it is not known that it lets go of what is open."""
-    monkeypatch.setattr(module, "can_remove_while_open", lambda _: False)
+    monkeypatch.setattr(module, "can_remove_while_open", lambda *_: False)
     with ThreadPoolExecutor(1) as threads:
         removals = Removals(threads, LOCAL)
         removals.begin(log_bytes, four)
@@ -67,7 +67,7 @@ def test_many_small_files_are_removed_by_few_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whoever asks for it is one of them."""
-    monkeypatch.setattr(module, "can_remove_while_open", lambda _: True)
+    monkeypatch.setattr(module, "can_remove_while_open", lambda *_: True)
     monkeypatch.setattr(module, "REMOVED_AT_ONCE_BYTES", 1)
     monkeypatch.setattr(module, "SMALL_FILES_AT_ONCE", 1)
     monkeypatch.setattr(module, "SMALL_FILES_THREADS", threads_of_log)
@@ -82,7 +82,7 @@ def test_a_removal_that_is_cut_short_begins_no_other(
     four: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where the lock was lost. What waits for a thread is not waited for."""
-    monkeypatch.setattr(module, "can_remove_while_open", lambda _: False)
+    monkeypatch.setattr(module, "can_remove_while_open", lambda *_: False)
     may_go_on = Event()
 
     def fail(_: Operation) -> None:
@@ -91,7 +91,7 @@ def test_a_removal_that_is_cut_short_begins_no_other(
     with ThreadPoolExecutor(1) as threads:
         threads.submit(may_go_on.wait)
         with pytest.raises(RuntimeError, match="lost"):
-            Removals(threads, WatchedFiles(LOCAL, fail)).remove(LARGE, four)
+            Removals(threads, WatchedDisk(LOCAL, fail)).remove(LARGE, four)
         may_go_on.set()
     assert len(list(tmp_path.iterdir())) == 4
 

@@ -20,7 +20,7 @@ from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper
 from compactor.outcome.round_report import LogStatus
 from storage.file_names import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, file_name
-from storage.files.file_attributes import FileAttributes
+from storage.files.files import FileAttributes
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from tests.compactor.small_rounds import (
@@ -33,7 +33,7 @@ from tests.compactor.small_rounds import (
     plan_of_both,
     two_logs,
 )
-from tests.support.files.watched import Operation, WatchedFiles
+from tests.support.files.watched import Operation, WatchedDisk
 from tests.support.local_round import LocalRound, Rows
 from tests.support.made_log import (
     batch,
@@ -396,7 +396,7 @@ def test_a_swap_that_fails_stops_its_log_and_earlier_groups_stay(
         if operation.name == "rename" and os.path.basename(operation.paths[1]) == name:
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), *operation.paths)
 
-    local.files = WatchedFiles(LOCAL, refuse)
+    local.disk = WatchedDisk(LOCAL, refuse)
     before = files_of(partition)
     report = local.run(round_of(plan_of(partition, GROUPS, 12)))
     assert only(report)[0] is LogStatus.FAILED

@@ -22,7 +22,7 @@ from compactor.outcome.round_report import LogStatus
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from tests.compactor.small_rounds import logs_in, two_logs
-from tests.support.files.watched import Operation, WatchedFiles
+from tests.support.files.watched import Operation, WatchedDisk
 from tests.support.local_round import LocalRound, NoProgress
 from tests.support.made_log import batches_of, files_of, log_of, plan_of, round_of
 from tests.support.made_values import rewritten
@@ -158,7 +158,7 @@ def test_a_swap_that_breaks_off_is_reported(
         if operation.name in ("rename", "remove") and in_first:
             raise OSError(errno.EIO, os.strerror(errno.EIO), *operation.paths)
 
-    local.files = WatchedFiles(LOCAL, fail)
+    local.disk = WatchedDisk(LOCAL, fail)
     failed, other = local.run(plan).logs
     assert (failed.status, other.status) == (LogStatus.FAILED, LogStatus.CLEANED)
     assert [note for note in failed.notes if "broke off" in note] == (

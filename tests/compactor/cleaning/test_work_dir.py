@@ -31,7 +31,7 @@ def test_nobody_waits_for_the_room_of_what_is_in_it(
 ) -> None:
     """It is all removed, and then closed; of what cannot be held open the room is waited for."""
     monkeypatch.setattr(work_dir, "MOST_HELD", most_held)
-    monkeypatch.setattr(work_dir, "can_remove_while_open", lambda _: True)
+    monkeypatch.setattr(work_dir, "can_remove_while_open", lambda *_: True)
     wait_until_freed()
     before = set(os.listdir("/proc/self/fd"))
     with background_closes_deferred(), open_work_dir(str(tmp_path), "cafe") as path:

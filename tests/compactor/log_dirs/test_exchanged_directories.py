@@ -74,7 +74,7 @@ def test_a_swap(
     local: LocalRound, partition: Path, name: str, suffix: str, for_a_link: bool
 ) -> None:
     exchange = Exchange(partition, for_a_link)
-    local.files = before_operation(exchange, name, leads_to(suffix))
+    local.disk = before_operation(exchange, name, leads_to(suffix))
     assert_failed(cleaned(local, partition), exchange)
 
 
@@ -83,10 +83,10 @@ def test_what_follows_a_swap_and_what_keeps_the_originals(
     local: LocalRound, partition: Path, name: str
 ) -> None:
     exchange = Exchange(partition)
-    local.files = before_operation(exchange, name)
+    local.disk = before_operation(exchange, name)
     plan = plan_log_dirs([str(partition.parent)], COMPACT, NOW_MS)
     originals = partition.parent.parent
-    local.originals = open_keeper(str(originals / "originals"), "run", NOW_MS, plan, local.files)
+    local.originals = open_keeper(str(originals / "originals"), "run", NOW_MS, plan, local.disk)
     log = cleaned(local, partition)
     local.originals.close()
     assert_failed(log, exchange)

@@ -21,7 +21,7 @@ from compactor.planning.space import space_of, with_room
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from compactor.verification.verify import verify
 from storage.files import backends
-from storage.files.backends import LOCAL_TYPES, Mount
+from storage.files.files import LOCAL_TYPES, Mount
 from storage.formats import clean_shutdown
 from tests.compactor.plan_logs import COMPACT, NOW_MS, build, plan_log_dirs
 from tests.support.local_round import LocalRound, NoProgress

@@ -131,11 +131,11 @@ def test_a_round_ends_in_the_middle_of_a_swap(
     """What is left a starting broker, or the next run, settles."""
     log_dir = str(partition.parent)
     theft = Theft(partition.parent)
-    local.files = before_operation(theft, name, lambda *paths: paths[-1].endswith(suffix))
+    local.disk = before_operation(theft, name, lambda *paths: paths[-1].endswith(suffix))
     with lost, lock_log_dirs([log_dir]):
         local.run(plan_log_dirs([log_dir], COMPACT, NOW_MS))
     theft.assert_nothing_followed()
-    local.files = LOCAL
+    local.disk = LOCAL
     with lock_log_dirs([log_dir]):
         recover_log_dir(log_dir)
         plan_log_dirs([log_dir], COMPACT, NOW_MS)

@@ -14,6 +14,7 @@ from compactor.command_line import cli
 from compactor.host import machine
 from compactor.log_dirs.log_dir_lock import lock_log_dirs, require_free
 from storage.files import backends
+from storage.files.files import Mount
 from storage.formats import clean_shutdown
 from tests.compactor.log_dirs.test_log_dir_lock import other_process
 from tests.support.file_states import state_of
@@ -50,7 +51,7 @@ def not_shut_down_cleanly(log_dir: Path, _: pytest.MonkeyPatch) -> Iterator[None
 
 @contextmanager
 def on_a_network(_: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    mount = backends.Mount("/", "nfs4", frozenset())
+    mount = Mount("/", "nfs4", frozenset())
     monkeypatch.setattr(backends, "mount_of", lambda _: mount)
     yield
 

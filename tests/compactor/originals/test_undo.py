@@ -18,7 +18,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.settings.config import Config, load_config
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
-from storage.files.files import Files
+from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown, leader_epoch_checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
@@ -28,7 +28,7 @@ from tests.compactor.plan_logs import plan_log_dirs
 from tests.compactor.small_rounds import flip
 from tests.golden import corpora
 from tests.support.failing_stat import fail_to_look_up
-from tests.support.files.watched import Operation, WatchedFiles
+from tests.support.files.watched import Operation, WatchedDisk
 from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, keyed, make_partition, record
 from tests.support.reference_batch import encode
@@ -52,7 +52,7 @@ class Kept:
         self.run_dir = log_dir.parent / "originals" / "cafecafe"
 
     def run(
-        self, keep: bool = True, now_ms: int = NOW_MS, files: Files = LOCAL
+        self, keep: bool = True, now_ms: int = NOW_MS, files: Disk = LOCAL
     ) -> tuple[LogReport, ...]:
         log_dir = str(self.log_dir)
         plan = plan_log_dirs([log_dir], self.config, now_ms)
@@ -64,7 +64,7 @@ class Kept:
         plan = split_overflowing(
             plan, lambda: plan_log_dirs([log_dir], self.config, now_ms), splitting
         )
-        self.local.originals, self.local.files = keeper, files
+        self.local.originals, self.local.disk = keeper, files
         try:
             return self.local.run(plan).logs
         finally:
@@ -172,7 +172,7 @@ def test_originals_are_links_where_they_can_be(
         if operation.name == "link" and not same_file_system:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), *operation.paths)
 
-    files = WatchedFiles(LOCAL, across)
+    files = WatchedDisk(LOCAL, across)
     before = kept.files()
     kept.run(files=files)
     assert local.originals is not None
@@ -398,14 +398,14 @@ class PowerLoss(BaseException):
 CHANGES = ("rename", "remove", "link", "replace_file")
 
 
-def losing_power(at: int) -> WatchedFiles:
+def losing_power(at: int) -> WatchedDisk:
     """Files over which the power goes before a change, when so many were made."""
 
     def before(_: Operation) -> None:
         if sum(each.name in CHANGES for each in files.operations) > at:
             raise PowerLoss
 
-    files = WatchedFiles(LOCAL, before)
+    files = WatchedDisk(LOCAL, before)
     return files
 
 
@@ -475,7 +475,7 @@ def test_without_room_for_the_originals_the_log_stays_as_it_is(
         if operation.name == "replace_file" and "originals" in path and "orders-0" in path:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
-    files = WatchedFiles(LOCAL, full)
+    files = WatchedDisk(LOCAL, full)
     orders, prices = sorted(kept.run(files=files), key=lambda log: log.topic)
     assert (orders.status, prices.status) == (LogStatus.FAILED, LogStatus.CLEANED)
     assert "No space left on device" in (orders.reason or "")

@@ -32,7 +32,7 @@ from tests.compactor.originals.test_undo import (
     PowerLoss,
     merged,
 )
-from tests.support.files.watched import Operation, WatchedFiles
+from tests.support.files.watched import Operation, WatchedDisk
 from tests.support.legacy_writer import encode_message_set
 from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, keyed, log_of, make_partition, record, write_segment
@@ -288,7 +288,7 @@ def test_a_run_that_was_killed_is_not_undone_over_what_a_later_one_has_done(
         if operation.name == "replace_file" and operation.paths[0].endswith("000001.json"):
             raise PowerLoss
 
-    files = WatchedFiles(LOCAL, second_step)
+    files = WatchedDisk(LOCAL, second_step)
     with pytest.raises(PowerLoss):
         kept.run(files=files)
     made = [each.paths[0] for each in files.changes if each.name == "replace_file"]

@@ -6,7 +6,8 @@ import pytest
 
 from storage.errors import UnsupportedBackendError
 from storage.files import backends
-from storage.files.backends import Mount, find_mount, mount_id_of, require_in_place
+from storage.files.backends import find_mount, mount_id_of, require_in_place
+from storage.files.files import Mount
 from tests.support.private_mounts import python_with_mounts
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from storage.files import backends, disk_hints
-from storage.files.backends import Mount
 from storage.files.disk_hints import (
     background_closes_deferred,
     can_remove_while_open,
@@ -21,6 +20,7 @@ from storage.files.disk_hints import (
     start_writeback,
     wait_until_freed,
 )
+from storage.files.files import Mount
 from storage.files.local import LOCAL
 
 
@@ -178,15 +178,15 @@ def test_only_where_no_other_name_is_given_to_what_is_open(
     kind: str, frees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backends, "mount_of", lambda _: Mount("/", kind, frozenset()))
-    assert can_remove_while_open(str(tmp_path)) is frees
+    assert can_remove_while_open(LOCAL, str(tmp_path)) is frees
 
 
 def test_nor_where_the_file_system_is_not_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not can_remove_while_open(str(tmp_path / "missing"))
+    assert not can_remove_while_open(LOCAL, str(tmp_path / "missing"))
     monkeypatch.setattr(backends, "mount_of", lambda _: None)
-    assert not can_remove_while_open(str(tmp_path))
+    assert not can_remove_while_open(LOCAL, str(tmp_path))
 
 
 def test_an_open_file_is_gone_from_its_directory_where_it_is_said_to_be(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_an_open_file_is_gone_from_its_directory_where_it_is_said_to_be(tmp_path
     path.touch()
     with LOCAL.open(str(path)):
         path.unlink()
-        assert not can_remove_while_open(str(tmp_path)) or os.listdir(tmp_path) == []
+        assert not can_remove_while_open(LOCAL, str(tmp_path)) or os.listdir(tmp_path) == []
 
 
 MIB = 1 << 20

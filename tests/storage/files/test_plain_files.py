@@ -27,7 +27,7 @@ MACHINE = {
 # by reason, by the package that the modules stand in
 PLAIN: dict[str, dict[str, str]] = {
     "what keeps the promises of `Files` on this machine": {
-        "storage.files": "backends cloning disk_hints file_attributes filesystem "
+        "storage.files": "backends cloning file_attributes filesystem "
         "held_directories io_limit local",
     },
     "the reading and writing of tasks, by descriptors: the hot path, on an executor": {
@@ -41,7 +41,6 @@ PLAIN: dict[str, dict[str, str]] = {
         "cleaner_jobs": "messages txn_batches work_file",
         "cleaner_jobs.spark": "executor_check",
         "cleaner_jobs.tasks": "executor_paths",
-        "compactor.cleaning": "cleaner_manager work_dir",
     },
     "copies from descriptor to descriptor, with owner, mode and attributes of the source": {
         "compactor.cleaning": "assembly segment_split",
@@ -52,7 +51,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.log_dirs": "log_dir_lock",
         "storage.log": "log_dir_lock",
         "storage.log.manager": "log_manager",
-        "compactor.cleaning": "cleaner_checkpoints removals",
+        "compactor.cleaning": "cleaner_checkpoints",
         "compactor.planning": "planner space",
     },
     "paths that a user gives, resolved, and checked for what this user may do": {
@@ -144,7 +143,7 @@ def takers() -> dict[str, int]:
             if isinstance(node, ast.FunctionDef):
                 names = [argument.arg for argument in node.args.args]
                 defaults = dict(zip(names[::-1], node.args.defaults[::-1], strict=False))
-                for name in {"files", "access"} & defaults.keys():
+                for name in {"files", "access", "disk"} & defaults.keys():
                     if ast.unparse(defaults[name]) == "LOCAL":
                         found[f"{module}.{node.name}"] = names.index(name)
     return found
@@ -173,7 +172,7 @@ def test_nobody_else_forgets_to_hand_the_files_on() -> None:
             if isinstance(node, ast.Call):
                 first, dot, rest = ast.unparse(node.func).partition(".")
                 called = names.get(first, f"{module}.{first}") + dot + rest
-                given = {keyword.arg for keyword in node.keywords} & {"files", "access"}
+                given = {keyword.arg for keyword in node.keywords} & {"files", "access", "disk"}
                 given |= {arg for arg in map(ast.unparse, node.args) if arg.startswith("*")}
                 if called in places and not given and len(node.args) <= places[called]:
                     forgotten.append(f"{module}, line {node.lineno}: {called}")

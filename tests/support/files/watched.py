@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from storage.files.files import NOT_HELD, ChangingFile, Entry, Files, HeldFile, OpenFile
+from storage.files.local import LocalFiles
 
 
 class Operation(NamedTuple):
@@ -127,6 +128,10 @@ class WatchedFiles:
     def sync_directory(self, path: str) -> None:
         self._note("sync_directory", path)
         self._files.sync_directory(path)
+
+
+class WatchedDisk(WatchedFiles, LocalFiles):
+    """A local disk whose operations of `Files` are watched."""
 
 
 class _WatchedChangingFile:
