@@ -21,6 +21,6 @@ from storage.formats.record_batch import encode_batch as encode_batch
 from storage.log.log import Log as Log
 from storage.log.log import LogOptions as LogOptions
 from storage.log.log_config import LogConfig as LogConfig
-from storage.log.manager.log_manager import LogManager as LogManager
-from storage.log.manager.log_manager import ManagerOptions as ManagerOptions
+from storage.log.log_manager import LogManager as LogManager
+from storage.log.log_manager import ManagerOptions as ManagerOptions
 from storage.log.scheduler import ManualScheduler as ManualScheduler

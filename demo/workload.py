@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from compactor import Batching, Log, LogConfig, append_table
+from demo.new_log_dir import new_log_dir
 from storage.codecs.compression import Codec
-from storage.log.manager.new_log_dir import new_log_dir
 
 WRITTEN_SEGMENT_BYTES = 512 * 1024
 SEGMENT_BYTES = 4 * 1024 * 1024

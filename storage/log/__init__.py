@@ -11,16 +11,16 @@ from storage.old_names import old_names
 if TYPE_CHECKING:
     from storage.log.log import Log as Log
     from storage.log.log_config import LogConfig as LogConfig
-    from storage.log.manager.log_manager import LogManager as LogManager
-    from storage.log.manager.manager_options import ManagerOptions as ManagerOptions
+    from storage.log.log_manager import LogManager as LogManager
+    from storage.log.manager_options import ManagerOptions as ManagerOptions
     from storage.log.opening import LogOptions as LogOptions
 
 _MODULES = {
     "Log": "storage.log.log",
     "LogConfig": "storage.log.log_config",
-    "LogManager": "storage.log.manager.log_manager",
+    "LogManager": "storage.log.log_manager",
     "LogOptions": "storage.log.opening",
-    "ManagerOptions": "storage.log.manager.manager_options",
+    "ManagerOptions": "storage.log.manager_options",
 }
 __all__ = list(_MODULES)
 __getattr__ = old_names(__name__, _MODULES)

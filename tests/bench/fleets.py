@@ -28,7 +28,7 @@ from storage.formats import (
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
-from storage.log.manager.manager_options import BY_HAND
+from storage.log.manager_options import BY_HAND
 from tests.bench import scratch
 from tests.bench.cleanings import command, run_command
 from tests.bench.process_tree import KIB

@@ -18,9 +18,9 @@ from unittest import mock
 import pyarrow as pa
 
 from compactor import Log, Selection, api, append_table, read_table
+from demo.new_log_dir import new_log_dir
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log.manager.new_log_dir import new_log_dir
 from tests.bench import timing
 from tests.bench.results import BenchError
 from tests.bench.workloads import NOW_MS

@@ -26,7 +26,7 @@ from compactor import (
     read_table,
 )
 from compactor.host.output import print_line
-from storage.log.manager.manager_options import BY_HAND
+from storage.log.manager_options import BY_HAND
 from tests.bench.tables import chunk
 from tests.broker import clients
 from tests.broker.broker import POM, Broker

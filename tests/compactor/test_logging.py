@@ -10,7 +10,7 @@ import pytest
 from compactor.api.progress import Progress, watch_changes
 from storage.log.errors import KafkaError
 from storage.log.scheduler import BackgroundScheduler
-from tests.storage.log.manager.test_log_manager import T0, Broker
+from tests.storage.log.test_log_manager import T0, Broker
 
 IMPORTED = """
 import logging

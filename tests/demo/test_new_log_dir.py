@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from demo.new_log_dir import new_log_dir
 from storage.formats import checkpoint, meta_properties, partition_metadata
 from storage.log.log_dir import list_log_dir, log_end_offset
-from storage.log.manager.new_log_dir import new_log_dir
 from tests.support.log_builder import Batch, Message, append
 
 ONE = Batch([Message(b"a", b"1", 1_700_000_000_000)])

@@ -25,8 +25,8 @@ from compactor import LogManager
 from compactor.cleaning import runners
 from compactor.command_line import cli
 from compactor.host.java import use_java
+from demo.new_log_dir import new_log_dir
 from storage.formats import checkpoint
-from storage.log.manager.new_log_dir import new_log_dir
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_logs import (
     INDEX,

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from compactor import Log, LogManager, ManagerOptions, api
 from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory
+from storage.log.log_cleaner import CleanedLog, LogToClean
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
-from storage.log.manager.log_cleaner import CleanedLog, LogToClean
-from storage.log.manager.manager_options import BY_HAND
+from storage.log.manager_options import BY_HAND
 from storage.log.scheduler import BackgroundScheduler
 from tests.compactor.log_dirs.test_log_dir_lock import other_process
 from tests.golden.copies import golden_log, write_copies

@@ -11,9 +11,9 @@ import shutil
 from pathlib import Path
 
 from compactor import LogConfig, LogManager
+from demo.new_log_dir import new_log_dir
 from storage.codecs.compression import Codec
 from storage.formats import checkpoint
-from storage.log.manager.new_log_dir import new_log_dir
 from tests.golden import corpora
 from tests.support.log_builder import Batch, Message, Producer, append
 

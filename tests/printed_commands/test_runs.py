@@ -15,6 +15,7 @@ import pytest
 
 from compactor.host.printable import shell_word
 from compactor.log_dirs.directory_state import UNFINISHED
+from demo.new_log_dir import new_log_dir
 from storage.codecs.compression import Codec
 from storage.file_names import DELETED, LOG, SNAPSHOT, file_name
 from storage.formats import checkpoint, clean_shutdown
@@ -22,7 +23,6 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.appending import AppendRequest
-from storage.log.manager.new_log_dir import new_log_dir
 from tests.compactor.plan_logs import Shape, build, clean_up_to
 from tests.support.local_command import Ended, run_command, use_local_rounds
 from tests.support.made_log import keyed, make_partition

@@ -22,7 +22,7 @@ from compactor import LogConfig, LogManager
 from compactor.command_line import cli
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log.manager.manager_options import ManagerOptions
+from storage.log.manager_options import ManagerOptions
 from storage.log.scheduler import ManualScheduler
 from tests.scheduled.cron_line import Paths, plan_line, run_line
 from tests.support.local_command import use_local_rounds

@@ -23,10 +23,10 @@ from compactor import (
     partition_dirs,
     read_table,
 )
+from demo.new_log_dir import new_log_dir
 from storage.arrow.log_view import splits_of
 from storage.codecs.compression import Codec
 from storage.errors import LogCompactionError
-from storage.log.manager.new_log_dir import new_log_dir
 from storage.log.scheduler import ManualScheduler
 from tests.support.file_states import state_of
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compactor import Log
+from demo.new_log_dir import new_log_dir
 from storage.codecs.compression import Codec
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.appending import AppendRequest
-from storage.log.manager.new_log_dir import new_log_dir
 
 INTERVAL_BYTES = 4096
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from random import Random
 
 from compactor import Log
+from demo.new_log_dir import new_log_dir
 from storage.codecs.compression import Codec
 from storage.formats.record import Record
-from storage.log.manager.new_log_dir import new_log_dir
 from tests.support.legacy_writer import encode_message_set
 from tests.support.made_log import ABORT_KEY, COMMIT_KEY, marker, of_producer, packed
 from tests.support.reference_batch import (

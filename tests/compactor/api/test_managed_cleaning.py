@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from compactor import LogManager, ManagerOptions, api
-from storage.log.manager.manager_options import BY_HAND
+from storage.log.manager_options import BY_HAND
 from storage.log.scheduler import ManualScheduler
 from tests.golden.copies import golden_log, write_copies
 from tests.golden.managed import (

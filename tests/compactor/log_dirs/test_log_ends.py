@@ -13,8 +13,8 @@ from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.log_dir import list_log_dir
-from storage.log.manager.log_manager import LogManager
-from storage.log.manager.manager_options import BY_HAND, ManagerOptions
+from storage.log.log_manager import LogManager
+from storage.log.manager_options import BY_HAND, ManagerOptions
 from storage.log.scheduler import ManualScheduler
 from tests.compactor.plan_logs import Shape, build
 from tests.support.local_command import run_command

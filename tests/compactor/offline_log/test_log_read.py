@@ -16,6 +16,7 @@ from compactor.offline_log import record_tables
 from compactor.offline_log.record_filter import ReadRecord
 from compactor.outcome.exit_codes import UsageError
 from compactor.views.record_lines import Form, csv_line
+from demo.new_log_dir import new_log_dir
 from storage.arrow import reading
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
@@ -23,7 +24,6 @@ from storage.formats import checkpoint
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log.manager.new_log_dir import new_log_dir
 from tests.compactor.offline_log.made_logs import CLOCK_MS, SMALL, Line, files_in, make
 from tests.engine.replay.replayed import replayed
 from tests.support.local_command import run_command

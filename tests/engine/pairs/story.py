@@ -14,7 +14,7 @@ from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.checkpoint import TopicPartition
 from storage.log.errors import IllegalStateError, KafkaStorageError
-from storage.log.manager.manager_options import BY_HAND
+from storage.log.manager_options import BY_HAND
 from storage.log.scheduler import ManualScheduler
 from tests.engine.pairs.key_cleaner import KeyCleaner, record_of
 from tests.support.files.memory import MemoryFiles

@@ -170,7 +170,7 @@ def locks_of(turns: Turns) -> Iterator[None]:
                 if attribute in ("threading", "Lock", "RLock") and value in mine:
                     replaced.append((module, attribute, value))
                     setattr(module, attribute, mine[value])
-    of_manager = sys.modules["storage.log.manager.log_manager"]
+    of_manager = sys.modules["storage.log.log_manager"]
     replaced.append((of_manager, "ThreadPoolExecutor", of_manager.ThreadPoolExecutor))
     of_manager.ThreadPoolExecutor = _AtOnce  # type: ignore[attr-defined]
     try:

@@ -11,8 +11,8 @@ from storage.formats.checkpoint import TopicPartition
 from storage.log.log import Log
 from storage.log.log_config import LogConfig
 from storage.log.log_dir_lock import lock_log_dir
-from storage.log.manager.log_manager import LogManager
-from storage.log.manager.manager_options import BY_HAND, ManagerOptions
+from storage.log.log_manager import LogManager
+from storage.log.manager_options import BY_HAND, ManagerOptions
 from tests.engine.replay.log_operations import LogOperations
 from tests.engine.replay.script_cleaning import ScriptCleaning
 from tests.engine.replay.script_clock import ScriptClock

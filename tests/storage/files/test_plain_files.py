@@ -49,8 +49,7 @@ PLAIN: dict[str, dict[str, str]] = {
     },
     "locks, and directories that are held; the table of mounts; room on a disk": {
         "compactor.log_dirs": "log_dir_lock",
-        "storage.log": "log_dir_lock",
-        "storage.log.manager": "log_manager",
+        "storage.log": "log_dir_lock log_manager",
         "compactor.cleaning": "cleaner_checkpoints",
         "compactor.planning": "planner space",
     },

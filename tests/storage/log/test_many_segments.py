@@ -16,7 +16,7 @@ from storage.files.local import LOCAL
 from storage.log.index_files import TIME_ENTRY
 from storage.log.loading import LoadingState
 from storage.log.log_config import LogConfig
-from storage.log.manager.manager_options import BY_HAND
+from storage.log.manager_options import BY_HAND
 from storage.log.scheduler import ManualScheduler
 from tests.storage.log.batches_for_tests import batch
 from tests.support.file_operations import FileOperations

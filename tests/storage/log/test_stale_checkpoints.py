@@ -10,7 +10,7 @@ from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
 from storage.log.errors import KafkaStorageError
 from storage.log.log_config import LogConfig
-from storage.log.manager.manager_options import BY_HAND
+from storage.log.manager_options import BY_HAND
 from storage.log.scheduler import ManualScheduler
 from tests.storage.log.batches_for_tests import batch
 from tests.support.files.memory import MemoryFiles

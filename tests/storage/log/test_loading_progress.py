@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from compactor import LogManager, ManagerOptions
 from storage.log.log_config import LogConfig
-from storage.log.manager.manager_options import BY_HAND, LoadingProgress
+from storage.log.manager_options import BY_HAND, LoadingProgress
 from storage.log.scheduler import ManualScheduler
 from tests.storage.log.batches_for_tests import batch
 from tests.support.files.memory import MemoryFiles

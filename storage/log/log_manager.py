@@ -20,18 +20,18 @@ from storage.arguments import Paths, paths_of, require_a
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.gc_pause import collector_paused
+from storage.log import log_lifecycle, upkeep
 from storage.log.copy_marks import require_may_change
 from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
+from storage.log.loading_logs import LogLoading
 from storage.log.log import Log
+from storage.log.log_cleaner import LogCleaner
 from storage.log.log_config import LogConfig
-from storage.log.manager import log_lifecycle, upkeep
-from storage.log.manager.loading_logs import LogLoading
-from storage.log.manager.log_cleaner import LogCleaner
-from storage.log.manager.log_directory import LogDirectory
-from storage.log.manager.managed_logs import ManagedLogs
-from storage.log.manager.manager_options import BY_HAND as BY_HAND
-from storage.log.manager.manager_options import INITIAL_TASK_DELAY_MS
-from storage.log.manager.manager_options import ManagerOptions as ManagerOptions
+from storage.log.log_directory import LogDirectory
+from storage.log.managed_logs import ManagedLogs
+from storage.log.manager_options import BY_HAND as BY_HAND
+from storage.log.manager_options import INITIAL_TASK_DELAY_MS
+from storage.log.manager_options import ManagerOptions as ManagerOptions
 
 _LOGGER = logging.getLogger("compactor.log_manager")
 

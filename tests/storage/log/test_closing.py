@@ -12,7 +12,7 @@ import pytest
 from compactor import LogManager, ManagerOptions
 from storage.formats import checkpoint, clean_shutdown
 from storage.kafka_versions import BY_NAME
-from storage.log.manager.manager_options import BY_HAND
+from storage.log.manager_options import BY_HAND
 from storage.log.scheduler import ManualScheduler
 from tests.storage.log.batches_for_tests import batch
 from tests.support.files.memory import MemoryFiles

@@ -13,10 +13,10 @@ from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.log.errors import IllegalStateError, KafkaStorageError, NoSuchElementError
 from storage.log.loading import LoadingState
+from storage.log.loading_logs import open_log
 from storage.log.log import Log
-from storage.log.manager.loading_logs import open_log
-from storage.log.manager.log_directory import LogDirectory
-from storage.log.manager.managed_logs import ManagedLogs, is_in
+from storage.log.log_directory import LogDirectory
+from storage.log.managed_logs import ManagedLogs, is_in
 
 
 def prefer_directory(managed: ManagedLogs, partition: TopicPartition, path: str) -> None:

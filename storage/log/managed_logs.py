@@ -13,10 +13,10 @@ from storage.files.file_pool import pooled
 from storage.formats.checkpoint import TopicPartition
 from storage.log.errors import KafkaStorageError
 from storage.log.log import Log
+from storage.log.log_cleaner import CleaningPauses
 from storage.log.log_config import LogConfig
-from storage.log.manager.log_cleaner import CleaningPauses
-from storage.log.manager.log_directory import LogDirectory
-from storage.log.manager.manager_options import ManagerOptions
+from storage.log.log_directory import LogDirectory
+from storage.log.manager_options import ManagerOptions
 from storage.log.scheduler import OwnTasks, Scheduler
 from storage.log.segment import Clock
 

@@ -16,7 +16,7 @@ from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.log.errors import KafkaStorageError
 from storage.log.local_log import LogDirState
 from storage.log.log import Log
-from storage.log.manager.log_cleaner import CleaningPauses
+from storage.log.log_cleaner import CleaningPauses
 
 _AT_START = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START)
 

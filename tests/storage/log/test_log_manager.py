@@ -16,7 +16,7 @@ from storage.formats import checkpoint, clean_shutdown
 from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError
 from storage.log.log_config import LogConfig
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
-from storage.log.manager.manager_options import BY_HAND, INITIAL_TASK_DELAY_MS, TaskIntervals
+from storage.log.manager_options import BY_HAND, INITIAL_TASK_DELAY_MS, TaskIntervals
 from storage.log.producer_state_manager import ProducerStateManagerConfig
 from storage.log.scheduler import ManualScheduler
 from tests.storage.log.batches_for_tests import batch
@@ -24,7 +24,7 @@ from tests.support.file_states import open_below
 from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
 
-SPEC = Path(__file__).parents[4] / "docs" / "spec"
+SPEC = Path(__file__).parents[3] / "docs" / "spec"
 INDEXED = ("index", "log", "timeindex")
 T0 = ("t", 0)
 DIRS = ["/a", "/b", "/c"]

@@ -25,9 +25,9 @@ from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError
 from storage.log.loading import LoadingState, LoadingWay
 from storage.log.log import Log, LogOptions
 from storage.log.log_config import LogConfig
-from storage.log.manager.log_directory import LogDirectory
-from storage.log.manager.managed_logs import FoundLogs
-from storage.log.manager.manager_options import ManagerOptions
+from storage.log.log_directory import LogDirectory
+from storage.log.managed_logs import FoundLogs
+from storage.log.manager_options import ManagerOptions
 from storage.log.opening import opened_parts
 
 _LOGGER = logging.getLogger("compactor.log_manager")

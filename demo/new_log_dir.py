@@ -17,8 +17,8 @@ from storage.formats import checkpoint, meta_properties, partition_metadata
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from storage.log.log_config import LogConfig
-from storage.log.manager.log_manager import LogManager
-from storage.log.manager.manager_options import BY_HAND, ManagerOptions, now_ms
+from storage.log.log_manager import LogManager
+from storage.log.manager_options import BY_HAND, ManagerOptions, now_ms
 from storage.log.scheduler import ManualScheduler
 
 _OF_IDS = UUID("6f1c6b8e-3f0a-5a7e-9d53-4c1f0e6d2b90")  # for ids that are the same each time

@@ -10,9 +10,9 @@ from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.log.errors import KafkaStorageError
 from storage.log.log import Log
-from storage.log.manager.log_cleaner import CleanedLog, LogCleaner, LogToClean
-from storage.log.manager.log_directory import LogDirectory
-from storage.log.manager.managed_logs import ManagedLogs
+from storage.log.log_cleaner import CleanedLog, LogCleaner, LogToClean
+from storage.log.log_directory import LogDirectory
+from storage.log.managed_logs import ManagedLogs
 from storage.log.segment_swap import LogView
 
 

@@ -1,1 +1,0 @@
-"""Many logs in several log directories: their start, their tasks, their end."""
