@@ -4,7 +4,8 @@
         log = manager.create(("t", 0))
         log.append_as_leader(batch)
 
-Source: Kafka, kafka.log.LogManager; spec L-26 to L-28.
+Source: Kafka, kafka.log.LogManager (cleanupLogs, flushDirtyLogs, truncateTo, handleLogDirFailure),
+LogCleaner.cleanFilthiestLog, LogCleanerManager.doneCleaning; spec L-22.3, L-26 to L-28, C-3, C-17.
 """
 
 import logging
@@ -20,18 +21,18 @@ from storage.arguments import Paths, paths_of, require_a
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.gc_pause import collector_paused
-from storage.log import log_lifecycle, upkeep
+from storage.log import log_lifecycle
 from storage.log.copy_marks import require_may_change
 from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
-from storage.log.loading_logs import LogLoading
 from storage.log.log import Log
-from storage.log.log_cleaner import LogCleaner
+from storage.log.log_cleaner import CleanedLog, LogCleaner, LogToClean
 from storage.log.log_config import LogConfig
-from storage.log.log_directory import LogDirectory
-from storage.log.managed_logs import ManagedLogs
+from storage.log.log_lifecycle import LogLoading
+from storage.log.managed_logs import LogDirectory, ManagedLogs
 from storage.log.manager_options import BY_HAND as BY_HAND
 from storage.log.manager_options import INITIAL_TASK_DELAY_MS
 from storage.log.manager_options import ManagerOptions as ManagerOptions
+from storage.log.segment_swap import LogView
 
 _LOGGER = logging.getLogger("compactor.log_manager")
 
@@ -289,11 +290,11 @@ class LogManager:
 
         A log that does not exist is passed over.
         """
-        upkeep.truncate_to(self._running(), offsets)
+        _truncate_to(self._running(), offsets)
 
     def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
         """Let a log start again at an offset; one that does not exist is passed over."""
-        upkeep.truncate_fully(self._running(), partition, offset)
+        _truncate_fully(self._running(), partition, offset)
 
     def config_of(self, topic: str) -> LogConfig:
         """The default configuration, with the topic's own settings over it."""
@@ -311,7 +312,7 @@ class LogManager:
 
     def apply_retention(self) -> int:
         """Delete old segments of the logs that are not compacted; give how many."""
-        deleted = upkeep.apply_retention(self._running())
+        deleted = _delete_old_segments(self._running())
         if deleted:
             _LOGGER.info("retention has deleted %d segments", deleted)
         return deleted
@@ -323,14 +324,14 @@ class LogManager:
         waits.
         """
         managed = self._running()
-        cleaned = [] if self._cleaner is None else upkeep.clean_logs(managed, self._cleaner)
+        cleaned = [] if self._cleaner is None else _clean(managed, self._cleaner)
         for partition in cleaned:
             _LOGGER.info("%s-%d is cleaned", *partition)
         return cleaned
 
     def flush_dirty_logs(self) -> None:
         """Sync the logs that were last synced flush.ms ago."""
-        upkeep.flush_dirty_logs(self._running())
+        _flush_dirty(self._running())
 
     def checkpoint_recovery_points(self) -> None:
         """Write from where on a start after a crash has to look at each log."""
@@ -349,7 +350,7 @@ class LogManager:
     def handle_failed_directories(self) -> list[str]:
         """Take directories that have gone offline out of use, with their logs; give which."""
         with self._lock:
-            failed = [each.path for each in upkeep.take_failed_out_of_use(self._running())]
+            failed = [each.path for each in _take_failed_out_of_use(self._running())]
             for path in failed:
                 self._unlock(path)
                 _LOGGER.error("%s: offline, and its logs are out of use", path)
@@ -362,3 +363,118 @@ class LogManager:
     def resume_cleaning(self, partition: TopicPartition) -> None:
         """Take a pause back. Raise IllegalStateError where there is none."""
         self._managed.pauses.resume(partition)
+
+
+def _truncate_to(managed: ManagedLogs, offsets: Mapping[TopicPartition, int]) -> None:
+    """End logs at offsets, and write the recovery points of the directories of those that were cut.
+
+    A log that does not exist is passed over.
+    """
+    touched: dict[str, LogDirectory] = {}
+    for partition, offset in offsets.items():
+        log = managed.of(False).get(partition)
+        if log is not None and log.truncate_to(offset):
+            directory = managed.directory_of(log)
+            touched[directory.path] = directory
+    for directory in touched.values():
+        managed.write_recovery_points(directory)
+
+
+def _truncate_fully(managed: ManagedLogs, partition: TopicPartition, offset: int) -> None:
+    """Let a log start again at an offset; one that does not exist is passed over."""
+    log = managed.of(False).get(partition)
+    if log is None:
+        return
+    log.truncate_fully(offset)
+    managed.write_recovery_points(managed.directory_of(log))
+
+
+def _delete_old_segments(managed: ManagedLogs) -> int:
+    """Delete old segments of logs that are not compacted, and of their copies; give how many."""
+    current, future = managed.of(False), managed.of(True)
+    wanted = [each for each, log in list(current.items()) if not log.config.is_compacted]
+    deleted = 0
+    with managed.pauses.claimed(wanted) as free:
+        for partition in free:
+            for log in (current.get(partition), future.get(partition)):
+                deleted += 0 if log is None else log.delete_old_segments()
+    return deleted
+
+
+def _clean(managed: ManagedLogs, cleaner: LogCleaner) -> list[TopicPartition]:
+    """Let the cleaner have all compacted logs that nobody has paused; give those it has cleaned.
+
+    Then their retention applies, and segments below the log start go. A log is not truncated,
+    moved or deleted by the manager before its cleaning has ended.
+    """
+    current = managed.of(False)
+    wanted = [each for each, log in list(current.items()) if log.config.is_compacted]
+    with managed.pauses.claimed(wanted) as free:
+        logs = {partition: log for partition in free if (log := current.get(partition))}
+        cleaned = _cleaned(managed, cleaner, logs)
+        for log in logs.values():
+            log.delete_old_segments()
+    return cleaned
+
+
+def _cleaned(
+    managed: ManagedLogs, cleaner: LogCleaner, logs: Mapping[TopicPartition, Log]
+) -> list[TopicPartition]:
+    asked = [_as_it_is(managed, partition, log) for partition, log in logs.items()]
+    views = {log.partition: log.view for log in asked if log.bases}
+    if not views:
+        return []
+    with cleaner.cleaned([log for log in asked if log.bases], managed.options.clock()) as done:
+        return [
+            result.partition
+            for result in done
+            if _put_in_place(managed, logs[result.partition], result, views[result.partition])
+        ]
+
+
+def _as_it_is(managed: ManagedLogs, partition: TopicPartition, log: Log) -> LogToClean:
+    known = managed.directory_of(log).read_or_none(checkpoint.CLEANER_OFFSET)
+    return LogToClean(
+        partition=partition,
+        directory=log.path,
+        view=log.view(),
+        first_dirty=known.get(partition),
+        config=log.config,
+    )
+
+
+def _put_in_place(managed: ManagedLogs, log: Log, done: CleanedLog, view: LogView) -> bool:
+    """Swap in all groups, then move the cleaner checkpoint; return False if one did not go in."""
+    for group in done.groups:
+        old = [segment for segment in view.segments if segment.base_offset in group.old_bases]
+        if not log.replace_segments(group, old):
+            return False
+    directory = managed.directory_of(log)
+    directory.move_cleaner_offset(done.partition, done.end_offset, managed.of(False))
+    return True
+
+
+def _flush_dirty(managed: ManagedLogs) -> None:
+    """Sync the logs that were last synced flush.ms ago.
+
+    One that fails is passed over: its directory is offline then.
+    """
+    now_ms = managed.options.clock()
+    for log in managed.used():
+        if now_ms - log.flushed_ms >= log.config.flush_ms:
+            try:
+                log.flush()
+            except KafkaStorageError:
+                continue
+
+
+def _take_failed_out_of_use(managed: ManagedLogs) -> list[LogDirectory]:
+    """Let go of the logs of directories that have gone offline; give those directories."""
+    failed = [directory for directory in managed.live() if directory.state.is_offline]
+    for directory in failed:
+        directory.is_live = False
+        directory.release()
+        for logs in (managed.of(False), managed.of(True)):
+            for partition in [p for p, log in logs.items() if directory.holds(log)]:
+                logs.pop(partition).close_handlers()
+    return failed

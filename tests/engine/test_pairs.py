@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compactor import LogManager
-from storage.log.log_directory import LogDirectory
+from storage.log.managed_logs import LogDirectory
 from tests.engine.pairs import processes, threads
 from tests.engine.pairs.processes import Processes
 from tests.engine.pairs.story import OPERATIONS
