@@ -42,7 +42,7 @@ from storage.file_names import parse_partition_dir
 from storage.files.cloning import can_share, clone_directory, sync_file_system
 from storage.files.disk_hints import wait_until_freed
 from storage.files.filesystem import exists
-from storage.log.copy_marks import set_mark, take_mark
+from storage.formats.copy_marks import set_mark, take_mark
 
 OUTPUT = "--output"
 _FILE_BYTES = 4096  # that a file takes beside its length, at most

@@ -35,8 +35,8 @@ from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.topic_config import COMPACT, MAX_INT
-from storage.log.log_cleaner import CleanedLog, LogToClean
-from storage.log.segment_swap import CleanedGroup
+from storage.log.log_manager import CleanedLog, LogToClean
+from storage.log.log_state import CleanedGroup
 
 # the producers are those that the log has at this moment, as if they had just written: whether they
 # expire is its own affair

@@ -32,11 +32,11 @@ from compactor.reason_codes import ReasonCode, reason_code_of
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SWAP, file_name, offset_of
 from storage.formats import checkpoint, leader_epoch_checkpoint
+from storage.formats.copy_marks import MANIFEST, NO_BROKER, UNFINISHED
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, encode_uuid
 from storage.log.cluster_metadata import METADATA_DIR
-from storage.log.copy_marks import MANIFEST, NO_BROKER, UNFINISHED
 from storage.log.log_dir import is_unloadable
 
 QUORUM_STATE = "quorum-state"  # of the metadata log: JSON

@@ -20,10 +20,9 @@ from storage.formats.checkpoint import TopicPartition
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.errors import KafkaStorageError, LogError
-from storage.log.loading import LoadingState
+from storage.log.loading import LoadingState, LogOptions, rehearsed
 from storage.log.log_config import LogConfig
 from storage.log.log_dir import list_partition, log_end_offset, partition_of
-from storage.log.opening import LogOptions, rehearsed
 from storage.log.scheduler import ManualScheduler
 
 _OPEN_FILES = 32

@@ -41,6 +41,7 @@ from compactor.settings.sources import Finding, State
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown, meta_properties
+from storage.formats.copy_marks import why_not_to_change
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
@@ -51,7 +52,6 @@ from storage.log.cluster_metadata import (
     newest_snapshot,
     read_cluster_metadata,
 )
-from storage.log.copy_marks import why_not_to_change
 
 _CHECKPOINTS = (
     checkpoint.RECOVERY_POINT,

@@ -27,7 +27,7 @@ from compactor.log_dirs.kept_files import FileMark, mark_of
 from compactor.verification.verify_batches import Finding, difference, finding_of
 from storage.errors import CorruptFileError
 from storage.files.files import Files
-from storage.log.copy_marks import FORMAT, MANIFEST, VERSION, manifest_fields
+from storage.formats.copy_marks import FORMAT, MANIFEST, VERSION, manifest_fields
 from storage.log.log_dir_lock import LOCK_FILE
 
 

@@ -1,6 +1,6 @@
 """Say what may be done in a directory that may be a copy. Every command asks this module.
 
-The marks, and what they mean, are `storage.log.copy_marks`, which an embedded log manager asks.
+The marks, and what they mean, are `storage.formats.copy_marks`, which an embedded log manager asks.
 """
 
 import os
@@ -13,12 +13,12 @@ from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.files.files import Files
 from storage.files.local import LOCAL
-from storage.log import copy_marks
-from storage.log.copy_marks import MANIFEST as MANIFEST
-from storage.log.copy_marks import NO_BROKER as NO_BROKER
-from storage.log.copy_marks import TEXT_FILE as TEXT_FILE
-from storage.log.copy_marks import UNFINISHED as UNFINISHED
-from storage.log.copy_marks import (
+from storage.formats import copy_marks
+from storage.formats.copy_marks import MANIFEST as MANIFEST
+from storage.formats.copy_marks import NO_BROKER as NO_BROKER
+from storage.formats.copy_marks import TEXT_FILE as TEXT_FILE
+from storage.formats.copy_marks import UNFINISHED as UNFINISHED
+from storage.formats.copy_marks import (
     CopyMarkedError,
     DirectoryState,
     UnfinishedCopyError,

@@ -14,7 +14,7 @@ from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.appending import AppendRequest
 from storage.log.log import Log
-from storage.log.producer_append_info import AppendOrigin
+from storage.log.producer_state_entry import AppendOrigin
 
 BATCH_BYTES = 16_384  # as a producer's batch.size
 

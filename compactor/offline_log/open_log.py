@@ -31,11 +31,10 @@ from storage.files.overlay import OverlayFiles
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.kafka_versions import NEWEST, KafkaVersion
-from storage.log.loading import LoadingState
+from storage.log.loading import LoadingState, LogOptions, opened_parts
 from storage.log.log import Log
 from storage.log.log_config import LogConfig
 from storage.log.log_dir import list_partition
-from storage.log.opening import LogOptions, opened_parts
 from storage.log.producer_state_manager import ProducerStateManagerConfig
 from storage.log.scheduler import ManualScheduler
 

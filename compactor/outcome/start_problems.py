@@ -13,9 +13,9 @@ from storage.errors import CorruptFileError
 from storage.file_names import DELETE_DIR, FUTURE_DIR, STRAY_DIR, is_special_dir
 from storage.formats import meta_properties
 from storage.formats.checkpoint import TopicPartition
+from storage.formats.copy_marks import CopyMarkedError
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.log.cluster_metadata import METADATA_DIR, TopicImage
-from storage.log.copy_marks import CopyMarkedError
 
 _LONGEST_ID, _ID_BYTES = 24, 16
 _MAX_INT = 2**31 - 1

@@ -43,10 +43,9 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.segment_indexes import SegmentIndexes, made_to_fit
 from storage.kafka_versions import KafkaVersion
 from storage.log.errors import LogError
-from storage.log.loading import LoadingState, LoadingWay
+from storage.log.loading import LoadingState, LoadingWay, LogOptions, Rehearsal, rehearsed
 from storage.log.log_config import LogConfig
 from storage.log.log_dir import PartitionListing, list_partition
-from storage.log.opening import LogOptions, Rehearsal, rehearsed
 from storage.log.producer_state import ExpiryClock
 from storage.log.producer_state_manager import ProducerStateManagerConfig
 from storage.log.recovering import RecoveredSegment

@@ -33,9 +33,9 @@ from storage.file_names import CLEANED, LOG, SWAP
 from storage.files.files import Files, size_of
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
+from storage.log.loading import LogOptions, opened_parts
 from storage.log.log import Log
 from storage.log.log_dir import list_partition
-from storage.log.opening import LogOptions, opened_parts
 from storage.log.producer_state import ExpiryClock
 
 

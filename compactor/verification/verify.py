@@ -47,10 +47,10 @@ from storage.formats import (
     partition_metadata,
     producer_snapshot,
 )
+from storage.formats.copy_marks import why_not_to_change
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.cluster_metadata import METADATA_DIR
-from storage.log.copy_marks import why_not_to_change
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir, why_unloadable
 
 if TYPE_CHECKING:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from storage.old_names import old_names
 
 if TYPE_CHECKING:
+    from storage.log.loading import LogOptions as LogOptions
     from storage.log.log import Log as Log
     from storage.log.log_config import LogConfig as LogConfig
     from storage.log.log_manager import LogManager as LogManager
     from storage.log.manager_options import ManagerOptions as ManagerOptions
-    from storage.log.opening import LogOptions as LogOptions
 
 _MODULES = {
     "Log": "storage.log.log",
     "LogConfig": "storage.log.log_config",
     "LogManager": "storage.log.log_manager",
-    "LogOptions": "storage.log.opening",
+    "LogOptions": "storage.log.loading",
     "ManagerOptions": "storage.log.manager_options",
 }
 __all__ = list(_MODULES)

@@ -32,13 +32,15 @@ from storage.log.errors import (
 )
 from storage.log.log_state import LogState, flush, roll
 from storage.log.offsets import UNKNOWN, OffsetMetadata
-from storage.log.producer_append_info import (
+from storage.log.producer_state_entry import (
+    SENTINEL,
     UNKNOWN_VERSION,
     AppendOrigin,
+    BatchMetadata,
     CompletedTxn,
     ProducerAppendInfo,
+    VerificationGuard,
 )
-from storage.log.producer_state_entry import SENTINEL, BatchMetadata, VerificationGuard
 from storage.log.producer_state_manager import index_and_complete, update_all, update_producer
 from storage.log.segment import IncomingBytes, LogSegment
 from storage.log.validation import Validation, give_offsets, require_next_offset, validate

@@ -1,4 +1,4 @@
-"""A log that is opened: half-done files settled, segments loaded, the damaged end cut off.
+"""Opens a log: settles half-done files, loads segments, cuts off a damaged end.
 
 1. What a cleaning had not finished goes.
 2. A swap that was complete is finished: what it replaces goes, its files get their names. Then
@@ -9,22 +9,23 @@
    one takes all later ones with it.
 6. The producers are rebuilt.
 
-The split of step 4:
+`opened_parts` loads, or begins, a log in use; `rehearsed` says what would come of it, with no file
+changed. The split of step 4:
 
 1. The files of the new segments (`storage.log.splitting`) are written, with `.cleaned` at their
    end, and synced.
-2. They take its place (`segment_swap`). A start that comes before the last of them has `.swap` at
+2. They take its place (`local_log`). A start that comes before the last of them has `.swap` at
    its end finds the old segment as it was, and splits it again.
 3. The old files are deleted where the segment was loaded already; else a new one of the same base
    offset takes their names.
 
-Source: Kafka, LogLoader, LocalLog.splitOverflowedSegment; spec L-8.4, L-25, F-16.1, C-15.5 to
-C-15.7, C-16.3 to C-16.6.
+Source: Kafka, UnifiedLog.create, LogLoader, LocalLog.splitOverflowedSegment; spec L-8.4, L-25,
+F-16.1, C-15.5 to C-15.7, C-16.3 to C-16.6.
 """
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from storage.file_names import (
@@ -40,8 +41,13 @@ from storage.file_names import (
     UNFINISHED_SUFFIXES,
     file_name,
 )
-from storage.files.files import remove_if_exists
+from storage.files.file_pool import pooled
+from storage.files.files import Files, remove_if_exists
+from storage.files.local import LOCAL
+from storage.files.overlay import FileChange, OverlayFiles
+from storage.formats.copy_marks import require_may_change
 from storage.formats.txn_index import AbortedTxn
+from storage.kafka_versions import NEWEST, KafkaVersion
 from storage.log.batches import Batch
 from storage.log.errors import (
     CorruptIndexError,
@@ -52,13 +58,21 @@ from storage.log.errors import (
     NoSuchElementError,
 )
 from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
-from storage.log.local_log import LocalLog
-from storage.log.log_state import delete_snapshots
-from storage.log.producer_state_manager import ProducerStateManager, aborted_in, rebuild_producers
+from storage.log.local_log import LocalLog, LogDirState, LogSegments, end_of, replace_segments
+from storage.log.log_config import LogConfig
+from storage.log.log_dir_lock import require_nobody
+from storage.log.log_state import LogState, Truncating, Watermarks, delete_snapshots, no_owner
+from storage.log.producer_state_manager import (
+    ProducerStateManager,
+    ProducerStateManagerConfig,
+    SnapshotFiles,
+    aborted_in,
+    rebuild_producers,
+    required_offset,
+)
 from storage.log.recovering import RecoveredSegment, recover_segment
-from storage.log.segment import LogSegment
-from storage.log.segment_swap import end_of, put_in_place
-from storage.log.snapshot_files import SnapshotFiles, required_offset
+from storage.log.scheduler import Scheduler
+from storage.log.segment import Clock, LogPlace, LogSegment
 from storage.log.swap import apply_steps, complete_swaps, swap_settlement
 
 if TYPE_CHECKING:
@@ -92,6 +106,34 @@ class LoadingWay:
     on_segments_left: Callable[[int], object] = lambda _: None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """`directory` and `producer_settings` are shared by the logs of one log directory.
+
+    max_open_files: of the log, however many segments it has; None: 500, or half of what the process
+    may have open where that is less. files may be a FilePool, which logs that share it share with
+    its own number.
+
+    truncating: is entered before a truncation, without the log's lock, with the offset at which the
+    log will end, and the base offset of the segment that will be the active one; None where no
+    other is cut.
+    """
+
+    clock: Clock
+    scheduler: Scheduler
+    config: LogConfig = field(default_factory=LogConfig)
+    files: Files = LOCAL
+    max_open_files: int | None = None
+    state: LoadingState = field(default_factory=LoadingState)
+    producer_settings: ProducerStateManagerConfig = field(
+        default_factory=ProducerStateManagerConfig
+    )
+    directory: LogDirState = field(default_factory=LogDirState)
+    way: LoadingWay = field(default_factory=LoadingWay)
+    truncating: Truncating = no_owner
+    kafka: KafkaVersion = NEWEST  # whose answer is given where the versions differ
+
+
 class LoadedOffsets(NamedTuple):
     log_start: int
     recovery_point: int
@@ -103,6 +145,101 @@ class LoadingReport(NamedTuple):
 
     recovered: list[RecoveredSegment]  # of one that was recovered twice, both
     ends_below_start: list[int]  # where the log would end, below its start: so all was deleted
+
+
+class LoadedLog(NamedTuple):
+    state: LogState
+    report: LoadingReport
+
+
+class Rehearsal(NamedTuple):
+    """What a loading would come to."""
+
+    report: LoadingReport
+    log_start_offset: int
+    end_offset: int
+    bases: tuple[int, ...]  # base offsets of the segments that would be left, rising
+    changes: tuple[FileChange, ...]  # of files in the directory of the log, by name
+
+
+def opened_alone(path: str, options: LogOptions) -> LogState:
+    """Open a log that is no copy that nobody is to change, and that nobody else has open.
+
+    Raise CopyMarkedError and LogDirLockedError. A log manager asks once for all its logs.
+    """
+    log_dir = os.path.dirname(os.path.abspath(path))
+    require_may_change(log_dir, options.files)
+    if options.files is LOCAL:
+        require_nobody(log_dir)
+    return opened_parts(path, options)
+
+
+def opened_parts(path: str, options: LogOptions) -> LogState:
+    """Load the log in a directory of a partition, or begin one; its first watermarks are set.
+
+    KafkaStorageError where files fail, and the log directory is offline then.
+    """
+    local = _local_log(path, options)
+    made = options.directory.reported(f"loading {path}", lambda: _loaded(local, options)).state
+    made.watermarks.set_log_start(made.watermarks.log_start)
+    made.watermarks.update_first_unstable()
+    return made
+
+
+def rehearsed(path: str, options: LogOptions) -> Rehearsal:
+    """Load a log, and close it again, on an overlay, while nobody else changes it.
+
+    Raise OSError where files fail, and a LogError where no log would come of it.
+    """
+    overlay = OverlayFiles(options.files, is_alone=True)
+    try:
+        above = replace(options, files=overlay)
+        state, report = _loaded(_local_log(path, above), above)
+        state.local.close()
+        local, start = state.local, state.watermarks.log_start
+        changes = tuple(overlay.changes(path))
+        return Rehearsal(report, start, local.end_offset, tuple(local.segments.bases), changes)
+    finally:
+        overlay.close()
+
+
+def _local_log(path: str, options: LogOptions) -> LocalLog:
+    """Return a log of which nothing is known yet, in a directory that exists."""
+    files = pooled(options.files, options.max_open_files)
+    if not files.is_directory(path):
+        files.make_directory(path)
+    place = LogPlace(files, path, options.clock, options.kafka)
+    local = LocalLog(place, LogSegments(), options.scheduler, options.directory)
+    local.config = options.config
+    return local
+
+
+def _loaded(local: LocalLog, options: LogOptions) -> LoadedLog:
+    with local.files.knowing(local.place.path):
+        return _load(local, options)
+
+
+def _load(local: LocalLog, options: LogOptions) -> LoadedLog:
+    files, path = local.files, local.place.path
+    epochs = LeaderEpochFileCache(files, path, options.scheduler)
+    producers = ProducerStateManager(SnapshotFiles(files, path), options.producer_settings)
+    loader = LogLoader(local, options.state, epochs, producers, options.way)
+    try:
+        offsets = loader.load()
+    except BaseException:
+        local.segments.close_handles()
+        raise
+    local.recovery_point = offsets.recovery_point
+    local.set_end(offsets.end)
+    state = LogState(
+        local=local,
+        watermarks=Watermarks(local, producers, offsets.log_start),
+        producers=producers,
+        epochs=epochs,
+        scheduler=options.scheduler,
+        truncating=options.truncating,
+    )
+    return LoadedLog(state, loader.report)
 
 
 class _SplitError(Exception):
@@ -342,7 +479,7 @@ def split(local: LocalLog, segment: LogSegment, aborted: Sequence[AbortedTxn]) -
             _remove(local, stem)
         raise
     is_loaded = any(each is segment for each in local.segments)
-    for put in put_in_place(local, [segment] if is_loaded else [], written):
+    for put in replace_segments(local, [segment] if is_loaded else [], written):
         put.bytes_since_entry = planned[put.base_offset].bytes_since_entry
     if is_loaded:
         return [] if segment.base_offset in written else [segment]

@@ -1,19 +1,21 @@
 """The segments of one log, by base offset, with the log's end and its recovery point.
 
-Source: Kafka, LocalLog, LogSegments; spec L-11.9, L-12, L-17.1, L-19, L-21.1, L-22, C-2.1.
+Source: Kafka, LocalLog (replaceSegments), LogSegments; spec L-11.9, L-12, L-17.1, L-19, L-21.1,
+L-22, C-2.1, C-15.1.
 """
 
 import errno
 import os
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from storage.file_names import DELETED, SEGMENT_SUFFIXES, file_name
+from storage.file_names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, TXN_INDEX, file_name
 from storage.files.file_pool import FilePool
-from storage.files.files import remove_if_exists
+from storage.files.files import ChangingFile, remove_if_exists
 from storage.formats.index_entry import OffsetPosition
 from storage.formats.txn_index import AbortedTxn
 from storage.log.batches import Batch, Bytes
@@ -29,6 +31,7 @@ from storage.log.log_config import LogConfig
 from storage.log.offsets import OffsetMetadata
 from storage.log.scheduler import Scheduler
 from storage.log.segment import LogPlace, LogSegment, SegmentRead
+from storage.log.swap import apply_steps, plan_swap
 
 
 class LogSegments:
@@ -462,3 +465,100 @@ def _max_position(segment: LogSegment, limit: OffsetMetadata) -> int | None:
     if segment.base_offset == limit.segment and not limit.is_offset_only:
         return limit.position
     return None
+
+
+def replace_segments(
+    local: LocalLog, old: Sequence[LogSegment], new: Mapping[int, Mapping[str, str]]
+) -> list[LogSegment]:
+    """Replace segments of a log in use by others, and return these.
+
+    The steps are those of `storage.log.swap`. Until they get `.cleaned` at their end the files of
+    the new segments may be in another directory. What is replaced gets `.deleted` at its end in
+    step 3, for those who still read it, and is removed after file.delete.delay.ms.
+
+    A start after a crash finishes the swap, or goes back to the old segments (`compactor.finalizer`
+    has a table). Kafka syncs the directory at the end alone, and counts on a file system that keeps
+    the order.
+
+    Args:
+        local: The log.
+        old: Segments of the log, rising.
+        new: The paths that the finished files of the others have now, by rising base offset and
+            by suffix.
+    """
+    path, files = local.place.path, _FilesInUse(local)
+    files.follow(old)
+    plan = plan_swap(
+        {segment.base_offset: _kinds(local, segment) for segment in old},
+        new,
+        _end_offset(local, max(new), new[max(new)][LOG]),
+        keeps_sources=True,
+    )
+    apply_steps(files, path, plan.stage)
+    made = [_opened(local, base) for base in new]
+    files.follow(made)
+    apply_steps(files, path, plan.complete)
+    local.segments.exchange([segment.base_offset for segment in old], made)
+    apply_steps(files, path, [*plan.replace, *plan.name])
+    if old:
+        local.delete_files(old)
+    return made
+
+
+def _kinds(local: LocalLog, segment: LogSegment) -> list[str]:
+    """The files that a segment has, or may get by a read."""
+    has_txns = local.files.exists(segment.path(TXN_INDEX))
+    return [kind for kind in SEGMENT_SUFFIXES if kind != TXN_INDEX or has_txns]
+
+
+def _end_offset(local: LocalLog, base: int, log_path: str) -> int:
+    directory, name = os.path.split(log_path)
+    place = replace(local.place, path=directory)
+    return end_of(place, base, local.config, name.removeprefix(file_name(base, LOG)))
+
+
+def end_of(place: LogPlace, base: int, config: LogConfig, suffix: str) -> int:
+    """Return where a start takes a segment to end whose files have a suffix."""
+    segment = LogSegment(place, base, config, suffix=suffix)
+    try:
+        return segment.next_offset()
+    finally:
+        segment.close_handles()
+
+
+def _opened(local: LocalLog, base: int) -> LogSegment:
+    segment = LogSegment(local.place, base, local.config, suffix=CLEANED)
+    segment.open_indexes()  # as those of Kafka's cleaner are, which has just written them
+    segment.note_time(*segment.time_index.last)
+    return segment
+
+
+class _FilesInUse:
+    """Files of a log in use: a segment that is open follows the renames of its own."""
+
+    def __init__(self, local: LocalLog) -> None:
+        self._local = local
+        self._followed: dict[str, tuple[LogSegment, str]] = {}  # by path; with the suffix
+
+    def follow(self, segments: Iterable[LogSegment]) -> None:
+        self._followed |= {
+            segment.path(kind): (segment, kind) for segment in segments for kind in SEGMENT_SUFFIXES
+        }
+
+    def rename(self, source: str, target: str) -> None:
+        followed = self._followed.pop(source, None)
+        if followed is None:
+            self._local.files.rename(source, target)
+            return
+        segment, kind = followed
+        segment.rename_file(kind, target)
+        self._followed[target] = followed
+
+    def open_to_change(self, path: str, create: bool = False) -> ChangingFile:
+        return self._local.files.open_to_change(path, create)
+
+    def remove(self, path: str) -> None:
+        self._local.files.remove(path)
+
+    def sync_directory(self, _: str) -> None:
+        self._local.sync_names()

@@ -15,20 +15,18 @@ from typing import Self
 from storage.arguments import PathArg, path_of, require_a
 from storage.files.file_pool import FilePool
 from storage.formats.txn_index import AbortedTxn
-from storage.log import appending, deletion, log_state, segment_swap
+from storage.log import appending, log_state
 from storage.log.appending import BY_CLIENT, AppendRequest, LogAppendInfo
 from storage.log.batches import Bytes
+from storage.log.loading import LogOptions as LogOptions
+from storage.log.loading import opened_alone
 from storage.log.local_log import ReadResult
 from storage.log.log_config import LogConfig
-from storage.log.log_state import Isolation, LogState, offset_by_timestamp
+from storage.log.log_state import CleanedGroup, Isolation, LogState, LogView, offset_by_timestamp
 from storage.log.offsets import EndOffset, OffsetMetadata, OffsetSnapshot, TimestampAndOffset
-from storage.log.opening import LogOptions as LogOptions
-from storage.log.opening import opened_alone
 from storage.log.plain_append import AppendedBatches, BatchAppends, PlainAppends
-from storage.log.producer_append_info import AppendOrigin
-from storage.log.producer_state_entry import VerificationGuard, VerificationStateEntry
+from storage.log.producer_state_entry import AppendOrigin, VerificationGuard, VerificationStateEntry
 from storage.log.segment import LogSegment
-from storage.log.segment_swap import CleanedGroup, LogView
 
 
 class Log:
@@ -305,18 +303,18 @@ class Log:
         with self._lock:
             return self._local.directory.guarded(
                 "moving the log start",
-                lambda: deletion.increment_log_start(self._state, offset),
+                lambda: log_state.increment_log_start(self._state, offset),
             )
 
     def delete_old_segments(self) -> int:
         """Apply retention; give how many segments were selected."""
         with self._lock:
-            return deletion.delete_old_segments(self._state)
+            return log_state.delete_old_segments(self._state)
 
     def view(self) -> LogView:
         """The log at one moment between two appends."""
         with self._lock:
-            return segment_swap.view_of(self._state)
+            return log_state.view_of(self._state)
 
     def replace_segments(self, cleaned: CleanedGroup, were: Sequence[LogSegment]) -> bool:
         """Put cleaned segments in the place of others, beside appends and reads.
@@ -325,26 +323,26 @@ class Log:
         or its retention has applied, nothing is done, and False returned.
         """
         with self._lock:
-            if not segment_swap.is_unchanged(self._state, were):
+            if not log_state.is_unchanged(self._state, were):
                 return False
             self._local.directory.guarded(
-                "replacing segments", lambda: segment_swap.swap_in(self._state, cleaned)
+                "replacing segments", lambda: log_state.swap_in(self._state, cleaned)
             )
             return True
 
     def truncate_to(self, offset: int) -> bool:
         """End the log at an offset; whether anything was cut off."""
-        with deletion.around(self._state, offset), self._lock:
+        with log_state.owner_context(self._state, offset), self._lock:
             return self._local.directory.guarded(
-                "truncating", lambda: deletion.truncate_to(self._state, offset)
+                "truncating", lambda: log_state.truncate_to(self._state, offset)
             )
 
     def truncate_fully(self, offset: int, log_start: int | None = None) -> None:
         """Delete everything, and go on at an offset."""
-        with deletion.around(self._state, offset, is_full=True), self._lock:
+        with log_state.owner_context(self._state, offset, is_full=True), self._lock:
             self._local.directory.guarded(
                 "truncating",
-                lambda: deletion.truncate_fully(self._state, offset, log_start),
+                lambda: log_state.truncate_fully(self._state, offset, log_start),
             )
 
     # ---- producers and epochs -----------------------------------------------------------------
@@ -368,7 +366,7 @@ class Log:
     def load_producer_state(self, end: int) -> None:
         """Rebuild the producers, and move the high watermark to the log end."""
         with self._lock:
-            deletion.rebuild(self._state, end)
+            log_state.rebuild(self._state, end)
             self._watermarks.update_first_unstable()
             self._watermarks.set_high_watermark(self._local.end)
 
@@ -406,14 +404,14 @@ class Log:
         with self._lock:
             self._local.directory.guarded(
                 f"renaming {self.path}",
-                lambda: deletion.rename_directory(self._state, name, goes_on),
+                lambda: log_state.rename_directory(self._state, name, goes_on),
             )
 
     def delete(self) -> None:
         """Remove the log from disk, at once; every later operation raises KafkaStorageError."""
         with self._lock:
             self._local.directory.guarded(
-                f"deleting {self.path}", lambda: deletion.delete_directory(self._state)
+                f"deleting {self.path}", lambda: log_state.delete_directory(self._state)
             )
 
     def close_handlers(self) -> None:

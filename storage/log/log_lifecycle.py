@@ -27,12 +27,11 @@ from storage.file_names import (
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError, NoSuchElementError
-from storage.log.loading import LoadingState, LoadingWay
+from storage.log.loading import LoadingState, LoadingWay, opened_parts
 from storage.log.log import Log, LogOptions
 from storage.log.log_config import LogConfig
 from storage.log.managed_logs import FoundLogs, LogDirectory, ManagedLogs, is_in
 from storage.log.manager_options import ManagerOptions
-from storage.log.opening import opened_parts
 
 _LOGGER = logging.getLogger("compactor.log_manager")
 _NOT_OF_LOGS = ("remote-log-index-cache",)

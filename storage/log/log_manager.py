@@ -11,28 +11,70 @@ LogCleaner.cleanFilthiestLog, LogCleanerManager.doneCleaning; spec L-22.3, L-26 
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import replace
-from typing import NamedTuple, Self
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, Self
 
 from storage.arguments import Paths, paths_of, require_a
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
+from storage.formats.copy_marks import require_may_change
 from storage.gc_pause import collector_paused
 from storage.log import log_lifecycle
-from storage.log.copy_marks import require_may_change
 from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
 from storage.log.log import Log
-from storage.log.log_cleaner import CleanedLog, LogCleaner, LogToClean
 from storage.log.log_config import LogConfig
 from storage.log.log_lifecycle import LogLoading
+from storage.log.log_state import CleanedGroup, LogView
 from storage.log.managed_logs import LogDirectory, ManagedLogs
 from storage.log.manager_options import BY_HAND as BY_HAND
 from storage.log.manager_options import INITIAL_TASK_DELAY_MS
 from storage.log.manager_options import ManagerOptions as ManagerOptions
-from storage.log.segment_swap import LogView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogToClean:
+    """A compacted log at one moment. Nothing below the active segment is written to any more."""
+
+    partition: TopicPartition
+    directory: str
+    view: LogView
+    first_dirty: int | None  # where the last cleaning stopped; None: there was none
+    config: LogConfig
+    is_due: bool = False  # whatever part of it is dirty
+
+    @property
+    def bases(self) -> list[int]:
+        """Of the segments below the active one, rising."""
+        return [segment.base_offset for segment in self.view.segments[:-1]]
+
+    @property
+    def active_base(self) -> int:
+        return self.view.segments[-1].base_offset
+
+
+class CleanedLog(NamedTuple):
+    """What is to be put in place of the segments of a log, and how far it is clean then."""
+
+    partition: TopicPartition
+    groups: tuple[CleanedGroup, ...]
+    end_offset: int
+
+
+class LogCleaner(Protocol):
+    """Cleans logs into files of its own, which the manager puts in place."""
+
+    def cleaned(
+        self, logs: Sequence[LogToClean], now_ms: int
+    ) -> AbstractContextManager[Sequence[CleanedLog]]:
+        """Clean those of the logs whose time it is. What it gives is there until the context ends.
+
+        A log that cannot be cleaned is left out, and the cleaner tells its own caller why.
+        """
+        ...
+
 
 _LOGGER = logging.getLogger("compactor.log_manager")
 

@@ -1,24 +1,33 @@
-"""The state of one log that is in use, and the moves of its end that several operations need.
+"""The state of one log that is in use, and what is done to it besides appends.
 
 `LogState` is what a log consists of; `Watermarks` says where it begins, how far it is replicated,
-and how far its transactions are decided.
+and how far its transactions are decided. The functions roll, flush, look a time up, put cleaned
+segments in place, delete and truncate; `Log` calls them under its lock. What goes by one rule of
+retention is deleted before the next one is asked; `storage.log.retention` says which segments go.
 
-Source: Kafka, UnifiedLog.roll, flush, fetchOffsetByTimestamp; spec L-17, L-20, L-21, C-4.5.
+Source: Kafka, UnifiedLog.roll, flush, fetchOffsetByTimestamp, replaceSegments, deleteOldSegments,
+maybeIncrementLogStartOffset, truncateTo, truncateFullyAndStartAt, renameDir, delete; spec C-4.5,
+C-15.1, C-18, L-14.10, L-17, L-20 to L-24.
 """
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
+from typing import NamedTuple
 
-from storage.files.files import remove_if_exists
+from storage.file_names import DELETED, SEGMENT_SUFFIXES, file_name
+from storage.files.files import Files, remove_if_exists
+from storage.formats import producer_snapshot
 from storage.formats.batch_header import NO_TIMESTAMP
 from storage.log.errors import IllegalArgumentError, OffsetOutOfRangeError
 from storage.log.leader_epoch_file_cache import LeaderEpochFileCache
-from storage.log.local_log import LocalLog
+from storage.log.local_log import LocalLog, replace_segments
 from storage.log.log_config import LogConfig
 from storage.log.offsets import UNKNOWN, OffsetMetadata, TimestampAndOffset
-from storage.log.producer_state_manager import ProducerStateManager
+from storage.log.producer_state_manager import ProducerStateManager, rebuild_producers
+from storage.log.retention import RetentionLimits, Rule, deletable
 from storage.log.scheduler import Scheduler
 from storage.log.segment import LogSegment
 
@@ -267,3 +276,229 @@ def _largest(state: LogState) -> TimestampAndOffset | None:
             epoch = None if batch.leader_epoch < 0 else batch.leader_epoch
             return TimestampAndOffset(largest.timestamp_ms, offset, epoch)
     return None
+
+
+class CleanedGroup(NamedTuple):
+    """Segments of a log, by base offset, and those that take their place."""
+
+    directory: str  # which has the files of the new ones, synced, on the log's file system
+    old_bases: tuple[int, ...]  # rising
+    new_bases: tuple[int, ...]  # rising; the first is that of the old ones
+
+
+class LogView(NamedTuple):
+    """A log at one moment, as far as a cleaning has to know it."""
+
+    segments: tuple[LogSegment, ...]  # rising; the last one is active
+    active_bytes: int  # of its `.log`, up to log_end
+    log_start: int
+    log_end: int
+    last_stable: int  # nothing at or past it is decided
+    high_watermark: int
+    producers: bytes  # as a snapshot at log_end
+
+
+def view_of(state: LogState) -> LogView:
+    segments, end = tuple(state.local.segments), state.local.end
+    active = segments[-1]  # behind the end may be what an append that failed has left
+    is_end_known = end.segment == active.base_offset
+    return LogView(
+        segments=segments,
+        active_bytes=end.position if is_end_known else active.size_bytes,
+        log_start=state.watermarks.log_start,
+        log_end=state.local.end_offset,
+        last_stable=state.watermarks.last_stable,
+        high_watermark=state.watermarks.high_watermark,
+        producers=producer_snapshot.encode(each.entry() for each in state.producers.producers),
+    )
+
+
+def is_unchanged(state: LogState, old: Sequence[LogSegment]) -> bool:
+    """Whether a log still has the very segments that were cleaned."""
+    there = {segment.base_offset: segment for segment in state.local.segments}
+    return all(there.get(segment.base_offset) is segment for segment in old)
+
+
+def swap_in(state: LogState, group: CleanedGroup) -> None:
+    """Replace a group. The caller has made sure that the old ones are what was cleaned.
+
+    Afterwards the producer snapshots at base offsets that are no more are deleted.
+    """
+    local = state.local
+    local.require_open()
+    old = [segment for segment in local.segments if segment.base_offset in group.old_bases]
+    replace_segments(local, old, {base: _files_of(state, group, base) for base in group.new_bases})
+    gone = set(group.old_bases) - set(group.new_bases)
+    delete_snapshots(local, state.producers, [s for s in old if s.base_offset in gone])
+
+
+def _files_of(state: LogState, group: CleanedGroup, base: int) -> dict[str, str]:
+    paths = {
+        kind: os.path.join(group.directory, file_name(base, kind)) for kind in SEGMENT_SUFFIXES
+    }
+    return {kind: path for kind, path in paths.items() if state.local.files.exists(path)}
+
+
+def delete_old_segments(state: LogState) -> int:
+    """Delete what the topic's retention says; give how many segments were selected."""
+    return sum(_delete(state, rule) for rule in Rule)
+
+
+def _delete(state: LogState, rule: Rule) -> int:
+    chosen = deletable(
+        list(state.local.segments),
+        rule,
+        _limits(state),
+        state.local.end_offset,
+        lambda segment: segment.largest_timestamp,
+    )
+    if chosen:
+        state.local.directory.guarded("deleting segments", lambda: _remove(state, chosen))
+    return len(chosen)
+
+
+def _limits(state: LogState) -> RetentionLimits:
+    config, watermarks = state.config, state.watermarks
+    has_time = config.is_deleted and config.retention_ms >= 0
+    has_size = config.is_deleted and config.retention_bytes >= 0
+    return RetentionLimits(
+        watermarks.log_start,
+        watermarks.high_watermark,
+        state.now_ms,
+        config.retention_ms if has_time else None,
+        config.retention_bytes if has_size else None,
+    )
+
+
+def _remove(state: LogState, chosen: list[LogSegment]) -> None:
+    local, removed = state.local, chosen
+    if len(local.segments) == len(chosen):
+        made = roll(state)
+        if chosen[-1].base_offset == made.base_offset:  # it was empty, and is replaced already
+            removed = chosen[:-1]
+    local.require_open()
+    if removed:
+        after = local.segments.higher(removed[-1].base_offset)
+        assert after is not None, "there is always an active segment"
+        increment_log_start(state, after.base_offset)
+        local.remove(removed)
+        delete_snapshots(local, state.producers, chosen)
+
+
+def increment_log_start(state: LogState, offset: int) -> bool:
+    """Let the log begin later; return whether it does. No file is deleted yet."""
+    if offset > state.watermarks.high_watermark:
+        raise OffsetOutOfRangeError(
+            f"offset {offset} is past the high watermark {state.watermarks.high_watermark}"
+        )
+    state.local.require_open()
+    if offset <= state.watermarks.log_start:
+        return False
+    state.watermarks.set_log_start(offset)
+    state.epochs.truncate_from_start(offset)
+    state.producers.on_log_start(offset)
+    state.watermarks.update_first_unstable()
+    return True
+
+
+def rename_directory(state: LogState, name: str, goes_on: bool) -> None:
+    """Give the directory another name beside its own; files that are open stay so.
+
+    goes_on: the log is used on under that name, and keeps its leader epochs.
+    """
+    local = state.local
+    path = os.path.join(os.path.dirname(local.place.path), name)
+    local.files.rename(local.place.path, path)
+    local.files.sync_directory(os.path.dirname(path))
+    local.place = replace(local.place, path=path)
+    local.segments.move_to(path)
+    state.producers.move_to(path)
+    state.epochs.move_to(path)
+    if not goes_on:
+        state.epochs.forget()
+
+
+def delete_directory(state: LogState) -> None:
+    """Remove all segments, then the directory with whatever else is in it."""
+    local = state.local
+    state.epochs.forget()
+    segments = list(local.segments)
+    local.segments.clear()
+    for segment in segments:
+        if not segment.is_deleted:
+            segment.change_suffix("", DELETED)
+    for segment in segments:
+        segment.delete()
+    local.is_closed = True
+    remove_tree(local.files, local.place.path)
+
+
+def remove_tree(files: Files, path: str) -> None:
+    """Remove a directory and all that is in it; one that is gone is no error."""
+    if not files.is_directory(path):
+        return
+    for entry in files.list_directory(path):
+        below = os.path.join(path, entry.name)
+        if entry.is_dir:
+            remove_tree(files, below)
+        else:
+            remove_if_exists(files, below)
+    files.remove_directory(path)
+
+
+def owner_context(
+    state: LogState, offset: int, is_full: bool = False
+) -> AbstractContextManager[object]:
+    """Return what the owner of the log does about a truncation, as a context."""
+    local, segments = state.local, state.local.segments
+    if local.is_closed or offset < 0 or not len(segments):
+        return nullcontext()
+    if is_full:
+        return state.truncating(offset, offset)
+    if offset >= local.end_offset:
+        return nullcontext()
+    if offset >= segments.active.base_offset:  # in which no cleaner is ever at work
+        return state.truncating(offset, None)
+    left = segments.floor(offset)
+    return state.truncating(offset, offset if left is None else left.base_offset)
+
+
+def truncate_to(state: LogState, offset: int) -> bool:
+    """End the log at an offset; whether anything was cut off."""
+    local = state.local
+    if offset < 0:
+        raise IllegalArgumentError(f"a log cannot end at offset {offset}")
+    if offset >= local.end_offset:
+        state.epochs.truncate_from_end(local.end_offset)
+        return False
+    local.require_open()
+    if local.segments.first.base_offset > offset:
+        truncate_fully(state, offset, None)
+        return True
+    gone = local.truncate_to(offset)
+    delete_snapshots(local, state.producers, gone)
+    state.epochs.truncate_from_end(offset)
+    state.watermarks.log_start = min(offset, state.watermarks.log_start)
+    rebuild(state, offset)
+    local.sync_names()  # snapshots are gone that would say too much, once the log is as long again
+    if state.watermarks.high_watermark >= local.end_offset:
+        state.watermarks.set_high_watermark(local.end)
+    return True
+
+
+def truncate_fully(state: LogState, offset: int, log_start: int | None) -> None:
+    """Delete everything, and go on at an offset."""
+    state.local.truncate_fully(offset)
+    state.epochs.clear()
+    state.producers.truncate_fully(offset)
+    state.watermarks.log_start = offset if log_start is None else log_start
+    rebuild(state, offset)
+    state.local.sync_names()
+    state.watermarks.set_high_watermark(state.local.end)
+
+
+def rebuild(state: LogState, end: int) -> None:
+    """Bring the state of producers to an offset."""
+    state.local.require_open()
+    segments, start = state.local.segments, state.watermarks.log_start
+    rebuild_producers(state.producers, segments, start, end, state.now_ms, False)

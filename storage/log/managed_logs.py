@@ -1,13 +1,15 @@
 """The log directories of a running log manager, and its logs: found, or still to be removed.
 
-A directory knows whether it is online, and writes its checkpoints and its marker. Source: Kafka,
-kafka.log.LogManager, CheckpointFileWithFailureHandler; spec L-26 to L-28.
+A directory knows whether it is online, and writes its checkpoints and its marker. A log whose
+cleaning is paused is left alone by the cleaner. Source: Kafka, kafka.log.LogManager,
+CheckpointFileWithFailureHandler, LogCleanerManager.abortAndPauseCleaning, resumeCleaning; spec
+C-3.5, L-26 to L-28.
 """
 
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -18,16 +20,63 @@ from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
-from storage.log.errors import KafkaStorageError
+from storage.log.errors import IllegalStateError, KafkaStorageError
 from storage.log.local_log import LogDirState
 from storage.log.log import Log
-from storage.log.log_cleaner import CleaningPauses
 from storage.log.log_config import LogConfig
 from storage.log.manager_options import ManagerOptions
 from storage.log.scheduler import OwnTasks, Scheduler
 from storage.log.segment import Clock
 
 _AT_START = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START)
+
+
+class CleaningPauses:
+    """Pauses add up: a log is cleaned again when each has been taken back. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._paused: dict[TopicPartition, int] = {}
+        self._in_work: set[TopicPartition] = set()
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Leave a log alone; a cleaning that is under way is waited for."""
+        with self._changed:
+            self._paused[partition] = self._paused.get(partition, 0) + 1
+            while partition in self._in_work:
+                self._changed.wait()
+
+    def resume(self, partition: TopicPartition) -> None:
+        """Take a pause back. Raise IllegalStateError where there is none."""
+        with self._changed:
+            count = self._paused.get(partition)
+            if count is None:
+                raise IllegalStateError(f"cleaning of {partition[0]}-{partition[1]} is not paused")
+            if count == 1:
+                del self._paused[partition]
+            else:
+                self._paused[partition] = count - 1
+
+    @contextmanager
+    def paused(self, partition: TopicPartition) -> Iterator[None]:
+        self.pause(partition)
+        try:
+            yield
+        finally:
+            self.resume(partition)
+
+    @contextmanager
+    def claimed(self, partitions: Iterable[TopicPartition]) -> Iterator[Collection[TopicPartition]]:
+        """Take those of the logs that nobody has paused or works on; yields them."""
+        with self._changed:
+            free = [p for p in partitions if p not in self._paused and p not in self._in_work]
+            self._in_work.update(free)
+        try:
+            yield free
+        finally:
+            with self._changed:
+                self._in_work.difference_update(free)
+                self._changed.notify_all()
 
 
 class LogDirectory:

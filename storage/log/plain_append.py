@@ -37,8 +37,7 @@ from storage.log.errors import LogError
 from storage.log.lazy_kernels import COMPILED, Scratch, scratch
 from storage.log.log_config import LogConfig
 from storage.log.log_state import LogState, flush, roll
-from storage.log.producer_append_info import AppendOrigin
-from storage.log.producer_state_entry import BatchMetadata, ProducerStateEntry
+from storage.log.producer_state_entry import AppendOrigin, BatchMetadata, ProducerStateEntry
 from storage.log.producer_state_manager import ProducerStateManager
 from storage.log.segment import IncomingBytes, Int64Array, LogSegment
 

@@ -25,16 +25,16 @@ from storage.formats.txn_index import AbortedTxn
 from storage.log.batches import Batch
 from storage.log.errors import BufferUnderflowError, IllegalArgumentError, LogError
 from storage.log.log_dir import PartitionListing
-from storage.log.producer_append_info import CompletedTxn
+from storage.log.producer_state_entry import CompletedTxn
 from storage.log.producer_state_manager import (
     OpenTransaction,
     ProducerStateManager,
     ProducerStateManagerConfig,
+    SnapshotFiles,
     rebuild_producers,
     replay_recovered,
 )
 from storage.log.segment_reader import read_batch_headers
-from storage.log.snapshot_files import SnapshotFiles
 
 
 class ExpiryClock(NamedTuple):

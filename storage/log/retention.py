@@ -4,7 +4,7 @@ By log start offset, and where the policy contains delete by size and then by ti
 the segments that the one before it left, from the oldest on, to the first that stays. After a
 cleaning Kafka's cleaner lets retention pass over every log whose policy contains compact; a round
 asks about all rules at once (`decide`), a log in use about one after the other, as it deletes in
-between (`storage.log.deletion`).
+between (`storage.log.log_state`).
 Source: Kafka, UnifiedLog.deleteOldSegments, deletableSegments; spec C-3.2, C-18, L-23.
 """
 

@@ -1,7 +1,7 @@
 """A swap of segments: its steps as data, how they are done, and what settles one cut short.
 
 Names in, ordered lists of operations out. A round (`compactor.finalizer`, with what a starting
-broker makes of each step) and a log in use (`storage.log.segment_swap`) do the same steps:
+broker makes of each step) and a log in use (`storage.log.local_log`) do the same steps:
 
 1. the files of the new segments -> .cleaned; sync
 2. .cleaned -> .swap, .log first, the destinations in descending order, the lowest one behind a

@@ -47,7 +47,7 @@ from storage.log.errors import (
     UnsupportedOperationError,
 )
 from storage.log.log_config import LogConfig
-from storage.log.producer_append_info import AppendOrigin
+from storage.log.producer_state_entry import AppendOrigin
 from storage.log.record_decoder import LazyMessage, lacks_key, whole
 
 

@@ -26,9 +26,8 @@ from storage.log.appending import AppendRequest
 from storage.log.errors import LogError
 from storage.log.file_records import next_offset
 from storage.log.lazy_kernels import COMPILED, Scratch
-from storage.log.loading import LoadingState
+from storage.log.loading import LoadingState, rehearsed
 from storage.log.log_config import LogConfig
-from storage.log.opening import rehearsed
 from storage.log.scheduler import ManualScheduler
 from tests.bounds.lying_batches import lie
 

@@ -12,8 +12,7 @@ from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.appending import AppendRequest
 from storage.log.manager_options import BY_HAND
-from storage.log.producer_append_info import AppendOrigin
-from storage.log.producer_state_entry import ProducerStateEntry
+from storage.log.producer_state_entry import AppendOrigin, ProducerStateEntry
 from tests.broker.requests import ActiveProducer
 
 Partition = tuple[str, int]

@@ -21,7 +21,7 @@ from compactor import (
     partition_dirs,
     read_table,
 )
-from storage.log.copy_marks import CopyMarkedError
+from storage.formats.copy_marks import CopyMarkedError
 from storage.log.scheduler import ManualScheduler
 from tests.compactor.api.test_copies import RULES
 from tests.compactor.log_dirs.test_directory_state import LOG, MARKS, made, marked

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from compactor import Log, LogManager, ManagerOptions, api
 from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory
-from storage.log.log_cleaner import CleanedLog, LogToClean
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
+from storage.log.log_manager import CleanedLog, LogToClean
 from storage.log.manager_options import BY_HAND
 from storage.log.scheduler import BackgroundScheduler
 from tests.compactor.log_dirs.test_log_dir_lock import other_process

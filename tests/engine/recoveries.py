@@ -23,9 +23,8 @@ from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.kafka_versions import BY_NAME
 from storage.log.errors import LogError
-from storage.log.loading import LoadingState
+from storage.log.loading import LoadingState, LogOptions
 from storage.log.log_config import LogConfig
-from storage.log.opening import LogOptions
 from tests.engine.random_engine_script import script
 from tests.engine.replay.replayed import kernels_used, replayed
 from tests.engine.replay.script_clock import CONFIGURING, ScriptClock

@@ -21,7 +21,7 @@ from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.appending import AppendRequest
 from storage.log.log_config import LogConfig
-from storage.log.producer_append_info import AppendOrigin
+from storage.log.producer_state_entry import AppendOrigin
 from storage.log.scheduler import ManualScheduler
 
 NOW_MS = 1_700_000_000_000

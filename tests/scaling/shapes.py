@@ -11,7 +11,7 @@ from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.appending import AppendRequest
-from storage.log.producer_append_info import AppendOrigin
+from storage.log.producer_state_entry import AppendOrigin
 
 KEY_BYTES, ROWS = 10, 20_000  # rows are appended at once
 

@@ -14,11 +14,11 @@ from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, meta_properties, partition_metadata
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.formats.copy_marks import set_mark
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from storage.log.cluster_metadata import METADATA_DIR
-from storage.log.copy_marks import set_mark
 from tests.compactor.broker_start.test_commands import broker_dir
 from tests.compactor.log_dirs.test_directory_state import LINKED
 from tests.compactor.settings.test_cluster_settings import identify, registration

@@ -18,7 +18,7 @@ from compactor.copying.manifest import Manifest, write
 from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER, UNFINISHED
 from storage.files.local import LOCAL
 from storage.formats import clean_shutdown
-from storage.log.copy_marks import CopyMarkedError, set_mark, take_mark
+from storage.formats.copy_marks import CopyMarkedError, set_mark, take_mark
 from tests.compactor.api.test_copies import METADATA, RULES, log_dir_in
 from tests.support.file_states import state_of
 from tests.support.local_command import Ended, run_command, use_local_rounds

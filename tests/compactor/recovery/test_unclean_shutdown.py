@@ -23,7 +23,7 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.log.opening import Rehearsal, rehearsed
+from storage.log.loading import Rehearsal, rehearsed
 from tests.golden import corpora
 from tests.support.files.memory import MemoryFiles, in_memory
 from tests.support.files.watched import CHANGES, SYNCS, Operation, WatchedFiles

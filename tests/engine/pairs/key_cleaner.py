@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.files.files import Files
 from storage.formats.checkpoint import TopicPartition
-from storage.log.log_cleaner import CleanedLog, LogToClean
-from storage.log.segment_swap import CleanedGroup
+from storage.log.log_manager import CleanedLog, LogToClean
+from storage.log.log_state import CleanedGroup
 from tests.support.reference_batch import ReferenceRecord, decode, split
 
 

@@ -5,8 +5,12 @@ from typing import Any
 
 from storage.log.appending import AppendRequest, LogAppendInfo
 from storage.log.log import Log
-from storage.log.producer_append_info import UNKNOWN_VERSION, AppendOrigin
-from storage.log.producer_state_entry import SENTINEL, VerificationGuard
+from storage.log.producer_state_entry import (
+    SENTINEL,
+    UNKNOWN_VERSION,
+    AppendOrigin,
+    VerificationGuard,
+)
 from tests.engine.replay.script_batches import ScriptBatches
 from tests.engine.replay.script_cleaning import ScriptCleaning
 from tests.engine.replay.script_clock import ScriptClock

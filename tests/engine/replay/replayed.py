@@ -12,7 +12,7 @@ from compactor.outcome.round_report import CleaningReport, LogReport
 from storage.files.files import Files
 from storage.kafka_versions import BY_NAME, KafkaVersion
 from storage.log.lazy_kernels import COMPILED
-from storage.log.log_cleaner import LogCleaner
+from storage.log.log_manager import LogCleaner
 from tests.engine.replay.replay import Replay
 from tests.engine.replay.script_cleaning import CleanerMaker
 from tests.engine.replay.script_values import ScriptError

@@ -20,9 +20,9 @@ from storage.formats.txn_index import AbortedTxn
 from storage.log.batches import Batch
 from storage.log.errors import IllegalArgumentError, InvalidRecordError, LogError
 from storage.log.log import Log
-from storage.log.log_cleaner import CleanedLog, LogCleaner, LogToClean
+from storage.log.log_manager import CleanedLog, LogCleaner, LogToClean
+from storage.log.log_state import CleanedGroup
 from storage.log.segment import LogSegment
-from storage.log.segment_swap import CleanedGroup
 from tests.engine.replay.script_errors import LogCleaningError, NotCleanedError
 from tests.engine.replay.script_values import Line, Values
 

@@ -26,9 +26,8 @@ from storage.log.batches import in_memory
 from storage.log.errors import LogError
 from storage.log.file_records import next_offset
 from storage.log.lazy_kernels import COMPILED
-from storage.log.loading import LoadingState
+from storage.log.loading import LoadingState, rehearsed
 from storage.log.log_config import LogConfig
-from storage.log.opening import rehearsed
 from storage.log.scheduler import ManualScheduler
 from storage.log.validation import message_set
 from tests.engine.replay.replayed import kernels_used

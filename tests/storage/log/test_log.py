@@ -29,7 +29,7 @@ from storage.log.errors import (
 )
 from storage.log.log_config import LogConfig
 from storage.log.log_state import Isolation
-from storage.log.producer_append_info import AppendOrigin
+from storage.log.producer_state_entry import AppendOrigin
 from storage.log.scheduler import ManualScheduler
 from storage.log.validation import message_set
 from tests.storage.log.batches_for_tests import EDGE_BATCHES, batch

@@ -17,8 +17,8 @@ from storage.formats.producer_snapshot import ProducerEntry
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log.log_dir import list_partition
-from storage.log.producer_append_info import CompletedTxn
 from storage.log.producer_state import ExpiryClock, ProducerState, load_producer_state
+from storage.log.producer_state_entry import CompletedTxn
 from tests.support.reference_batch import decode, encode
 
 LOGS = {

@@ -7,7 +7,7 @@ import pytest
 from storage.errors import CorruptFileError
 from storage.file_names import SNAPSHOT, file_name
 from storage.files.local import LOCAL
-from storage.log.snapshot_files import SnapshotFiles
+from storage.log.producer_state_manager import SnapshotFiles
 
 
 def test_a_snapshot_of_a_log_in_use_that_is_gone_is_not_taken_for_damaged(tmp_path: Path) -> None:

@@ -11,11 +11,10 @@ from pathlib import Path
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.formats import txn_index
 from storage.formats.txn_index import AbortedTxn
-from storage.log.loading import LoadingState
+from storage.log.loading import LoadingState, LogOptions
 from storage.log.log import Log
-from storage.log.opening import LogOptions
+from storage.log.log_state import CleanedGroup
 from storage.log.scheduler import ManualScheduler
-from storage.log.segment_swap import CleanedGroup
 from tests.crash.matrix import sample
 from tests.crash.recorder import Recorder
 from tests.crash.states import CrashState, crash_states
