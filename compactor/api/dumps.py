@@ -10,7 +10,7 @@ from compactor.inspection.dump import parts_of, rows_of
 from compactor.inspection.dumped_log import EVERY_OFFSET, RecordBlock, Row, WantedOffsets
 from compactor.outcome.exit_codes import UsageError
 from storage.arguments import PathArg
-from storage.files import filesystem
+from storage.files.local import LOCAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,26 +32,26 @@ def dump(path: PathArg, options: DumpOptions = ALL_OF_IT) -> Iterator[Row]:
     CorruptFileError where a file is damaged, after the rows before the damage;
     UnsupportedFormatError for a file that is none of Kafka's.
     """
-    return rows_of(_existing_path(path), _wanted(options))
+    return rows_of(_existing_path(path), _wanted(options), LOCAL)
 
 
 def dump_parts(path: PathArg, options: DumpOptions = ALL_OF_IT) -> Iterator[Row | RecordBlock]:
     """Yield the same as `dump`, with the records of a batch as one value, to be shown as lines."""
-    return parts_of(_existing_path(path), _wanted(options))
+    return parts_of(_existing_path(path), _wanted(options), LOCAL)
 
 
 def why_no_row(path: PathArg, options: DumpOptions = ALL_OF_IT) -> str:
     """Say why a dump of a path shows nothing; a sentence without a full stop."""
     if options != ALL_OF_IT:
         return "no record or entry is in the range that was asked for"
-    if filesystem.is_directory(_existing_path(path)):
+    if LOCAL.is_directory(_existing_path(path)):
         return "no file is in this directory; the files of a log are in its own, TOPIC-PARTITION"
     return "the file is empty"
 
 
 def _existing_path(path: PathArg) -> str:
     local = in_place("PATH", path)
-    if not filesystem.exists(local):
+    if not LOCAL.exists(local):
         raise UsageError(f"PATH {path}: No such file or directory{near_path(local)}")
     return local
 

@@ -8,12 +8,13 @@ names of directories is read.
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from compactor.api.options import OUTPUT, option
 from compactor.command_line.command import Command, operand
 from storage.file_names import parse_partition_dir
-from storage.files.filesystem import is_directory
+from storage.files.local import LOCAL
 
 
 def log_dirs_and_topic(words: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
@@ -22,7 +23,7 @@ def log_dirs_and_topic(words: Sequence[str]) -> tuple[tuple[str, ...], str | Non
     The last of several words is a topic if it is no directory, and could not be one's path.
     """
     *log_dirs, last = words
-    if not log_dirs or os.sep in last or is_directory(last):
+    if not log_dirs or os.sep in last or LOCAL.is_directory(last):
         return tuple(words), None
     return tuple(log_dirs), last
 
@@ -40,9 +41,9 @@ def log_dirs_and_partitions(words: Sequence[str]) -> tuple[tuple[str, ...], tupl
         is_held = (
             may_be_name
             and parse_partition_dir(word) is not None
-            and any(is_directory(os.path.join(log_dir, word)) for log_dir in log_dirs)
+            and any(LOCAL.is_directory(os.path.join(log_dir, word)) for log_dir in log_dirs)
         )
-        is_partition = is_held or (may_be_name and not is_directory(word))
+        is_partition = is_held or (may_be_name and not LOCAL.is_directory(word))
         (partitions if is_partition else log_dirs).append(word)
     return tuple(log_dirs), tuple(partitions)
 
@@ -57,7 +58,7 @@ def directories(_: Sequence[str], incomplete: str) -> list[str]:
     return sorted(
         os.path.join(folder, name) + os.sep
         for name in _names_in(folder or os.curdir)
-        if name.startswith(begin) and is_directory(os.path.join(folder, name))
+        if name.startswith(begin) and LOCAL.is_directory(os.path.join(folder, name))
     )
 
 
@@ -79,13 +80,13 @@ def directories_or_topics(typed: Sequence[str], incomplete: str) -> list[str]:
 
 
 def _logs_in(typed: Sequence[str]) -> Iterator[str]:
-    for place in filter(is_directory, typed):
+    for place in filter(LOCAL.is_directory, typed):
         yield from (name for name in _names_in(place) if parse_partition_dir(name))
 
 
 def _names_in(folder: str) -> list[str]:
     try:
-        return os.listdir(folder)
+        return [*chain(*LOCAL.list_names(folder))]
     except OSError:
         return []
 

@@ -5,8 +5,10 @@ Names are compared by letters (difflib); paths by what stands beside and below t
 
 import os
 from collections.abc import Callable, Collection
+from itertools import chain
 
 from compactor.host.printable import printable
+from storage.files.local import LOCAL
 
 SHOWN = 3
 _LOOKED_AT = 2000  # names at most, of a directory
@@ -50,7 +52,7 @@ def above(path: str, is_meant: Callable[[str], bool]) -> str:
 
 def _names(folder: str) -> list[str]:
     try:
-        return sorted(os.listdir(folder))[:_LOOKED_AT]
+        return sorted(chain(*LOCAL.list_names(folder)))[:_LOOKED_AT]
     except OSError:  # who gave the path is told about that
         return []
 

@@ -20,7 +20,7 @@ from storage.file_names import (
     UNFINISHED_SUFFIXES,
     offset_of,
 )
-from storage.files import filesystem
+from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import (
     checkpoint,
@@ -39,31 +39,33 @@ _METADATA_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint", re.ASCII)
 PART = ".part"  # of a snapshot of the metadata log that is being written
 
 
-def rows_of(path: str, wanted: WantedOffsets = EVERYTHING) -> Iterator[Row]:
+def rows_of(path: str, wanted: WantedOffsets = EVERYTHING, files: Files = LOCAL) -> Iterator[Row]:
     """Yield the rows of a file, or of every file of a directory that is one of Kafka's.
 
     Raise CorruptFileError where a file is damaged, after all that stands before it, and
     UnsupportedFormatError for a file that is none of a log directory.
     """
-    for found in parts_of(path, wanted):
+    for found in parts_of(path, wanted, files):
         if isinstance(found, RecordBlock):
             yield from found.rows()
         else:
             yield found
 
 
-def parts_of(path: str, wanted: WantedOffsets = EVERYTHING) -> Iterator[Row | RecordBlock]:
+def parts_of(
+    path: str, wanted: WantedOffsets = EVERYTHING, files: Files = LOCAL
+) -> Iterator[Row | RecordBlock]:
     """Yield the same as rows_of, with the records of a batch as one value, for a kernel.
 
     Where only some offsets are wanted, only the logs of a directory are read.
     """
-    if not filesystem.is_directory(path):
-        yield from _parts_of_file(path, wanted)
+    if not files.is_directory(path):
+        yield from _parts_of_file(path, wanted, files)
         return
-    names = [e.name for e in filesystem.list_directory(path) if not (e.is_dir or e.special)]
+    names = [e.name for e in files.list_directory(path) if not (e.is_dir or e.special)]
     if wanted.is_everything:
         for name in sorted(names):
-            yield from _parts_in_directory(path, name, wanted)
+            yield from _parts_in_directory(path, name, wanted, files)
         return
     logs = sorted(name for name in names if offset_of(name) is not None and name.endswith(LOG))
     for name, later in zip(logs, [*logs[1:], None], strict=True):
@@ -72,11 +74,11 @@ def parts_of(path: str, wanted: WantedOffsets = EVERYTHING) -> Iterator[Row | Re
             continue
         if (offset_of(name) or 0) >= wanted.to_offset or wanted.is_reached():
             return
-        yield from _parts_in_directory(path, name, wanted)
+        yield from _parts_in_directory(path, name, wanted, files)
 
 
 def _parts_in_directory(
-    directory: str, name: str, wanted: WantedOffsets
+    directory: str, name: str, wanted: WantedOffsets, files: Files
 ) -> Iterator[Row | RecordBlock]:
     path = os.path.join(directory, name)
     if _reader_of(name) is None:
@@ -84,19 +86,19 @@ def _parts_in_directory(
         return
     yield {"kind": "file", "name": name}
     try:
-        yield from _parts_of_file(path, wanted)
+        yield from _parts_of_file(path, wanted, files)
     except FileNotFoundError:  # a broker may be at work beside us
         yield {"kind": "vanished_file", "name": name}
 
 
-def _parts_of_file(path: str, wanted: WantedOffsets) -> Iterator[Row | RecordBlock]:
+def _parts_of_file(path: str, wanted: WantedOffsets, files: Files) -> Iterator[Row | RecordBlock]:
     read = _reader_of(os.path.basename(path))
     if read is None:
         raise UnsupportedFormatError(path, 0, "by its name not a file of a log directory")
     if read is blocks_of:
-        yield from blocks_of(path, wanted)
+        yield from blocks_of(path, wanted, files)
         return
-    for row in read(path):
+    for row in read(path, files):
         if "offset" not in row or wanted.takes(row["offset"]):
             yield row
 
@@ -121,26 +123,26 @@ def _base_offset(path: str) -> int:
     return base_offset
 
 
-def _offset_index(path: str) -> Iterator[Row]:
+def _offset_index(path: str, files: Files) -> Iterator[Row]:
     base_offset = _base_offset(path)
-    for relative_offset, position in offset_index.read(path).tolist():
+    for relative_offset, position in offset_index.read(path, files).tolist():
         yield {"kind": "index", "offset": base_offset + relative_offset, "position": position}
 
 
-def _time_index(path: str) -> Iterator[Row]:
+def _time_index(path: str, files: Files) -> Iterator[Row]:
     base_offset = _base_offset(path)
-    for timestamp, relative_offset in time_index.read(path).tolist():
+    for timestamp, relative_offset in time_index.read(path, files).tolist():
         offset = base_offset + relative_offset
         yield {"kind": "timeindex", "timestamp": or_none(timestamp), "offset": offset}
 
 
-def _txn_index(path: str) -> Iterator[Row]:
-    for aborted in txn_index.read(path):
+def _txn_index(path: str, files: Files) -> Iterator[Row]:
+    for aborted in txn_index.read(path, files):
         yield {"kind": "txnindex", **aborted._asdict()}
 
 
-def _snapshot(path: str) -> Iterator[Row]:
-    for entry in producer_snapshot.read(path):
+def _snapshot(path: str, files: Files) -> Iterator[Row]:
+    for entry in producer_snapshot.read(path, files):
         row = entry._asdict() | {"timestamp": or_none(entry.timestamp)}
         yield {"kind": "producer", **row}
 
@@ -148,38 +150,42 @@ def _snapshot(path: str) -> Iterator[Row]:
 # files of text
 
 
-def _offset_checkpoint(path: str) -> Iterator[Row]:
-    for (topic, partition), offset in sorted(checkpoint.read(path).items()):
+def _offset_checkpoint(path: str, files: Files) -> Iterator[Row]:
+    for (topic, partition), offset in sorted(checkpoint.read(path, files).items()):
         yield {"kind": "checkpoint", "topic": topic, "partition": partition, "offset": offset}
 
 
-def _leader_epochs(path: str) -> Iterator[Row]:
-    for entry in leader_epoch_checkpoint.read(path):
+def _leader_epochs(path: str, files: Files) -> Iterator[Row]:
+    for entry in leader_epoch_checkpoint.read(path, files):
         yield {"kind": "leader_epoch", **entry._asdict()}
 
 
-def _partition_metadata(path: str) -> Iterator[Row]:
-    metadata = partition_metadata.read(path)
+def _partition_metadata(path: str, files: Files) -> Iterator[Row]:
+    metadata = partition_metadata.read(path, files)
     topic_id = partition_metadata.encode_uuid(metadata.topic_id)
     yield {"kind": "partition_metadata", "version": metadata.version, "topic_id": topic_id}
 
 
-def _meta_properties(path: str) -> Iterator[Row]:
-    yield {"kind": "meta_properties", **meta_properties.read(os.path.dirname(path))._asdict()}
+def _meta_properties(path: str, files: Files) -> Iterator[Row]:
+    yield {
+        "kind": "meta_properties",
+        **meta_properties.read(os.path.dirname(path), files)._asdict(),
+    }
 
 
-def _quorum_state(path: str) -> Iterator[Row]:
+def _quorum_state(path: str, files: Files) -> Iterator[Row]:
     """What a node of the quorum knows of its leader; -1 in it: nobody."""
     try:
-        found = json.loads(LOCAL.read_bytes(path))
+        found = json.loads(files.read_bytes(path))
         rows = {name: or_none(value) for name, value in found.items()}
     except (ValueError, RecursionError, AttributeError) as error:
         raise CorruptFileError(path, 0, "is no JSON object") from error
     yield {"kind": "quorum_state", **rows}
 
 
-def _clean_shutdown(path: str) -> Iterator[Row]:
-    yield {"kind": "clean_shutdown", "broker_epoch": clean_shutdown.read(os.path.dirname(path))}
+def _clean_shutdown(path: str, files: Files) -> Iterator[Row]:
+    epoch = clean_shutdown.read(os.path.dirname(path), files)
+    yield {"kind": "clean_shutdown", "broker_epoch": epoch}
 
 
 _BY_SUFFIX: dict[str, Callable[..., Iterator[Any]]] = {

@@ -15,7 +15,7 @@ from typing import Any
 from storage.codecs.compression import decompress
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
-from storage.files.local import LOCAL
+from storage.files.files import Files
 from storage.formats.batch_header import BATCH_HEADER_BYTES, MAGIC
 from storage.formats.control_record import (
     ControlType,
@@ -109,14 +109,14 @@ class RecordBlock:
             yield _record(record)
 
 
-def blocks_of(path: str, wanted: WantedOffsets) -> Iterator[Row | RecordBlock]:
+def blocks_of(path: str, wanted: WantedOffsets, files: Files) -> Iterator[Row | RecordBlock]:
     """Yield the batches of a log, each followed by its records.
 
     Raise CorruptFileError where a batch is damaged or cut short, after all that stands before it.
     """
     topic = _coordinator_topic(path)
-    start = _start_of(path, wanted.from_offset)
-    for position, header, batch in read_batches(path, files=LOCAL, start=start):
+    start = _start_of(path, wanted.from_offset, files)
+    for position, header, batch in read_batches(path, files=files, start=start):
         if header.base_offset >= wanted.to_offset or wanted.is_reached():
             return
         yield batch_row(position, header) if header.magic == MAGIC else _message(position, header)
@@ -140,12 +140,12 @@ def _coordinator_topic(path: str) -> str | None:
     return key[0] if key and key[0] in _INTERNAL else None
 
 
-def _start_of(path: str, from_offset: int) -> int:
+def _start_of(path: str, from_offset: int, files: Files) -> int:
     """Return where the first batch begins that holds an offset or a later one."""
     if not from_offset:
         return 0
     end = 0
-    for position, header in read_batch_headers(path, files=LOCAL):
+    for position, header in read_batch_headers(path, files=files):
         if header.last_offset >= from_offset:
             return position
         end = position + header.size_bytes

@@ -30,7 +30,7 @@ from compactor.verification.reader_transactions import BoolArray, ConsumerView, 
 from compactor.verification.rewritten_indexes import RewrittenIndexes, TxnIndexes
 from compactor.verification.verify_batches import Finding, unexplained
 from storage.file_names import LOG, Segment, file_name
-from storage.files import filesystem
+from storage.files.files import Files
 from storage.formats import legacy_messages
 from storage.formats.batch_header import (
     CONTROL,
@@ -185,7 +185,7 @@ class PartitionProof:
             self._latest.put(records.keys[counts], records.offsets[counts])
         for segment in self._before.listing.segments:
             if segment.base_offset >= self._bounds.rewritten_end:
-                self._read_markers(self._log_path(segment))
+                self._read_markers(self._log_path(segment), self._before.listing.access)
         self.proof.keys = self._latest.count
         self._read_appended()
 
@@ -200,12 +200,12 @@ class PartitionProof:
             counts &= (records.offsets < self._bounds.end) & ~hidden[records.batches]
             self._latest.put(records.keys[counts], records.offsets[counts])
 
-    def _read_markers(self, path: str) -> None:
-        for position, header in segment_reader.read_batch_headers(path):
+    def _read_markers(self, path: str, files: Files) -> None:
+        for position, header in segment_reader.read_batch_headers(path, files=files):
             if header.is_transactional and not header.is_control:
                 self._markers.data(header.producer_id, header.base_offset)
             elif header.is_control and header.records_count:
-                entry = filesystem.read_range(path, position, header.size_bytes)
+                entry = files.read_range(path, position, header.size_bytes)
                 records = legacy_messages.decode_records(entry, header, path, position)
                 kind = decode_type(records[0].key)
                 self._markers.marker(header.producer_id, header.base_offset, kind)

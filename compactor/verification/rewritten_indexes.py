@@ -21,7 +21,6 @@ from compactor.verification.reader_log import Batches
 from compactor.verification.verify_batches import Finding, difference, finding_of
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, Segment, file_name
-from storage.files import filesystem
 from storage.formats import offset_index, time_index, txn_index
 from storage.formats.batch_header import CONTROL, TRANSACTIONAL
 from storage.formats.txn_index import AbortedTxn
@@ -35,6 +34,7 @@ class RewrittenIndexes:
     def __init__(self, before: Side, after: Side, segments: Sequence[Segment]) -> None:
         """segments: those of the log after that the cleaning has reached."""
         self._paths = before.listing.path, after.listing.path
+        self._files = after.listing.access
         self._segments = segments
         self._segment = -1
         self._facts: list[Batches] = []
@@ -71,7 +71,7 @@ class RewrittenIndexes:
         self, base_offset: int, positions: Int64Array, last: Int64Array, times: Int64Array
     ) -> Iterator[Finding]:
         path = os.path.join(self._paths[1], file_name(base_offset, INDEX))
-        entries = offset_index.decode(filesystem.read_bytes(path), path)
+        entries = offset_index.read(path, self._files)
         at = entries["position"].astype(np.int64)
         row = np.minimum(np.searchsorted(positions, at), len(positions) - 1)
         offsets = entries["relative_offset"].astype(np.int64) + base_offset
@@ -82,7 +82,7 @@ class RewrittenIndexes:
             problem = f"{entry} is not the last offset and the position of a batch"
             yield difference(path, i * offset_index.ENTRY.itemsize, problem)
         path = os.path.join(self._paths[1], file_name(base_offset, TIME_INDEX))
-        entries = time_index.decode(filesystem.read_bytes(path), path)
+        entries = time_index.read(path, self._files)
         yield from _check_times(path, entries, base_offset, last, times)
 
 

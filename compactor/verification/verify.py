@@ -39,7 +39,6 @@ from compactor.verification.verify_batches import Finding, finding_of
 from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, LOG, SNAPSHOT, SWAP, file_name, is_special_dir, offset_of
-from storage.files import filesystem
 from storage.files.local import LOCAL
 from storage.formats import (
     leader_epoch_checkpoint,
@@ -158,9 +157,9 @@ def verify(log_dirs: Sequence[str], only: Collection[str], progress: ProgressSin
 
 
 def _looked(log_dir: str, log_dirs: Sequence[str], only: Collection[str]) -> _Looked:
-    listing = list_log_dir(log_dir)
+    listing = list_log_dir(log_dir, LOCAL)
     partitions = [p for p in listing.partitions if not only or p.name in only]
-    ends = recorded_ends(log_dir)
+    ends = recorded_ends(log_dir, LOCAL)
     others = [path for path in log_dirs if path != log_dir]
     own = entries_in(log_dir, LOCAL, ends)
     gone = gone_from(own, others, LOCAL).with_logs(logs_of_replaced(own, others, LOCAL))
@@ -211,7 +210,7 @@ def _verify_log_dir(
             first_dirty_offset = first_dirty_of(partition, offsets.end)
             if first_dirty_offset is not None and offsets.last_missing < first_dirty_offset:
                 _check_gaps(verification, partition, offsets.gaps, first_dirty_offset)
-    own = mended_at_start(listing.path, looked.partitions, verification.findings[before:])
+    own = mended_at_start(listing.path, looked.partitions, verification.findings[before:], LOCAL)
     verification.findings[before:] = own.findings
     verification.rebuilt |= own.rebuilt
     verification.to_remove |= own.to_remove
@@ -225,7 +224,7 @@ def _verify_log_dir(
 def _first_dirty_offsets(log_dir: str) -> Callable[[PartitionListing, int], int | None]:
     """Give where the dirty range of a log begins; nothing where a checkpoint is a finding."""
     try:
-        return first_dirty_offsets(log_dir)
+        return first_dirty_offsets(log_dir, LOCAL)
     except (CorruptFileError, OSError):
         return lambda *_: None
 
@@ -316,7 +315,7 @@ def _verify_partition(
     offsets = _Offsets()
     for segment, next_base in zip(partition.segments, [*bases[1:], None], strict=False):
         try:
-            findings, columns = check_segment(partition.path, segment, next_base)
+            findings, columns = check_segment(partition.path, segment, next_base, partition.access)
         except FileNotFoundError:  # deleted meanwhile: it is no longer part of the log
             continue
         except OSError as error:
@@ -375,23 +374,24 @@ def _check_names(partition: PartitionListing) -> Iterator[Finding]:
 
 
 def _check_metadata_files(partition: PartitionListing) -> Iterator[Finding]:
+    files = partition.access
     epochs = os.path.join(partition.path, LEADER_EPOCH_CHECKPOINT)
     yield from _corrupt(
-        lambda: leader_epoch_checkpoint.check(leader_epoch_checkpoint.read(epochs), epochs)
+        lambda: leader_epoch_checkpoint.check(leader_epoch_checkpoint.read(epochs, files), epochs)
     )
     metadata = os.path.join(partition.path, PARTITION_METADATA)
-    if filesystem.exists(metadata):
-        yield from _corrupt(lambda: partition_metadata.read(metadata))
+    if files.exists(metadata):
+        yield from _corrupt(lambda: partition_metadata.read(metadata, files))
 
 
 def _check_snapshots(partition: PartitionListing) -> Iterator[Finding]:
     for offset in partition.snapshot_offsets:
         path = os.path.join(partition.path, file_name(offset, SNAPSHOT))
-        yield from _corrupt(lambda: _check_snapshot(path, offset))  # noqa: B023 - called at once
+        yield from _corrupt(lambda: _check_snapshot(path, offset, partition.access))  # noqa: B023 - called at once
 
 
-def _check_snapshot(path: str, offset: int) -> None:
-    for at, entry in enumerate(producer_snapshot.read(path)):
+def _check_snapshot(path: str, offset: int, files: Files) -> None:
+    for at, entry in enumerate(producer_snapshot.read(path, files)):
         if entry.last_offset is not None and entry.last_offset >= offset:
             problem = f"producer {entry.producer_id} has last offset {entry.last_offset}"
             position = producer_snapshot.HEADER.size + at * producer_snapshot.ENTRY.size
@@ -403,7 +403,7 @@ def _check_log_dir(listing: LogDirListing) -> Iterator[Finding]:
         if not is_special_dir(name) and name not in _OTHER_DIRS:
             yield Finding(os.path.join(listing.path, name), 0, reason, ReasonCode.FOREIGN_FILE)
     if listing.has_meta_properties:
-        yield from _corrupt(lambda: meta_properties.read(listing.path))
+        yield from _corrupt(lambda: meta_properties.read(listing.path, LOCAL))
 
 
 def _corrupt(read: Callable[[], object]) -> Iterable[Finding]:

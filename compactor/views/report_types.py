@@ -32,6 +32,7 @@ from compactor.reason_codes import ReasonCode
 from compactor.verification.evidence import Soundness
 from compactor.views.json_values import Schema
 from compactor.views.report_json import JsonObject, to_text
+from storage.files.local import LOCAL
 
 
 class RetentionDocument(TypedDict):
@@ -634,8 +635,7 @@ def report_schema() -> JsonObject:
 
 def write_schema() -> None:
     """Write the file again after a change of the types."""
-    with open(SCHEMA_FILE, "w", encoding="utf-8") as file:
-        file.write(to_text(report_schema()))
+    LOCAL.replace_file(SCHEMA_FILE, to_text(report_schema()).encode())
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Sequence
+from importlib import resources
 from typing import Any
 
 from compactor.host.printable import one_line, printable
@@ -167,5 +168,4 @@ def _json(value: Any) -> str:
 
 
 def _text(name: str) -> str:
-    with open(os.path.join(_HERE, name), encoding="utf-8") as file:
-        return file.read()
+    return resources.files(__package__).joinpath(name).read_text("utf-8")

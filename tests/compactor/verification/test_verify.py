@@ -10,6 +10,7 @@ from compactor.verification.verify import Verification, verify
 from compactor.verification.verify_segment import check_segment
 from compactor.views.next_steps import after_verify
 from storage.file_names import LOG, SNAPSHOT, Segment, file_name
+from storage.files.files import Files
 from storage.formats import (
     checkpoint,
     leader_epoch_checkpoint,
@@ -217,8 +218,8 @@ def test_a_log_that_vanishes_meanwhile_is_no_finding(
 
     real = list_log_dir
 
-    def list_then_delete(path: str) -> object:
-        listing = real(path)
+    def list_then_delete(path: str, files: Files) -> object:
+        listing = real(path, files)
         epochs = str(partition / leader_epoch_checkpoint.LEADER_EPOCH_CHECKPOINT)
         leader_epoch_checkpoint.write(epochs, [EpochEntry(0, HALF)])  # first, as a broker does
         for file in partition.glob(f"{file_name(0, '')}.*"):
@@ -240,10 +241,12 @@ def test_an_unreadable_file_is_a_finding_and_the_others_are_read(
     log = str(partition / file_name(0, LOG))
     real = check_segment
 
-    def without_permission(directory: str, segment: Segment, next_base: int | None) -> object:
+    def without_permission(
+        directory: str, segment: Segment, next_base: int | None, files: Files
+    ) -> object:
         if segment.base_offset == 0:
             raise PermissionError(13, "Permission denied", log)
-        return real(directory, segment, next_base)
+        return real(directory, segment, next_base, files)
 
     monkeypatch.setattr(module, "check_segment", without_permission)
     found = verified(partition)

@@ -57,16 +57,14 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.log_dirs": "survey",
         "compactor.settings": "directories_beside",
         "compactor.planning": "remedies",
-        "compactor.api": "copies dumps managed_cleaning path_arguments",
+        "compactor.api": "copies managed_cleaning path_arguments",
     },
     "originals: hard links into a directory outside of log directories, and what comes back": {
         "compactor.originals": "kept_run originals_keeper",
         "compactor.log_dirs": "kept_files",
     },
     "readers of their own, which change nothing: what is verified, and what is shown": {
-        "compactor.inspection": "dump",
-        "compactor.verification": "run_reports reader_bounds reader_log reader_proof "
-        "rewritten_indexes verify verify_batches",
+        "compactor.verification": "run_reports reader_bounds reader_log verify_batches",
     },
     "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
         "cleaner_jobs.spark": "class_archive_job environment gateway java_cache local_size "
@@ -74,11 +72,9 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor": "airflow",
         "compactor.settings": "config",
         "compactor.api": "log_changes results saved_plans",
-        "compactor.command_line": "cli output_files shared_options",
-        "compactor.host": "java machine output run_history suggestions",
+        "compactor.command_line": "cli output_files",
+        "compactor.host": "java machine output run_history",
         "compactor.offline_log": "record_tables",
-        "compactor.views": "report_types",
-        "compactor.views.page": "html",
         "storage": "user_home",
         "storage.kernels": "kernel",
     },
