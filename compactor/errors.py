@@ -5,6 +5,12 @@ from storage.errors import ConfigError as ConfigError
 from storage.errors import LogCompactionError
 
 
+class UsageError(ConfigError):
+    """An argument is impossible; the message names it. Nothing was changed."""
+
+    reason_code = ReasonCode.WRONG_USAGE
+
+
 class RefusedError(LogCompactionError):
     """It is not safe to work here: lock held, unclean shutdown. Exit code 3."""
 

@@ -40,8 +40,6 @@ from compactor.api.results import met_by_run as met_by_run
 from compactor.api.results import metrics_of as metrics_of
 from compactor.api.results import to_arrow as to_arrow
 from compactor.api.results import to_pandas as to_pandas
-from compactor.api.rules import Rules as Rules
-from compactor.api.rules import RunOptions as RunOptions
 from compactor.api.runs import run as run
 from compactor.api.verifications import known_of_cleanings as known_of_cleanings
 from compactor.api.verifications import verify as verify
@@ -55,6 +53,7 @@ from compactor.errors import ConfigError as ConfigError
 from compactor.errors import CorruptLogError as CorruptLogError
 from compactor.errors import LockLostError as LockLostError
 from compactor.errors import RefusedError as RefusedError
+from compactor.errors import UsageError as UsageError
 from compactor.inspection.explain import Explanation as Explanation
 from compactor.inspection.inspection import Inspection as Inspection
 from compactor.inspection.inspection import LogInspection as LogInspection
@@ -69,7 +68,6 @@ from compactor.offline_log.record_filter import ReadRecord as ReadRecord
 from compactor.offline_log.truncate import Outcome as Outcome
 from compactor.originals.undo import UndoReport as UndoReport
 from compactor.originals.undo import UndoStatus as UndoStatus
-from compactor.outcome.exit_codes import UsageError as UsageError
 from compactor.outcome.round_report import CleaningReport as CleaningReport
 from compactor.outcome.round_report import CopyReport as CopyReport
 from compactor.outcome.round_report import LogReport as LogReport
@@ -77,11 +75,13 @@ from compactor.outcome.round_report import LogStatus as LogStatus
 from compactor.outcome.start_problems import StartOutcome as StartOutcome
 from compactor.outcome.start_problems import StartProblem as StartProblem
 from compactor.outcome.start_problems import forbid_start as forbid_start
-from compactor.planning.inventory import Order as Order
 from compactor.planning.round_plan import RoundPlan as RoundPlan
 from compactor.recovery.log_dir_recovery import LogDirRecovery as LogDirRecovery
 from compactor.recovery.log_dir_recovery import LogRecovery as LogRecovery
 from compactor.recovery.recovery_account import problems_of as problems_of
+from compactor.settings.rules import Order as Order
+from compactor.settings.rules import Rules as Rules
+from compactor.settings.rules import RunOptions as RunOptions
 from compactor.verification.evidence import CleaningClock as CleaningClock
 from compactor.verification.run_reports import read_run_report as read_run_report
 from compactor.verification.verify import Verification as Verification

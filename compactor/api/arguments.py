@@ -21,10 +21,9 @@ from enum import Enum
 from functools import cache, wraps
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from compactor.api.options import Number, option_of
-from compactor.errors import ConfigError
+from compactor.errors import ConfigError, UsageError
 from compactor.offline_log.record_filter import NewRecord
-from compactor.outcome.exit_codes import UsageError
+from compactor.settings.options import Number, option_of
 from storage.arguments import PathArg, is_text, unfolded
 from storage.errors import shown
 
@@ -37,6 +36,7 @@ _WORDS = {
     types.NoneType: "None",
     datetime: "a datetime",
 }
+_OF_OPTIONS = ("compactor.api.", "compactor.settings.rules")  # modules of records that callers make
 _AS_THEY_ARE = (bytes, types.NoneType)
 _NO_SERIES = (str, bytes, bytearray, memoryview, Mapping)
 _SERIES = (Sequence, Collection, Iterable, list, tuple)
@@ -234,7 +234,7 @@ def _fitting_class(name: str, value: Any, annotation: Any) -> Any:
 @cache
 def _fields_of(kind: type) -> dict[str, Any]:
     """Fields of a value that callers build themselves, with their annotations."""
-    if is_dataclass(kind) and kind.__module__.startswith("compactor.api."):
+    if _is_of_options(kind):
         return {each.name: each.type for each in fields(kind)}
     return typing.get_type_hints(kind) if kind is NewRecord else {}
 
@@ -394,4 +394,4 @@ def _fields(kind: Any, path: str) -> Iterator[tuple[Field[Any], str]]:
 
 
 def _is_of_options(kind: Any) -> bool:
-    return isinstance(kind, type) and is_dataclass(kind) and kind.__module__.startswith(__package__)
+    return is_dataclass(kind) and getattr(kind, "__module__", "").startswith(_OF_OPTIONS)

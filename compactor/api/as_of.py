@@ -6,8 +6,8 @@ A wrong clock dates tombstones and markers wrongly, so that they go at once or b
 import re
 from datetime import UTC, datetime
 
+from compactor.errors import UsageError
 from compactor.host.printable import iso_time, span_text
-from compactor.outcome.exit_codes import UsageError
 from compactor.settings.config import CLOCKS_DIFFER_MS
 
 MAX_TIME_MS = 253_402_300_799_999  # the last millisecond of the year 9999

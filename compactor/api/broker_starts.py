@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from compactor.api.arguments import Paths, path_texts
 from compactor.broker_start.reading import Depth, Look, problems_at_start
 from compactor.command_context import current_context
+from compactor.errors import UsageError
 from compactor.log_dirs.brokers import brokers_of
-from compactor.outcome.exit_codes import UsageError
 from compactor.outcome.start_problems import StartOutcome, StartProblem
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError

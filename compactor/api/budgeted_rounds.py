@@ -13,14 +13,13 @@ from dataclasses import replace
 
 from cleaner_jobs.spark.java_cache import cache_dir
 from compactor.api.round_context import RoundContext
-from compactor.api.rules import Rules
-from compactor.errors import RefusedError
+from compactor.errors import RefusedError, UsageError
 from compactor.host.run_history import Pace, machine_pace
-from compactor.outcome.exit_codes import UsageError
 from compactor.outcome.round_report import CleaningReport, LogReport, PhaseReport
 from compactor.planning.budget import Budget, leave_out, over_budget, without_logs
 from compactor.planning.round_plan import RoundPlan
 from compactor.reason_codes import ReasonCode
+from compactor.settings.rules import Rules
 
 SAFETY = 0.7  # of the time that is left: logs differ, and a turn cannot be cut short
 

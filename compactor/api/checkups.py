@@ -7,7 +7,6 @@ from compactor.api import forecast, path_arguments
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.broker_starts import start_problems
 from compactor.api.plans import plan
-from compactor.api.rules import KAFKAS_DEFAULTS
 from compactor.diagnosis.checks import Check, Checkup, fail, with_command
 from compactor.diagnosis.log_dir_checks import (
     Foreseen,
@@ -23,6 +22,7 @@ from compactor.log_dirs.directory_state import require_may_change
 from compactor.log_dirs.preconditions import RunEnding
 from compactor.outcome.exit_codes import error_line
 from compactor.outcome.start_problems import StartProblem
+from compactor.settings.rules import KAFKAS_DEFAULTS
 from storage.errors import LogCompactionError
 
 

@@ -16,7 +16,6 @@ from functools import partial
 
 from compactor.api.path_arguments import require_empty
 from compactor.api.round_context import RoundContext
-from compactor.api.rules import RunOptions
 from compactor.copying.contents import Contents, contents_of
 from compactor.copying.copier import CopiedLogDir, ToCopy, copy_log_dir
 from compactor.copying.manifest import Manifest, files_in, marks_of, write
@@ -38,6 +37,7 @@ from compactor.outcome.round_report import (
     PhaseReport,
 )
 from compactor.reason_codes import ReasonCode
+from compactor.settings.rules import RunOptions
 from storage.file_names import parse_partition_dir
 from storage.files.cloning import can_share, clone_directory, sync_file_system
 from storage.files.disk_hints import wait_until_freed

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compactor.api.options import Natural
 from compactor.api.path_arguments import in_place
+from compactor.errors import UsageError
 from compactor.host.suggestions import near_path
 from compactor.inspection.dump import parts_of, rows_of
 from compactor.inspection.dumped_log import EVERY_OFFSET, RecordBlock, Row, WantedOffsets
-from compactor.outcome.exit_codes import UsageError
+from compactor.settings.options import Natural
 from storage.arguments import PathArg
 from storage.files.local import LOCAL
 

@@ -6,18 +6,18 @@ from compactor.api import path_arguments
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.broker_starts import problems_by_broker
 from compactor.api.round_context import BrokerContext, RoundContext, plan_of, read_round_context
-from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.broker_start.reading import Depth
 from compactor.command_context import current_context
+from compactor.errors import UsageError
 from compactor.host.suggestions import did_you_mean
 from compactor.inspection import explain as explaining
 from compactor.inspection.explain import Explanation
 from compactor.inspection.topic_settings import TopicConfiguration, entries_of
 from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.log_dirs.survey import topics_in
-from compactor.outcome.exit_codes import UsageError
 from compactor.planning.planner import CLUSTER_METADATA
 from compactor.settings.config import Config
+from compactor.settings.rules import KAFKAS_DEFAULTS, Rules
 from storage.files.files import Files
 
 

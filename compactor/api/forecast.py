@@ -16,7 +16,6 @@ from compactor.api import path_arguments
 from compactor.api.budgeted_rounds import budgeted_rounds_of
 from compactor.api.path_arguments import require_blocks_elsewhere, require_temporary_elsewhere
 from compactor.api.round_context import RoundContext, judging_of, plan_of, require_known_log_dirs
-from compactor.api.rules import Rules
 from compactor.host.java import find_java
 from compactor.log_dirs.preconditions import (
     Obstacle,
@@ -41,6 +40,7 @@ from compactor.planning.space import (
 from compactor.reason_codes import Reason, ReasonCode
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.recovery.recovery_account import problems_of
+from compactor.settings.rules import Rules
 from storage.errors import LogCompactionError
 from storage.files.files import Files
 from storage.files.overlay import OverlayFiles

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor.api import path_arguments
 from compactor.api.arguments import Paths
-from compactor.api.options import Natural, Positive
 from compactor.api.progress import OnProgress, watch_changes
 from compactor.api.round_context import RoundContext, plan_of, read_round_context
-from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.cleaning.runners import RunnerChoice, require_own_spark
+from compactor.errors import UsageError
 from compactor.host.suggestions import did_you_mean
 from compactor.inspection.inspect_logs import EVERY_BYTE, InspectSettings, inspect_logs
 from compactor.inspection.inspected_log import InspectedLog
 from compactor.inspection.inspection import Inspection
 from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.log_dirs.survey import LogDirSurvey, offsets_of, survey_log_dir
-from compactor.outcome.exit_codes import UsageError
 from compactor.planning.candidate import Judgement
 from compactor.planning.planner import CLUSTER_METADATA
 from compactor.planning.round_plan import RoundPlan
 from compactor.settings.config import Config
+from compactor.settings.options import Natural, Positive
+from compactor.settings.rules import KAFKAS_DEFAULTS, Rules
 from storage.file_names import parse_partition_dir
 from storage.log.log_dir import PartitionListing
 

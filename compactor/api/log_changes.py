@@ -21,13 +21,11 @@ from functools import partial
 from typing import Any
 
 from compactor.api import path_arguments
-from compactor.api.options import Natural
 from compactor.api.path_arguments import in_place
 from compactor.api.progress import note_changes
 from compactor.api.round_context import RoundContext, read_round_context
-from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.command_context import current_context
-from compactor.errors import RefusedError
+from compactor.errors import RefusedError, UsageError
 from compactor.host.shell_commands import compactor
 from compactor.log_dirs.directory_state import require_may_change
 from compactor.log_dirs.log_dir_lock import lock_log_dirs
@@ -42,9 +40,10 @@ from compactor.offline_log.log_location import (
 from compactor.offline_log.open_log import LogSettings, change_log, log_settings, view_log
 from compactor.offline_log.record_filter import NewRecord
 from compactor.offline_log.truncate import Change, Outcome, apply_change
-from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import Reason, ReasonCode
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
+from compactor.settings.options import Natural
+from compactor.settings.rules import KAFKAS_DEFAULTS, Rules
 from storage.arguments import PathArg
 from storage.codecs.compression import Codec
 from storage.file_names import LOG

@@ -6,7 +6,7 @@ from compactor.api.log_changes import DEFAULTS, ChangeOptions
 from compactor.api.progress import note_changes
 from compactor.api.round_context import read_round_context
 from compactor.command_context import current_context
-from compactor.errors import RefusedError
+from compactor.errors import RefusedError, UsageError
 from compactor.host.shell_commands import compactor
 from compactor.log_dirs.log_dir_lock import lock_log_dirs
 from compactor.offline_log import log_move as moving
@@ -20,7 +20,6 @@ from compactor.offline_log.log_move import Move
 from compactor.offline_log.log_offsets import ends_of
 from compactor.offline_log.open_log import log_settings, view_log
 from compactor.offline_log.truncate import Outcome
-from compactor.outcome.exit_codes import UsageError
 from compactor.outcome.start_problems import forbid_start
 from compactor.reason_codes import ReasonCode
 from storage.arguments import PathArg

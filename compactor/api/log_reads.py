@@ -12,17 +12,17 @@ from datetime import datetime
 
 from compactor.api import path_arguments
 from compactor.api.as_of import as_of_ms
-from compactor.api.options import Natural
 from compactor.api.path_arguments import log_dir_around
 from compactor.api.round_context import read_round_context
-from compactor.api.rules import KAFKAS_DEFAULTS, Rules
+from compactor.errors import UsageError
 from compactor.offline_log.log_location import LogLocation, find_log, known_offsets
 from compactor.offline_log.log_offsets import LogOffsets, offsets_of
 from compactor.offline_log.log_tail import LogTail
 from compactor.offline_log.open_log import ViewedLog, log_settings, view_log
 from compactor.offline_log.record_filter import Isolation, ReadRecord, RecordFilter
 from compactor.offline_log.record_tables import rows_of, write_parquet
-from compactor.outcome.exit_codes import UsageError
+from compactor.settings.options import Natural
+from compactor.settings.rules import KAFKAS_DEFAULTS, Rules
 from storage.arguments import PathArg
 from storage.files.local import LOCAL
 from storage.log.log import Log

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from compactor.api.arguments import checked
-from compactor.api.rules import ONE_ROUND, Rules, RunOptions
 from compactor.api.runs import run
 from compactor.errors import ConfigError
 from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
+from compactor.settings.rules import ONE_ROUND, Rules, RunOptions
 from storage.arguments import PathArg
 from storage.file_names import (
     INDEX,

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cleaner_jobs.spark.callers_session import LOCAL_DIR
 from compactor.api.arguments import Paths, path_texts
 from compactor.command_context import current_context
-from compactor.errors import RefusedError
+from compactor.errors import RefusedError, UsageError
 from compactor.host.printable import counted
 from compactor.host.shell_commands import tool
 from compactor.host.suggestions import above, below, near_path
@@ -34,7 +34,6 @@ from compactor.log_dirs.directory_state import (
 from compactor.log_dirs.log_dir_lock import require_free
 from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE
-from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 from storage.arguments import PathArg
 from storage.file_names import LOG, is_special_dir, offset_of, parse_partition_dir

@@ -10,9 +10,7 @@ from compactor.api import forecast, path_arguments, saved_plans
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.broker_starts import problems_by_broker
 from compactor.api.budgeted_rounds import budgeted_rounds_of
-from compactor.api.options import Positive
 from compactor.api.round_context import plan_of, require_round_context, without_lasting
-from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.broker_start.reading import Depth
 from compactor.command_context import current_context
 from compactor.host.printable import counted
@@ -24,6 +22,8 @@ from compactor.outcome.start_problems import StartProblem
 from compactor.planning.expected import Estimates, Expected, expected_of
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.space import SpaceFacts, memory_notices
+from compactor.settings.options import Positive
+from compactor.settings.rules import KAFKAS_DEFAULTS, Rules
 from storage.errors import LogCompactionError
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from compactor.api import path_arguments
 from compactor.api.arguments import Paths
 from compactor.api.progress import OnProgress, note_changes, watch_changes
 from compactor.api.round_context import RoundContext, read_round_context
-from compactor.api.rules import KAFKAS_DEFAULTS, Rules
 from compactor.command_context import current_context
 from compactor.errors import ConfigError, RefusedError
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
@@ -24,6 +23,7 @@ from compactor.recovery.log_dir_recovery import (
     WhySetAside,
     recover_log_dir,
 )
+from compactor.settings.rules import KAFKAS_DEFAULTS, Rules
 from storage.arguments import PathArg
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL

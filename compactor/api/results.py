@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from compactor.outcome.exit_codes import UsageError
+from compactor.errors import UsageError
 from compactor.outcome.row_tables import Row, arrow_table, pandas_frame, row_of
 
 if TYPE_CHECKING:

@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from compactor.api.as_of import as_of_ms, why_as_of_is_doubtful
-from compactor.api.rules import Rules
 from compactor.command_context import current_context
+from compactor.errors import UsageError
 from compactor.host.clock import now_ms
 from compactor.log_dirs.brokers import BrokerLogDirs, by_broker
 from compactor.log_dirs.survey import require_high_watermarks, topics_in
-from compactor.outcome.exit_codes import UsageError
 from compactor.planning.candidate import RoundClock
 from compactor.planning.evaluation import EvaluationRequest
 from compactor.planning.outcomes import Problems
@@ -33,6 +32,7 @@ from compactor.settings.cluster_settings import (
     require_all_log_dirs,
 )
 from compactor.settings.config import Config, kafka_choice, load_configs, with_filters
+from compactor.settings.rules import Rules
 from compactor.settings.sources import Finding
 from storage.files.files import Disk, Files
 from storage.files.local import LOCAL

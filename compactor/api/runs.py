@@ -44,14 +44,13 @@ from compactor.api.round_context import (
     require_round_context,
     without_lasting,
 )
-from compactor.api.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
 from compactor.broker_start.reading import Depth
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.cleaning.runners import require_own_spark
 from compactor.command_context import current_context
-from compactor.errors import RefusedError
+from compactor.errors import RefusedError, UsageError
 from compactor.finalizer import may_have_staged
 from compactor.host import machine
 from compactor.host.clock import now_ms
@@ -63,7 +62,6 @@ from compactor.log_dirs.preconditions import obstacles_to
 from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.originals.kept_run import discard_expired
 from compactor.originals.originals_keeper import OriginalsKeeper, open_keeper
-from compactor.outcome.exit_codes import UsageError
 from compactor.outcome.round_report import CleaningReport
 from compactor.outcome.start_problems import StartProblem
 from compactor.planning.expected import compare_with_run
@@ -80,6 +78,7 @@ from compactor.planning.space import SpacePlan, leaving_out, require_room, space
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import LogDirRecovery
 from compactor.recovery.recovery_account import problems_of, with_recovery_noted
+from compactor.settings.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
 from storage.files.io_limit import limited
 from storage.formats import clean_shutdown
 

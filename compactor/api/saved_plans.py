@@ -9,17 +9,15 @@ from typing import get_type_hints
 
 from compactor.api.path_arguments import PROBLEM, log_dir_around, require_writable
 from compactor.api.round_context import RoundContext
-from compactor.api.rules import KAFKAS_DEFAULTS, Rules
-from compactor.errors import ConfigError, RefusedError
+from compactor.errors import ConfigError, RefusedError, UsageError
 from compactor.host.machine import version
 from compactor.json_types import is_of_type
-from compactor.outcome.exit_codes import UsageError
 from compactor.planning import saved_plan
 from compactor.planning.expected import Expected, expected_document
-from compactor.planning.inventory import Order
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.saved_plan import SavedPlan, reviewed_of
 from compactor.reason_codes import ReasonCode
+from compactor.settings.rules import KAFKAS_DEFAULTS, Order, Rules
 from storage.files.filesystem import read_bytes, replace_file
 
 _NONE = object()  # stands for a rule that the file does not have

@@ -12,10 +12,10 @@ from compactor.api.arguments import Paths
 from compactor.api.progress import Listener, OnProgress
 from compactor.copying.manifest import check
 from compactor.copying.manifest import read as read_manifest
+from compactor.errors import UsageError
 from compactor.host.clock import now_ms
 from compactor.host.progress import MANIFEST_STAGE, running_total
 from compactor.log_dirs.directory_state import require_whole
-from compactor.outcome.exit_codes import UsageError
 from compactor.settings.config import load_configs
 from compactor.verification import verify as verifier
 from compactor.verification import verify_against as comparer

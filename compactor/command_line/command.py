@@ -9,8 +9,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
-from compactor.api.options import OUTPUT, Option, option, option_of, options_of
 from compactor.host.log_lines import LogFormat
+from compactor.settings.options import OUTPUT, Option, option, option_of, options_of
 from compactor.views.report_json import JsonObject
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.api.options import SPARK, option
 from compactor.command_line.command import Command, Format, Output, Result, operand, output_part
 from compactor.command_line.console import show, show_lines
 from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
+from compactor.settings.options import SPARK, option
 from compactor.views.report_json import summary
 
 

@@ -6,12 +6,12 @@ from enum import StrEnum
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.api.options import Number, option
 from compactor.command_line.command import Command, Output, operand, output_part
 from compactor.command_line.shared_options import logs
 from compactor.host.log_lines import Level, log_line
 from compactor.host.output import print_utf8
 from compactor.host.printable import printable
+from compactor.settings.options import Number, option
 
 
 class DumpFormat(StrEnum):

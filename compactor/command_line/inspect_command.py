@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.api.options import LOGS, Number, option
 from compactor.command_line.command import (
     Command,
     Format,
@@ -25,6 +24,7 @@ from compactor.command_line.shared_options import (
 )
 from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
+from compactor.settings.options import LOGS, Number, option
 from compactor.views.report_json import summary
 
 SAMPLE_BYTES = 256 << 20  # of each log

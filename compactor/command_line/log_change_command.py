@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.api.options import Number, option
 from compactor.command_context import current_context
 from compactor.command_line.command import Format, Output, Result, operand, output_part, part
 from compactor.command_line.console import show_lines
@@ -15,6 +14,7 @@ from compactor.command_line.shared_options import OF_ONE_LOG, LogCommand
 from compactor.host.log_lines import log_line
 from compactor.host.printable import printable
 from compactor.outcome.exit_codes import ExitCode
+from compactor.settings.options import Number, option
 from compactor.views.report_json import summary
 
 CHANGE = "Change"

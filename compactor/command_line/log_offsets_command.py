@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.api.options import option
 from compactor.command_line.command import Format, Output, Result, output_part, part
 from compactor.command_line.console import show, show_lines, show_warnings
 from compactor.command_line.shared_options import (
@@ -12,6 +11,7 @@ from compactor.command_line.shared_options import (
     LogCommand,
 )
 from compactor.outcome.exit_codes import ExitCode
+from compactor.settings.options import option
 from compactor.views.report_json import summary
 
 

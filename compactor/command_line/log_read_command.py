@@ -6,18 +6,18 @@ from enum import StrEnum
 from typing import ClassVar
 
 from compactor import api
-from compactor.api.options import Number, option
 from compactor.command_line.command import Output, output_part, part
 from compactor.command_line.console import show_warnings
 from compactor.command_line.shared_options import (
     OF_ONE_LOG,
     LogCommand,
 )
+from compactor.errors import UsageError
 from compactor.host.log_lines import log_line
 from compactor.host.output import print_bytes, print_line, print_utf8
 from compactor.host.printable import counted
 from compactor.host.shell_commands import about_file, named
-from compactor.outcome.exit_codes import UsageError
+from compactor.settings.options import Number, option
 from compactor.views.record_lines import (
     CSV_HEADER,
     Form,

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import chain, count
 
 from compactor.command_context import CommandContext
-from compactor.outcome.exit_codes import UsageError
+from compactor.errors import UsageError
 from compactor.views.report_json import JsonObject, to_text
 from storage.files.filesystem import is_directory, look_up
 

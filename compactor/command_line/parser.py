@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from compactor.api.options import Option
 from compactor.command_line.command import Command, Operand, Request, output_of, parameters_of
 from compactor.command_line.shared_options import LOG_MISSING
+from compactor.errors import UsageError
 from compactor.host.shell_commands import TypedOptions, note_typed_options
-from compactor.outcome.exit_codes import UsageError
+from compactor.settings.options import Option
 
 _EXPRESSION = "; one expression can match several topics, like 'a|b'"
 _HINTS = {"--include": _EXPRESSION, "--exclude": _EXPRESSION}

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.api.options import OUTPUT, Number, option, size_bytes
 from compactor.command_line.command import (
     Command,
     Format,
@@ -25,6 +24,7 @@ from compactor.command_line.shared_options import (
 )
 from compactor.outcome.exit_codes import ending_of_logs
 from compactor.outcome.round_report import LogStatus
+from compactor.settings.options import OUTPUT, Number, option, size_bytes
 from compactor.views.report_json import JsonObject, summary
 from storage.gc_pause import collector_paused, freeze_heap
 

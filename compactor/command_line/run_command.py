@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.api.options import options_of
 from compactor.command_line.command import (
     Command,
     Format,
@@ -23,6 +22,7 @@ from compactor.command_line.shared_options import (
     fail_if,
 )
 from compactor.outcome.exit_codes import ending_of_report
+from compactor.settings.options import options_of
 from compactor.views.report_json import ending, report_document, report_summary
 
 

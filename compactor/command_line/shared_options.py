@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from compactor.api.options import OUTPUT, option
 from compactor.command_line.command import Command, operand
+from compactor.settings.options import OUTPUT, option
 from storage.file_names import parse_partition_dir
 from storage.files.local import LOCAL
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.api.options import option
 from compactor.command_line.command import (
     Command,
     Format,
@@ -16,7 +15,9 @@ from compactor.command_line.command import (
     part,
 )
 from compactor.command_line.console import show_lines
-from compactor.outcome.exit_codes import ExitCode, UsageError
+from compactor.errors import UsageError
+from compactor.outcome.exit_codes import ExitCode
+from compactor.settings.options import option
 from compactor.views.report_json import summary
 
 

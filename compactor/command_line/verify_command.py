@@ -6,7 +6,6 @@ from itertools import chain
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.api.options import LOGS, option
 from compactor.command_line.command import (
     Command,
     Format,
@@ -24,8 +23,10 @@ from compactor.command_line.shared_options import (
     directories_or_logs,
     log_dirs_and_partitions,
 )
-from compactor.outcome.exit_codes import ExitCode, UsageError
+from compactor.errors import UsageError
+from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
+from compactor.settings.options import LOGS, option
 from compactor.views.report_json import JsonObject, summary
 
 

@@ -3,11 +3,11 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 
+from compactor.errors import UsageError
 from compactor.host.printable import counted
 from compactor.offline_log.open_log import OpenLog
 from compactor.offline_log.record_filter import NewRecord
 from compactor.offline_log.truncate import AppendedRecord, Change
-from compactor.outcome.exit_codes import UsageError
 from storage.codecs.compression import Codec
 from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
 from storage.formats.record import Record

@@ -3,11 +3,10 @@
 import os
 from typing import NamedTuple
 
-from compactor.errors import RefusedError
+from compactor.errors import RefusedError, UsageError
 from compactor.host.suggestions import near_path
 from compactor.log_dirs.missing_directories import entries_in, gone_from
 from compactor.log_dirs.missing_logs import recorded_ends
-from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.file_names import parse_future_dir

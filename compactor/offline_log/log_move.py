@@ -22,9 +22,8 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from compactor.errors import RefusedError
+from compactor.errors import RefusedError, UsageError
 from compactor.offline_log.log_location import LogLocation, require_not_missing
-from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 from compactor.settings import own_writes
 from storage.file_names import DELETE_DIR, MAX_DIR_NAME

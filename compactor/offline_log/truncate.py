@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from compactor.errors import RefusedError
+from compactor.errors import RefusedError, UsageError
 from compactor.offline_log.log_offsets import Ends, ends_of
 from compactor.offline_log.open_log import OpenLog
-from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 
 

@@ -41,12 +41,6 @@ class ExitCode(IntEnum):
         return "interrupted" if self > ExitCode.CONDITION else self.name.lower()
 
 
-class UsageError(ConfigError):
-    """An argument is impossible; the message names it. Nothing was changed."""
-
-    reason_code = ReasonCode.WRONG_USAGE
-
-
 class Terminated(KeyboardInterrupt):
     """SIGTERM arrived: what Ctrl-C does, with a code of its own."""
 

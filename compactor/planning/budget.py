@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from cleaner_jobs.messages import LogPlan
 from compactor.host.printable import size_text
 from compactor.outcome.round_report import LogStatus
-from compactor.planning.inventory import LogSize, Order, sort_key_of
+from compactor.planning.inventory import LogSize, sort_key_of
 from compactor.planning.outcomes import Standing
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.skipped_logs import untouched_report
 from compactor.reason_codes import ReasonCode
+from compactor.settings.rules import Order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

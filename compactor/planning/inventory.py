@@ -5,22 +5,13 @@ All logs of a plan count, those passed over, too; rolled up by topic, and put in
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from enum import StrEnum
 from typing import NamedTuple
 
 from compactor.outcome.round_report import CleaningReport, LogReport, LogSections, LogStatus
 from compactor.planning.outcomes import PartitionOutcome, Standing
 from compactor.planning.reasons import tightest_bound
 from compactor.planning.selection import BoundName, inactive_from
-
-
-class Order(StrEnum):
-    """Which logs come first, in a list and where a budget is not enough for all."""
-
-    GAIN = "gain"  # most dirty bytes that a run would clean, whatever a sample says
-    FILTHIEST = "filthiest"  # highest dirty ratio, which is Kafka's order
-    SMALLEST = "smallest"  # fewest bytes in all
-    OLDEST = "oldest"  # dirty for the longest time
+from compactor.settings.rules import Order
 
 
 class LogSize(NamedTuple):

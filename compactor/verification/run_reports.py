@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from compactor.outcome.exit_codes import UsageError
+from compactor.errors import UsageError
 from compactor.verification.evidence import (
     Appended,
     CleaningClock,

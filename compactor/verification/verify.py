@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from compactor.broker_start.reading import Depth, Look, problems_at_start
-from compactor.errors import ConfigError
+from compactor.errors import ConfigError, UsageError
 from compactor.host.clock import now_ms
 from compactor.host.printable import counted
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
@@ -23,7 +23,6 @@ from compactor.log_dirs.directory_state import NO_BROKER, UNFINISHED
 from compactor.log_dirs.missing_directories import Gone, entries_in, gone_from, logs_of_replaced
 from compactor.log_dirs.missing_logs import RecordedEnds, recorded_ends
 from compactor.log_dirs.survey import foreign_files, foreign_notice
-from compactor.outcome.exit_codes import UsageError
 from compactor.outcome.row_tables import arrow_table, html_table, pandas_frame, row_of
 from compactor.outcome.start_problems import StartOutcome, StartProblem
 from compactor.reason_codes import ReasonCode, reason_code_of

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from compactor.errors import UsageError
 from compactor.host.progress import AGAINST_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
-from compactor.outcome.exit_codes import UsageError
 from compactor.verification.evidence import CleaningClock, LogClock, Soundness, accounts_for
 from compactor.verification.gone_records import LogStartCheck
 from compactor.verification.proof import REMOVALS

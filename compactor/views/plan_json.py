@@ -8,9 +8,10 @@ from compactor.cleaning.retention_round import retention_report
 from compactor.host.printable import iso_time
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.expected import Estimates, Expected, expected_document
-from compactor.planning.inventory import Extent, LogSize, Order, by_standing, by_topic, sort_key_of
+from compactor.planning.inventory import Extent, LogSize, by_standing, by_topic, sort_key_of
 from compactor.planning.round_plan import LogDirFacts, LogFacts, RoundPlan, notices_of
 from compactor.planning.space import SpaceFacts
+from compactor.settings.rules import Order
 from compactor.views.report_json import JsonObject, retention_document
 from storage.formats.topic_config import MAX_LONG
 

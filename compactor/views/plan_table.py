@@ -23,7 +23,6 @@ from compactor.planning.expected import (
 from compactor.planning.inventory import (
     Extent,
     LogSize,
-    Order,
     by_standing,
     by_topic,
     extent_of,
@@ -35,6 +34,7 @@ from compactor.planning.remedies import brief_of
 from compactor.planning.round_plan import LogFacts, RoundPlan, notices_of
 from compactor.planning.selection import BoundName
 from compactor.planning.space import SpaceFacts, leaving_out
+from compactor.settings.rules import Order
 from compactor.views.fitting_table import (
     SHOWN_NAMES,
     Column,

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import NamedTuple
 
-from compactor.outcome.exit_codes import UsageError
+from compactor.errors import UsageError
 from compactor.watching.measures import LogMeasures, Measures, names_of_totals
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {

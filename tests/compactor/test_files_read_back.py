@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from compactor.api import saved_plans
-from compactor.api.rules import Rules
 from compactor.copying import manifest
 from compactor.host import run_history
 from compactor.host.run_history import PastRun
@@ -23,6 +22,7 @@ from compactor.originals import kept_manifest
 from compactor.originals.kept_manifest import KeptRun, KeptStep, LogBefore
 from compactor.planning import saved_plan
 from compactor.planning.saved_plan import ReviewedLog, ReviewedRetention, SavedPlan, SegmentMark
+from compactor.settings.rules import Rules
 from compactor.verification import run_reports
 from compactor.views.merged_table import merged_document, merged_view
 from compactor.watching.merged_reports import merged_reports

@@ -13,8 +13,14 @@ import pytest
 import cleaner_jobs
 import compactor
 import storage
-from compactor.errors import CleaningFailedError, ConfigError, LockLostError, RefusedError
-from compactor.outcome.exit_codes import Terminated, UsageError, ending_of_error
+from compactor.errors import (
+    CleaningFailedError,
+    ConfigError,
+    LockLostError,
+    RefusedError,
+    UsageError,
+)
+from compactor.outcome.exit_codes import Terminated, ending_of_error
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError, LogCompactionError, UnsupportedFormatError
 from storage.files.held_directories import DirectoryExchangedError

@@ -13,7 +13,7 @@ import pytest
 
 import compactor
 from compactor import api
-from compactor.outcome.exit_codes import UsageError
+from compactor.errors import UsageError
 from tests.support.file_states import state_of
 from tests.support.local_command import use_local_rounds
 from tests.support.made_log import keyed, make_partition

@@ -3,7 +3,7 @@
 import pytest
 
 from compactor.api.as_of import MAX_TIME_MS, as_of_ms
-from compactor.outcome.exit_codes import UsageError
+from compactor.errors import UsageError
 
 
 @pytest.mark.parametrize(

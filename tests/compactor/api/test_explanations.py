@@ -8,7 +8,7 @@ import pytest
 from compactor import api
 from compactor.api import explanations
 from compactor.api.round_context import RoundContext, read_round_context
-from compactor.api.rules import Rules
+from compactor.settings.rules import Rules
 from storage.file_names import DELETE_DIR, FUTURE_DIR, STRAY_DIR, special_dir
 from tests.compactor.plan_logs import NOW_MS, build, clean_up_to
 from tests.support.files.memory import in_memory

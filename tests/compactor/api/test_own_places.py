@@ -12,7 +12,7 @@ from compactor import api
 from compactor.api.path_arguments import require_elsewhere, require_temporary_elsewhere
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
-from compactor.outcome.exit_codes import UsageError
+from compactor.errors import UsageError
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
 from tests.support.file_states import state_of

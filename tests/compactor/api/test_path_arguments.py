@@ -9,9 +9,8 @@ import pytest
 
 from compactor.api import path_arguments
 from compactor.api.path_arguments import output_dirs
-from compactor.errors import RefusedError
+from compactor.errors import RefusedError, UsageError
 from compactor.log_dirs.directory_state import MANIFEST, UNFINISHED
-from compactor.outcome.exit_codes import UsageError
 from storage.errors import UnsupportedBackendError
 from tests.compactor.small_log import build
 from tests.support.private_mounts import python_with_mounts

@@ -11,7 +11,7 @@ import pytest
 
 from compactor.command_context import CommandContext
 from compactor.command_line.output_files import report_files, write_report
-from compactor.outcome.exit_codes import UsageError
+from compactor.errors import UsageError
 from compactor.views.page.contents import rows_of as page_rows
 from compactor.views.report_rows import rows_of
 from tests.support.local_command import run_command, use_local_rounds

@@ -7,10 +7,10 @@ import click
 import pytest
 
 from compactor import api
-from compactor.api.options import options_of
 from compactor.command_line.command import Output, make
 from compactor.command_line.commands import app
 from compactor.command_line.parser import parse, usage_message
+from compactor.settings.options import options_of
 
 OF_NO_OPTION = {"due", "known_whole", "high_watermarks"}
 OF_CALLERS_ALONE = {"map_capacity", "session", "in_process", "retention"}

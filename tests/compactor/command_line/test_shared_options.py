@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from compactor.api import options
 from compactor.command_line import shared_options as operands
-from compactor.outcome.exit_codes import UsageError
+from compactor.errors import UsageError
+from compactor.settings import options
 
 
 @pytest.mark.parametrize("text", ["a", "=1", " =1", ""])

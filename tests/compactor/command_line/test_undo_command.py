@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from compactor.api import options
 from compactor.command_line import cli
+from compactor.errors import UsageError
 from compactor.originals import kept_run
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper
-from compactor.outcome.exit_codes import UsageError
+from compactor.settings import options
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 from storage.formats import clean_shutdown

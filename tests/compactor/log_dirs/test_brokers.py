@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from compactor import api
-from compactor.errors import ConfigError
+from compactor.errors import ConfigError, UsageError
 from compactor.log_dirs.brokers import BrokerLogDirs, by_broker
 from compactor.log_dirs.directory_state import MANIFEST
-from compactor.outcome.exit_codes import UsageError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, meta_properties, partition_metadata
 from storage.formats.meta_properties import MetaProperties

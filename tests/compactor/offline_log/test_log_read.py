@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from compactor import api
+from compactor.errors import UsageError
 from compactor.offline_log import record_tables
 from compactor.offline_log.record_filter import ReadRecord
-from compactor.outcome.exit_codes import UsageError
 from compactor.views.record_lines import Form, csv_line
 from demo.new_log_dir import new_log_dir
 from storage.arrow import reading

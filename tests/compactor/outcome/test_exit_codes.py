@@ -4,12 +4,11 @@ import errno
 
 import pytest
 
-from compactor.errors import CleaningFailedError, ConfigError, RefusedError
+from compactor.errors import CleaningFailedError, ConfigError, RefusedError, UsageError
 from compactor.outcome.exit_codes import (
     ExitCode,
     HungUp,
     Terminated,
-    UsageError,
     ending_of_error,
     ending_of_logs,
     error_line,

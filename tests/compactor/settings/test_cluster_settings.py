@@ -10,9 +10,8 @@ import pytest
 
 from compactor import api
 from compactor.command_line.cli import main
-from compactor.errors import ConfigError, RefusedError
+from compactor.errors import ConfigError, RefusedError, UsageError
 from compactor.inspection.topic_settings import ConfigEntry
-from compactor.outcome.exit_codes import UsageError
 from compactor.settings.cluster_settings import (
     ClusterSettings,
     MetadataSource,

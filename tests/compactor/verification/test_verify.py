@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from compactor.errors import UsageError
 from compactor.host.progress import VERIFY_STAGE
-from compactor.outcome.exit_codes import UsageError
 from compactor.verification.verify import Verification, verify
 from compactor.verification.verify_segment import check_segment
 from compactor.views.next_steps import after_verify

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from compactor.planning.expected import Estimate, no_estimate
-from compactor.planning.inventory import Order
 from compactor.planning.round_plan import ALL_LOG_DIRS, RoundPlan
 from compactor.settings.config import load_config
+from compactor.settings.rules import Order
 from compactor.views.plan_json import plan_document
 from compactor.views.plan_table import (
     NOT_REFUSED,

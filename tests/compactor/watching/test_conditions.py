@@ -2,7 +2,7 @@
 
 import pytest
 
-from compactor.outcome.exit_codes import UsageError
+from compactor.errors import UsageError
 from compactor.watching.conditions import Condition
 from compactor.watching.measures import LogMeasures, Measures
 

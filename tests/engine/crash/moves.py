@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compactor.errors import RefusedError
+from compactor.errors import RefusedError, UsageError
 from compactor.offline_log.log_location import LogLocation
 from compactor.offline_log.log_move import move_log, plan_move
-from compactor.outcome.exit_codes import UsageError
 from storage.files.local import LOCAL
 from tests.crash.operations import Record
 from tests.crash.states import CrashState

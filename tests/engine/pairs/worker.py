@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from compactor import api
-from compactor.errors import RefusedError
+from compactor.errors import RefusedError, UsageError
 from compactor.offline_log.truncate import Outcome
-from compactor.outcome.exit_codes import UsageError
 from compactor.reason_codes import ReasonCode
 from storage.files import local
 from storage.files.local import LOCAL

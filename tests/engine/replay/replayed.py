@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from compactor.api.managed_cleaning import Cleaner
-from compactor.api.rules import RunOptions
 from compactor.outcome.round_report import CleaningReport, LogReport
+from compactor.settings.rules import RunOptions
 from storage.files.files import Files
 from storage.kafka_versions import BY_NAME, KafkaVersion
 from storage.log.lazy_kernels import COMPILED

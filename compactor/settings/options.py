@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, field, fields
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
-from compactor.outcome.exit_codes import UsageError
+from compactor.errors import UsageError
 
 LOGS, CONFIGURATION, OUTPUT, SPARK = "Logs", "Configuration", "Output", "Spark"
 LEAST_RATE = 1_000_000  # bytes a second

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from compactor.api.options import (
+from compactor.settings.options import (
     CONFIGURATION,
     LOGS,
     SPARK,
@@ -25,7 +25,6 @@ from compactor.api.options import (
     setting,
     size_bytes,
 )
-from compactor.planning.inventory import Order
 from storage.kafka_versions import BY_NAME
 
 if TYPE_CHECKING:
@@ -37,6 +36,15 @@ class OnCorrupt(StrEnum):
 
     SET_ASIDE = "set-aside"
     FAIL = "fail"
+
+
+class Order(StrEnum):
+    """Which logs come first, in a list and where a budget is not enough for all."""
+
+    GAIN = "gain"  # most dirty bytes that a run would clean, whatever a sample says
+    FILTHIEST = "filthiest"  # highest dirty ratio, which is Kafka's order
+    SMALLEST = "smallest"  # fewest bytes in all
+    OLDEST = "oldest"  # dirty for the longest time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
