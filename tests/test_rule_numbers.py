@@ -77,7 +77,7 @@ def test_no_help_and_no_setting_is_explained_by_a_rule_number() -> None:
         *commands.glob("*_command.py"),
         commands / "commands.py",
         commands / "command.py",
-        ROOT / "compactor" / "api" / "rules.py",
+        ROOT / "compactor" / "settings" / "rules.py",
         *files,
     ]
     assert len(pages) > 2

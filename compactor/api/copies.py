@@ -85,16 +85,14 @@ class Copies:
         )
 
 
-def copies_of(
-    log_dirs: Sequence[str], paths: Sequence[str], options: RunOptions, context: RoundContext
-) -> Copies:
+def copies_of(log_dirs: Sequence[str], options: RunOptions, context: RoundContext) -> Copies:
     """List what is to be copied, by names, sizes and times alone."""
     copies = Copies(
         context=context,
         compacted_only=options.compacted_only,
         link=options.link,
         contents=(),
-        paths=tuple(paths),
+        paths=options.output,
     )
     found = []
     for log_dir in log_dirs:

@@ -8,7 +8,7 @@ from compactor.errors import UsageError
 from compactor.host.suggestions import near_path
 from compactor.inspection.dump import parts_of, rows_of
 from compactor.inspection.dumped_log import EVERY_OFFSET, RecordBlock, Row, WantedOffsets
-from compactor.settings.options import Natural
+from compactor.settings.options import Natural, Number, option
 from storage.arguments import PathArg
 from storage.files.local import LOCAL
 
@@ -17,9 +17,13 @@ from storage.files.local import LOCAL
 class DumpOptions:
     """Which records of a log, and which entries of an index, are shown."""
 
-    from_offset: Natural = 0
-    to_offset: Natural | None = None  # exclusive; None: to the end
-    limit: Natural | None = None  # of records and entries; None: all
+    from_offset: Natural = option(
+        0, "OFFSET", "First record or entry to show", kind=Number(0), shown=0
+    )
+    to_offset: Natural | None = option(None, "OFFSET", "Stop before this offset", kind=Number(0))
+    limit: Natural | None = option(
+        None, "RECORDS", "Show at most this many records or entries", kind=Number(1)
+    )
 
 
 ALL_OF_IT = DumpOptions()

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor.api import path_arguments
 from compactor.api.arguments import Paths
 from compactor.api.progress import OnProgress, watch_changes
 from compactor.api.round_context import RoundContext, plan_of, read_round_context
-from compactor.cleaning.runners import RunnerChoice, require_own_spark
+from compactor.cleaning.runners import require_own_spark
 from compactor.errors import UsageError
 from compactor.host.suggestions import did_you_mean
 from compactor.inspection.inspect_logs import EVERY_BYTE, InspectSettings, inspect_logs
@@ -23,8 +22,8 @@ from compactor.planning.candidate import Judgement
 from compactor.planning.planner import CLUSTER_METADATA
 from compactor.planning.round_plan import RoundPlan
 from compactor.settings.config import Config
-from compactor.settings.options import Natural, Positive
-from compactor.settings.rules import KAFKAS_DEFAULTS, Rules
+from compactor.settings.options import LOGS, Natural, Number, Positive, option, same_option
+from compactor.settings.rules import KAFKAS_DEFAULTS, Rules, RunOptions
 from storage.file_names import parse_partition_dir
 from storage.log.log_dir import PartitionListing
 
@@ -37,10 +36,17 @@ class InspectOptions:
     """The options of `inspect` alone, as on the command line."""
 
     sample_bytes: Positive | None = None  # read at most about so much of each log; None: all
-    top: Natural = 10  # how many of the keys with most versions, and with most bytes
-    work_dir: str | None = None  # None: in the system's temporary directory
-    master: str | None = None  # of Spark; None: that of spark-submit, or all cores of this host
-    executor_paths: tuple[tuple[str, str], ...] = ()  # a directory, and its name on executors
+    top: Natural = option(
+        10,
+        "KEYS",
+        "Number of keys to show with most versions, and with most bytes",
+        LOGS,
+        kind=Number(0, 20),
+        shown=10,
+    )
+    work_dir: str | None = same_option(RunOptions, "work_dir")
+    master: str | None = same_option(RunOptions, "master")
+    executor_paths: tuple[tuple[str, str], ...] = same_option(RunOptions, "executor_paths")
     session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
     in_process: bool = False  # tasks in this process, one after another, and no Spark: small logs
 
@@ -60,7 +66,7 @@ def inspect(
     Takes no lock and changes nothing. A log that cannot be read has a problem instead of counts.
     Raise UsageError for an unknown partition, ConfigError for a setting that is not valid.
     """
-    require_own_spark(options.session, options.in_process)
+    require_own_spark(options)
     began = time.monotonic()
     paths = path_arguments.log_dirs(log_dirs, to_write=False)
     work_dir = path_arguments.work_dir(options.work_dir, paths)
@@ -69,10 +75,9 @@ def inspect(
     surveys = [survey_log_dir(path, context.files) for path in paths]
     wanted = _wanted(surveys, partitions, context)
     plan = plan_of(context, remembered.problems)
-    runner = InProcessTasks() if options.in_process else None
     settings = InspectSettings(
         as_of_ms=context.as_of_ms,
-        choice=RunnerChoice(options.master, options.session, runner, options.executor_paths),
+        runner=options,
         work_dir=work_dir,
         sample_bytes=EVERY_BYTE if options.sample_bytes is None else options.sample_bytes,
         heavy_keys=options.top,

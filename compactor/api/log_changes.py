@@ -42,8 +42,8 @@ from compactor.offline_log.record_filter import NewRecord
 from compactor.offline_log.truncate import Change, Outcome, apply_change
 from compactor.reason_codes import Reason, ReasonCode
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
-from compactor.settings.options import Natural
-from compactor.settings.rules import KAFKAS_DEFAULTS, Rules
+from compactor.settings.options import CHANGE, Natural, option, same_option
+from compactor.settings.rules import KAFKAS_DEFAULTS, Rules, RunOptions
 from storage.arguments import PathArg
 from storage.codecs.compression import Codec
 from storage.file_names import LOG
@@ -79,12 +79,23 @@ class ChangeOptions:
     """What the commands that change a log share."""
 
     rules: Rules = KAFKAS_DEFAULTS
-    only_replica: bool = False  # no other exists, or all are rebuilt from this one
-    recover_first: bool = False  # after an unclean shutdown, which is refused otherwise
-    dry_run: bool = False
+    only_replica: bool = option(
+        False,
+        "",
+        "Required: say that no other replica exists, or that all others are rebuilt from this one",
+        CHANGE,
+    )
+    dry_run: bool = option(False, "", "Show the result without changing files", CHANGE)
+    # after an unclean shutdown, which is refused otherwise
+    recover_first: bool = option(
+        False,
+        "",
+        "Recover LOG_DIR first if the broker did not stop cleanly, or a command was cut short",
+        CHANGE,
+    )
     confirm_recovery: Callable[[str], bool] = _yes  # asked before that, with the log directory
     confirm: Callable[[Outcome], bool] = _yes  # asked before the log is changed
-    allowed_file_systems: tuple[str, ...] = ()
+    allowed_file_systems: tuple[str, ...] = same_option(RunOptions, "allowed_file_systems")
 
 
 DEFAULTS = ChangeOptions()

@@ -21,7 +21,7 @@ from compactor.offline_log.log_tail import LogTail
 from compactor.offline_log.open_log import ViewedLog, log_settings, view_log
 from compactor.offline_log.record_filter import Isolation, ReadRecord, RecordFilter
 from compactor.offline_log.record_tables import rows_of, write_parquet
-from compactor.settings.options import Natural
+from compactor.settings.options import Natural, Number, option
 from compactor.settings.rules import KAFKAS_DEFAULTS, Rules
 from storage.arguments import PathArg
 from storage.files.local import LOCAL
@@ -41,11 +41,30 @@ class ReadOptions:
     record that is not older, as when a consumer looks for it.
     """
 
-    first: str | int | datetime = "start"
-    end: str | int | datetime | None = None  # None: as far as isolation lets one see
-    isolation: str = "log-end"  # or high-watermark, or committed
-    max_bytes: Natural | None = None  # of the log's files: no batch is begun beyond
-    limit: Natural | None = None  # of records
+    first: str | int | datetime = option(
+        "start",
+        "OFFSET|TIME|start",
+        "An offset, a time (ISO 8601, or @ and epoch ms), or start",
+        name="--from",
+        shown="start",
+    )
+    # None: as far as isolation lets one see
+    end: str | int | datetime | None = option(
+        None, "OFFSET|TIME", "Stop before this offset or time", name="--to"
+    )
+    isolation: str = option(
+        Isolation.LOG_END,
+        "",
+        "All records, replicated ones or committed ones",
+        kind=Isolation,
+        shown=Isolation.LOG_END,
+    )
+    limit: Natural | None = option(
+        None, "RECORDS", "Show at most this many records", kind=Number(1)
+    )
+    max_bytes: Natural | None = option(
+        None, "BYTES", "Begin no batch beyond this many bytes of the log's files", kind=Number(1)
+    )
     key: bytes | None = None  # only records with this key
     rules: Rules = KAFKAS_DEFAULTS
 

@@ -12,7 +12,6 @@ from cleaner_jobs.niceness import be_nice
 from cleaner_jobs.spark.callers_session import given_local_dirs
 from cleaner_jobs.spark.java_cache import cache_dir
 from cleaner_jobs.staging import STAGED_MARKER
-from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor.api import path_arguments, saved_plans
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.broker_starts import problems_by_broker
@@ -83,20 +82,11 @@ from storage.files.io_limit import limited
 from storage.formats import clean_shutdown
 
 
-class _Directories(NamedTuple):
-    """Directories of a run, checked."""
-
-    log_dirs: tuple[str, ...]
-    work_dir: str | None
-    originals_dir: str | None
-    copies: tuple[str, ...] = ()  # in which the work is done, where there are any
-
-
 class _RunRequest(NamedTuple):
     """What a run is to do, read and checked."""
 
-    options: RunOptions
-    directories: _Directories
+    options: RunOptions  # its directories are local paths; with `output` the work is done there
+    log_dirs: tuple[str, ...]  # in which the work is done
     context: RoundContext
     saved: SavedPlan | None  # to be carried out
     rounds: BudgetedRounds
@@ -114,19 +104,19 @@ def run(
     CleaningFailedError, LockLostError and OSError if the round as a whole fails; then
     `what_was_changed` says what had been changed.
     """
-    require_own_spark(options.session, options.in_process)
+    require_own_spark(options)
     saved, given = None, path_texts(log_dirs)
     if options.plan is not None:
         saved = saved_plans.read(options.plan, given, rules)
         given, rules = saved.log_dirs, saved_plans.rules_of(saved, options.plan)
-    directories = _checked_directories(given, options)
+    paths, options = _checked_directories(given, options)
     if options.nice is not None:
         be_nice(options.nice)  # Spark, too, where it is not running yet
     # watched first: a lock that cannot be given back is an error of a run that has done its work
     # Then the locks: what is planned under them is still true when it is done.
     with (
         watch_changes(on_progress) as progress,
-        _locks(directories, options, progress),
+        _locks(paths, options, progress),
         limited(options.io_limit),  # of copies; a round shares one with its tasks
     ):
         slow = why_not_compiled(os.environ)
@@ -135,15 +125,11 @@ def run(
         if options.wait_seconds:  # the clock of horizons is not that of when it began to wait
             current_context().started_at_ms = now_ms()
         # before anything is changed
-        context = require_round_context(rules, directories.log_dirs, to_write=not options.dry_run)
+        context = require_round_context(rules, paths, to_write=not options.dry_run)
         if saved is not None:
             context = saved_plans.as_reviewed(context, saved)
-        request = _RunRequest(
-            options, directories, context, saved, budgeted_rounds_of(rules, context)
-        )
-        return (
-            _round_on_copies(request, progress) if directories.copies else _round(request, progress)
-        )
+        request = _RunRequest(options, paths, context, saved, budgeted_rounds_of(rules, context))
+        return _round_on_copies(request, progress) if options.output else _round(request, progress)
 
 
 def _horizons_from(request: _RunRequest) -> int | None:
@@ -155,13 +141,13 @@ def _horizons_from(request: _RunRequest) -> int | None:
 
 
 def _locks(
-    directories: _Directories, options: RunOptions, progress: ChangeWatch
+    log_dirs: Sequence[str], options: RunOptions, progress: ChangeWatch
 ) -> AbstractContextManager[None]:
     """Lock the log directories; not those that are only read."""
-    if options.dry_run or directories.copies:
+    if options.dry_run or options.output:
         return nullcontext()
     return lock_log_dirs(
-        directories.log_dirs,
+        log_dirs,
         options.allowed_file_systems,
         after_unclean_shutdown=options.recover_first,
         patience=Patience(options.wait_seconds, progress.message),
@@ -169,29 +155,32 @@ def _locks(
 
 
 def _round_on_copies(request: _RunRequest, progress: ChangeWatch) -> CleaningReport:
-    options, directories, context, _, rounds = request
-    copies = copies_of(directories.log_dirs, directories.copies, options, context)
+    options, log_dirs, context, _, rounds = request
+    copies = copies_of(log_dirs, options, context)
     if options.dry_run:
         return replace(_round(request, progress, copies), copies=copies.reports())
     with make_copies(copies, options.allowed_file_systems, progress):
-        is_clean = all(clean_shutdown.exists(path, context.files) for path in directories.copies)
+        is_clean = all(clean_shutdown.exists(path, context.files) for path in options.output)
         if options.link and not is_clean:
             raise RefusedError(
-                f"--link: a broker was started in {' or '.join(directories.log_dirs)} during the "
+                f"--link: a broker was started in {' or '.join(log_dirs)} during the "
                 "copy. Stop it and run again",
                 ReasonCode.CHANGED_MEANWHILE,
             )
         there = _RunRequest(
             replace(options, recover_first=options.recover_first or not is_clean),
-            directories._replace(log_dirs=directories.copies),
-            context.in_copies(dict(zip(directories.log_dirs, directories.copies, strict=True))),
+            options.output,
+            context.in_copies(dict(zip(log_dirs, options.output, strict=True))),
             None,
             rounds,
         )
         return finish_copies(copies, _round(there, progress), progress)
 
 
-def _checked_directories(log_dirs: Sequence[str], options: RunOptions) -> _Directories:
+def _checked_directories(
+    log_dirs: Sequence[str], options: RunOptions
+) -> tuple[tuple[str, ...], RunOptions]:
+    """Return the local paths of the log directories, and the options with those of their own."""
     is_in_place = not (options.dry_run or options.output)
     paths = path_arguments.log_dirs(log_dirs, to_write=is_in_place)
     copies = output_dirs(options.output, paths)
@@ -214,18 +203,19 @@ def _checked_directories(log_dirs: Sequence[str], options: RunOptions) -> _Direc
         raise UsageError("--wait: not with --output, which takes no lock of the original")
     if options.link:
         require_linkable(paths, copies, options.recover_first)
-    return _Directories(paths, work_dir, originals_dir, copies)
+    own = replace(options, work_dir=work_dir, keep_originals=originals_dir, output=copies)
+    return paths, own
 
 
 def _round(
     request: _RunRequest, progress: ChangeWatch, copies: Copies | None = None
 ) -> CleaningReport:
-    options, directories, context, saved, _ = request
+    options, log_dirs, context, saved, _ = request
     # nothing of a log that is set aside is settled
-    known = RememberedLogs(directories.log_dirs, options.retry, context.files).problems
+    known = RememberedLogs(log_dirs, options.retry, context.files).problems
     set_aside = SetAsideLogs(context, known)
     recovered = [] if options.dry_run else _recovered(request, set_aside, progress)
-    remembered = RememberedLogs(directories.log_dirs, options.retry, context.files)
+    remembered = RememberedLogs(log_dirs, options.retry, context.files)
     problems: Problems = {
         **remembered.problems,
         **problems_of(recovered),
@@ -252,16 +242,16 @@ def _round(
         report = replace(
             report, notices=(*report.notices, compare_with_run(saved.expected, report))
         )
-    start_problems = () if directories.copies else _at_start(request)
+    start_problems = () if options.output else _at_start(request)
     return replace(_remembering(report, request, remembered), start_problems=start_problems)
 
 
 def _recovered(
     request: _RunRequest, set_aside: SetAsideLogs, progress: ChangeWatch
 ) -> list[LogDirRecovery]:
-    options, directories, context = request[:3]
+    options, log_dirs, context = request[:3]
     return recover_log_dirs(
-        directories.log_dirs,
+        log_dirs,
         context,
         progress,
         as_broker=options.recover_first,
@@ -288,7 +278,7 @@ def _remembering(
 
 def _at_start(request: _RunRequest) -> tuple[StartProblem, ...]:
     """Return the problems of a broker's start on the log directories."""
-    return problems_by_broker(request.directories.log_dirs, request.context.files, Depth.ENDS)
+    return problems_by_broker(request.log_dirs, request.context.files, Depth.ENDS)
 
 
 def _remember_speed(report: CleaningReport) -> None:
@@ -316,23 +306,12 @@ def _clean(
         splitting = Splitting(options.dry_run, originals, progress.split, request.context.files)
         progress.kept_in = originals.path if originals else None
         settings = RunSettings(
-            dry_run=options.dry_run,
+            options=options,
             started_at_ms=request.context.started_at_ms,
             horizons_from_ms=_horizons_from(request),
-            work_dir=request.directories.work_dir,
-            master=options.master,
-            executor_paths=options.executor_paths,
-            map_capacity=options.map_capacity,
             run_id=run_id,
             originals=originals,
-            exact_bytes=options.exact_bytes,
-            drop_null_keys=options.drop_null_keys,
-            fail_on_corrupt=options.fail_on_corrupt,
-            session=options.session,
-            runner=InProcessTasks() if options.in_process else None,
             disk=request.context.disk,
-            io_limit=options.io_limit,
-            nice=options.nice,
         )
 
         def turn(plan: RoundPlan) -> CleaningReport:
@@ -358,13 +337,13 @@ def _clean(
 
 def _refusals(request: _RunRequest, plan: RoundPlan, copies: Copies | None) -> list[str]:
     """Return why a real run would be refused, or would leave out logs of the dry run."""
-    options, directories, context = request[:3]
+    options, log_dirs, context = request[:3]
     replicated = context.config.assume_fully_replicated
     known = options.allowed_file_systems, options.recover_first, replicated
     if copies is not None:
         refused = obstacles_to_copies(copies, options.allowed_file_systems)
     else:
-        refused = obstacles_before_plan(directories.log_dirs, *known)
+        refused = obstacles_before_plan(log_dirs, *known)
     for_none, left = [], []
     if copies is None and plan.logs:  # what a copy leaves free is known when it is made
         space = _space(request, plan)
@@ -376,7 +355,7 @@ def _refusals(request: _RunRequest, plan: RoundPlan, copies: Copies | None) -> l
 
 def _discard_expired(request: _RunRequest, progress: ChangeWatch) -> None:
     """Discard expired originals before the plan, since the space that this frees counts."""
-    directory, keep_for_ms = request.directories.originals_dir, request.options.keep_for_ms
+    directory, keep_for_ms = request.options.keep_originals, request.options.keep_for_ms
     if directory is not None and keep_for_ms is not None:
         started_before_ms = request.context.started_at_ms - keep_for_ms
         discard_expired(directory, started_before_ms, progress.discard, request.context.files)
@@ -384,7 +363,7 @@ def _discard_expired(request: _RunRequest, progress: ChangeWatch) -> None:
 
 @contextmanager
 def _keeper(request: _RunRequest, run_id: str, plan: RoundPlan) -> Iterator[OriginalsKeeper | None]:
-    directory, began_ms = request.directories.originals_dir, request.context.started_at_ms
+    directory, began_ms = request.options.keep_originals, request.context.started_at_ms
     if request.options.dry_run or directory is None:
         yield None
         return
@@ -415,8 +394,6 @@ def _within_space(request: _RunRequest, plan: RoundPlan) -> RoundPlan:
 
 
 def _space(request: _RunRequest, plan: RoundPlan) -> SpacePlan:
-    options, directories = request[:2]
+    options = request.options
     all_staged = options.fail_on_corrupt or options.exact_bytes  # until all is known
-    return space_of(
-        plan.logs, directories.work_dir, directories.originals_dir, options.master, all_staged
-    )
+    return space_of(plan.logs, options.work_dir, options.keep_originals, options.master, all_staged)

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,7 +38,7 @@ from compactor.cleaning.proof import (
     require_offsets_in_order,
 )
 from compactor.cleaning.retention_round import LogName, apply_retention, estimate_retention
-from compactor.cleaning.runners import RunnerChoice, TaskRunner, open_runner
+from compactor.cleaning.runners import TaskRunner, open_runner
 from compactor.cleaning.stage_values import FinishedGroup, LogResult
 from compactor.cleaning.stages import Stages
 from compactor.cleaning.swapper import GroupSwapper, Swapped, joined_segments, needs_joining
@@ -53,6 +53,7 @@ from compactor.planning.log_retention import CleanedGroup
 from compactor.planning.round_plan import RoundPlan, notices_of
 from compactor.planning.skipped_logs import problem_report, stop_if_corrupt
 from compactor.reason_codes import ReasonCode
+from compactor.settings.rules import RunOptions
 from storage.errors import CorruptFileError
 from storage.files.disk_hints import background_closes_deferred
 from storage.files.files import Disk
@@ -61,8 +62,6 @@ from storage.files.io_limit import lifted_by_errors, limited
 from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from compactor.originals.originals_keeper import OriginalsKeeper
 
 SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
@@ -70,25 +69,15 @@ SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """How a round is run; what it does is the plan's affair."""
+    """How a round is run; the plan says what it does."""
 
-    dry_run: bool
+    options: RunOptions  # its directories are local paths that were checked
     started_at_ms: int = field(default_factory=now_ms)  # of the command that it is a part of
-    work_dir: str | None = None  # None: the system's temporary directory
-    master: str | None = None  # None: what spark-submit says, or else this machine's cores
-    executor_paths: tuple[tuple[str, str], ...] = ()  # a directory here, and its name on executors
-    map_capacity: int | None = None  # keys of a map, to stop where Kafka's cleaner would
     run_id: str = field(default_factory=lambda: secrets.token_hex(4))
     originals: "OriginalsKeeper | None" = None  # keeps what is replaced or deleted
-    exact_bytes: bool = False  # refuse where a codec is of another build than Kafka's
-    drop_null_keys: bool = False  # though most of what would go has no key
-    fail_on_corrupt: bool = False  # end the round at a log whose data is wrong, set none aside
-    session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
-    runner: TaskRunner | None = None  # of the tasks, in the place of Spark
+    runner: TaskRunner | None = None  # of the tasks; None: what the options choose
     horizons_from_ms: int | None = None  # of new delete horizons; None: the plan's clock
     disk: Disk = LOCAL  # of log and work directories
-    io_limit: int | None = None  # bytes a second that are read and written on each host
-    nice: int | None = None  # of the processes of tasks
 
 
 class _Stopwatch:
@@ -122,14 +111,15 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
     The caller holds the locks of the log directories, unless the run is dry.
     """
     began, stopwatch = time.monotonic(), _Stopwatch()
-    if settings.fail_on_corrupt:
+    options = settings.options
+    if options.fail_on_corrupt:
         stop_if_corrupt(plan.not_cleaned)
-    with ExitStack() as to_its_end:
+    with ExitStack() as round_resources:
         cleaned = _Cleaned([], {})
         if plan.logs:
-            cleaned = _cleaned(plan, settings, stopwatch, progress, to_its_end)
+            cleaned = _cleaned(plan, settings, stopwatch, progress, round_resources)
         reports = add_stray_notes(plan, [*cleaned.reports, *plan.not_cleaned])
-        if settings.dry_run:
+        if options.dry_run:
             logs = estimate_retention(plan.retention, reports, cleaned.groups, settings.disk)
         else:
             reports = write_checkpoints(plan, reports, settings.disk)
@@ -138,7 +128,7 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
     return CleaningReport(
         version=version(),
         run_id=settings.run_id,
-        dry_run=settings.dry_run,
+        dry_run=options.dry_run,
         as_of_ms=plan.as_of_ms,
         horizons_from_ms=settings.horizons_from_ms,
         started_at_ms=settings.started_at_ms,
@@ -155,28 +145,28 @@ def _cleaned(
     settings: RunSettings,
     stopwatch: _Stopwatch,
     progress: ProgressSink,
-    to_its_end: ExitStack,
+    round_resources: ExitStack,
 ) -> _Cleaned:
-    """to_its_end: of the round."""
-    with open_work_dir(settings.work_dir, settings.run_id, settings.disk) as work_dir:
+    options = settings.options
+    with open_work_dir(options.work_dir, settings.run_id, settings.disk) as work_dir:
         facts = RoundSettings(
             run_id=settings.run_id,
             work_dir=work_dir,
             now_ms=plan.as_of_ms,
             hash_key_low=secrets.randbits(64),
             hash_key_high=secrets.randbits(64),
-            dry_run=settings.dry_run,
+            dry_run=options.dry_run,
             horizons_from_ms=settings.horizons_from_ms,
-            io_limit=settings.io_limit,
-            nice=settings.nice,
+            io_limit=options.io_limit,
+            nice=options.nice,
         )
         with (
-            limited(settings.io_limit, io_limit_file(work_dir)),
+            limited(options.io_limit, io_limit_file(work_dir)),
             _staged_files_swept(plan, facts, settings.disk),
             _runner(settings, plan.logs, facts, stopwatch, progress) as runner,
         ):
             stages = Stages(runner, facts, plan.logs, progress)
-            return _clean(stages, settings, stopwatch, progress, to_its_end)
+            return _clean(stages, settings, stopwatch, progress, round_resources)
 
 
 def _runner(
@@ -186,10 +176,9 @@ def _runner(
     stopwatch: _Stopwatch,
     progress: ProgressSink,
 ) -> AbstractContextManager[TaskRunner]:
-    choice = RunnerChoice(
-        settings.master, settings.session, settings.runner, settings.executor_paths
-    )
-    return open_runner(choice, logs, facts, progress, stopwatch.phase)
+    if settings.runner is not None:
+        return nullcontext(settings.runner)
+    return open_runner(settings.options, logs, facts, progress, stopwatch.phase)
 
 
 @contextmanager
@@ -225,27 +214,27 @@ def _clean(
     settings: RunSettings,
     stopwatch: _Stopwatch,
     progress: ProgressSink,
-    to_its_end: ExitStack,
+    round_resources: ExitStack,
 ) -> _Cleaned:
     with stopwatch.phase(SCAN, stages.log_bytes()):
         stages.scan()
         _prove_scans(stages)
-        if settings.map_capacity is not None:
-            stages.limit_maps(settings.map_capacity)
+        if settings.options.map_capacity is not None:
+            stages.limit_maps(settings.options.map_capacity)
             _prove_scans(stages)
     with stopwatch.phase(RESOLVE, stages.log_bytes()):
         stages.resolve()
         _prove_scans(stages)
         _prove_verdicts(stages)
-    if not settings.drop_null_keys:
+    if not settings.options.drop_null_keys:
         _spare_null_keys(stages)
-    require_exact_bytes(stages.results(), settings.exact_bytes)
-    if settings.fail_on_corrupt:  # every checksum was looked at
+    require_exact_bytes(stages.results(), settings.options.exact_bytes)
+    if settings.options.fail_on_corrupt:  # every checksum was looked at
         _stop_if_corrupt(stages)
-    swapped = _rewrite_and_swap(stages, settings, stopwatch, progress, to_its_end)
+    swapped = _rewrite_and_swap(stages, settings, stopwatch, progress, round_resources)
     results = stages.results()
     reports = [
-        log_report(result, swapped.get(result.plan.log_id, Swapped()), settings.dry_run)
+        log_report(result, swapped.get(result.plan.log_id, Swapped()), settings.options.dry_run)
         for result in results
     ]
     groups = {
@@ -291,10 +280,10 @@ def _rewrite_and_swap(
     settings: RunSettings,
     stopwatch: _Stopwatch,
     progress: ProgressSink,
-    to_its_end: ExitStack,
+    round_resources: ExitStack,
 ) -> dict[int, Swapped]:
     """Groups are swapped in while others are still being rewritten. By log id."""
-    if settings.dry_run:
+    if settings.options.dry_run:
         with stopwatch.phase(REWRITE, stages.log_bytes()):
             return _rewrite_dry(stages)
     with (
@@ -307,7 +296,7 @@ def _rewrite_and_swap(
             _prove_group(stages, plan, group, dry_run=False)
             if stages.is_stopped(plan.log_id):
                 swapper.stop(plan.log_id)
-            elif settings.fail_on_corrupt or settings.exact_bytes:
+            elif settings.options.fail_on_corrupt or settings.options.exact_bytes:
                 held.append((plan, group))  # until all are known to be sound, and exact
             else:
                 swapper.give(plan, group)
@@ -317,13 +306,13 @@ def _rewrite_and_swap(
             _prove_round(stages)
             for plan, _ in stages.problems():
                 swapper.stop(plan.log_id)
-        if settings.fail_on_corrupt:
+        if settings.options.fail_on_corrupt:
             _stop_if_corrupt(stages)
-        require_exact_bytes(stages.results(), settings.exact_bytes)
+        require_exact_bytes(stages.results(), settings.options.exact_bytes)
         for plan, group in held:
             if not stages.is_stopped(plan.log_id):
                 swapper.give(plan, group)
-        to_its_end.enter_context(background_closes_deferred())
+        round_resources.enter_context(background_closes_deferred())
         with stopwatch.phase(SWAP_STAGE, stages.log_bytes()):
             progress.stage(SWAP_STAGE, sum(len(plan.groups) for plan in stages.sound()))
             swapped = swapper.finish()

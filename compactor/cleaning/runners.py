@@ -1,4 +1,4 @@
-"""Choose what runs the tasks of a round or an inspection: the caller's runner or Spark, or our own.
+"""Choose what runs the tasks of a round or an inspection: this process, or a Spark.
 
 - `TaskRunner` is what a round asks of it, whether Spark runs the tasks or this process does.
 - `open_runner` opens it. A cluster is refused before any work where an executor could not do its
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cleaner_jobs.messages import LogPlan, RoundSettings, Row, Source
 from cleaner_jobs.signals import deferred_signals
@@ -23,6 +23,7 @@ from cleaner_jobs.spark.environment import require_fit
 from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, cache_dir
 from cleaner_jobs.spark.patience import ending_stopped_processes
 from cleaner_jobs.tasks.executor_paths import Lack
+from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor.errors import ConfigError, RefusedError
 from compactor.host.java import use_java
 from compactor.host.machine import temporary_files
@@ -86,24 +87,32 @@ Timed = Callable[[str], AbstractContextManager[None]]  # by the name of a phase
 Names = tuple[tuple[str, str], ...]  # a directory of the driver's, and its name on executors
 
 
-class RunnerChoice(NamedTuple):
-    """What a caller has said about it."""
+class RunnerOptions(Protocol):
+    """The options, of a run or an inspection, that choose what runs its tasks."""
 
-    master: str | None = None  # None: what spark-submit says, or else this machine's cores
-    session: "SparkSession | None" = None  # to use, and to leave open
-    runner: TaskRunner | None = None  # in the place of Spark
-    executor_paths: tuple[tuple[str, str], ...] = ()  # a directory here, and its name on executors
+    @property
+    def master(self) -> str | None: ...
+
+    @property
+    def session(self) -> "SparkSession | None": ...
+
+    @property
+    def in_process(self) -> bool: ...
+
+    @property
+    def executor_paths(self) -> Names: ...
 
 
-def require_own_spark(session: "SparkSession | None", in_process: bool) -> None:
+def require_own_spark(options: RunnerOptions) -> None:
     """Raise ConfigError where Spark would start beside a session of the caller's.
 
     Raise it, too, where the session that was passed in can do no job.
     """
+    session = options.session
     problem = None if session is None else why_unusable(session)
     if problem is not None:
         raise ConfigError(f"session: {problem}. Give one that runs, or none. Nothing was changed")
-    if session is None and not in_process and has_session():
+    if session is None and not options.in_process and has_session():
         raise ConfigError(
             f"session: {HAS_SESSION}, or in_process=True does without Spark. Nothing was changed"
         )
@@ -111,27 +120,27 @@ def require_own_spark(session: "SparkSession | None", in_process: bool) -> None:
 
 @contextmanager
 def open_runner(
-    choice: RunnerChoice,
+    options: RunnerOptions,
     logs: Sequence[LogPlan],
     facts: RoundSettings,
     progress: ProgressSink,
     timed: Timed = lambda _: nullcontext(),
 ) -> Iterator[TaskRunner]:
-    """Open the runner or the Spark of the caller, or a Spark that ends with the context.
+    """Open this process, the Spark of the caller, or a Spark that ends with the context.
 
     timed: what times a start of Spark, and what the first use of a machine does, by phase.
     """
-    if choice.runner is not None:
-        yield choice.runner
+    if options.in_process:
+        yield InProcessTasks()
         return
-    if choice.session is None:
-        require_fit(choice.master, os.environ)  # before another Spark's pyspark is loaded
+    if options.session is None:
+        require_fit(options.master, os.environ)  # before another Spark's pyspark is loaded
     from cleaner_jobs.spark.task_job import RunDescription, SparkTasks
 
-    session = choice.session
+    session = options.session
     given = None if session is None else nullcontext(session.sparkContext)
-    with given or _spark(choice.master, facts, progress, timed) as spark:
-        asked = require_able_executors(spark, logs, facts, choice.executor_paths, progress.message)
+    with given or _spark(options.master, facts, progress, timed) as spark:
+        asked = require_able_executors(spark, logs, facts, options.executor_paths, progress.message)
         names = {log.log_id: f"{log.topic}-{log.partition}" for log in logs}
         description, is_own = RunDescription(facts.run_id, names), session is None
         yield SparkTasks(spark, description, asked, progress.message, is_own)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
 from cleaner_jobs.messages import LogPlan, Part, RoundSettings, Stretch
-from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from cleaner_jobs.tasks.scan import scan_stretches
 from compactor.cleaning.cleaner_manager import RunSettings, run_round
 from compactor.cleaning.stages import index_positions
@@ -28,6 +27,7 @@ from compactor.planning import layout
 from compactor.planning.block_estimate import Blocks, clumping, estimate_of, unevenness
 from compactor.planning.expected import Estimate, no_estimate
 from compactor.planning.round_plan import RoundPlan
+from compactor.settings.rules import RunOptions
 from storage.codecs.compression import Codec, compress
 from storage.errors import CorruptFileError
 from storage.files.files import Files
@@ -129,8 +129,8 @@ def shrinking_of(stretches: Sequence[Stretch], files: Files) -> Shrinking:
 
 def _whole(plan: RoundPlan, log: LogPlan) -> Estimate:
     alone = replace(plan, logs=(log,), not_cleaned=(), facts=(), inventory=(), retention=())
-    settings = RunSettings(dry_run=True, drop_null_keys=True, runner=InProcessTasks())
-    [report] = run_round(alone, settings, NoProgress()).logs
+    options = RunOptions(dry_run=True, drop_null_keys=True, in_process=True)
+    [report] = run_round(alone, RunSettings(options=options), NoProgress()).logs
     if report.status is not LogStatus.WOULD_CLEAN:
         return no_estimate(log.log_bytes, report.reason or report.status.value)
     gone = 1 - report.bytes_after / report.bytes_before if report.bytes_before else 0.0

@@ -6,12 +6,12 @@ from enum import StrEnum
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.command_line.command import Command, Output, operand, output_part
+from compactor.command_line.command import Command, Output, operand, output_part, part
 from compactor.command_line.shared_options import logs
 from compactor.host.log_lines import Level, log_line
 from compactor.host.output import print_utf8
 from compactor.host.printable import printable
-from compactor.settings.options import Number, option
+from compactor.settings.options import option
 
 
 class DumpFormat(StrEnum):
@@ -44,11 +44,7 @@ class Dump(Command):
         default=None,
         offered=logs,
     )
-    from_offset: int = option(0, "OFFSET", "First record or entry to show", kind=Number(0), shown=0)
-    to_offset: int | None = option(None, "OFFSET", "Stop before this offset", kind=Number(0))
-    limit: int | None = option(
-        None, "RECORDS", "Show at most this many records or entries", kind=Number(1)
-    )
+    options: api.DumpOptions = part(api.DumpOptions, "from_offset", "to_offset", "limit")
     format: DumpFormat = option(
         DumpFormat.TEXT,
         "",
@@ -60,10 +56,7 @@ class Dump(Command):
 
     def execute(self) -> None:
         """Every line of the dump; where nobody takes them any more, no more is read."""
-        options = api.DumpOptions(
-            from_offset=self.from_offset, to_offset=self.to_offset, limit=self.limit
-        )
-        path = self.path
+        path, options = self.path, self.options
         if self.topic_partition is not None:
             path = os.path.join(path, self.topic_partition)
         parts = api.dump_parts(path, options)

@@ -1,6 +1,6 @@
 """`inspect`, from the words of the command line to tables and a result."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from compactor import api, views
@@ -24,7 +24,7 @@ from compactor.command_line.shared_options import (
 )
 from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
-from compactor.settings.options import LOGS, Number, option
+from compactor.settings.options import LOGS, option
 from compactor.views.report_json import summary
 
 SAMPLE_BYTES = 256 << 20  # of each log
@@ -55,27 +55,15 @@ class Inspect(Command):
         "Read at most 256 MiB of each log, spread evenly. Counts are of what was read",
         LOGS,
     )
-    top: int = option(
-        10,
-        "KEYS",
-        "Number of keys to show with most versions, and with most bytes",
-        LOGS,
-        kind=Number(0, 20),
-        shown=10,
-    )
     rules: api.Rules = part(api.Rules, *CONFIGURATION, "as_of")
-    options: api.RunOptions = part(api.RunOptions, "work_dir", "master", "executor_paths")
+    options: api.InspectOptions = part(
+        api.InspectOptions, "top", "work_dir", "master", "executor_paths"
+    )
     output: Output = output_part("report", "format", "debug")
 
     def execute(self) -> Result:
         """Show what stands in logs."""
-        options = api.InspectOptions(
-            sample_bytes=SAMPLE_BYTES if self.sample else None,
-            top=self.top,
-            work_dir=self.options.work_dir,
-            master=self.options.master,
-            executor_paths=self.options.executor_paths,
-        )
+        options = replace(self.options, sample_bytes=SAMPLE_BYTES if self.sample else None)
         log_dirs, partitions = log_dirs_and_partitions(self.words)
         with shown_progress() as progress:
             found = api.inspect(log_dirs, partitions, self.rules, options, progress)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
 
@@ -14,10 +14,9 @@ from compactor.command_line.shared_options import OF_ONE_LOG, LogCommand
 from compactor.host.log_lines import log_line
 from compactor.host.printable import printable
 from compactor.outcome.exit_codes import ExitCode
-from compactor.settings.options import Number, option
+from compactor.settings.options import CHANGE, Number, option
 from compactor.views.report_json import summary
 
-CHANGE = "Change"
 RECOVERY = (
     "no broker has stopped cleanly here. --recover-first recovers every log of this directory, as "
     "a broker that starts would, and then asks about the change"
@@ -34,32 +33,14 @@ class CodecName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agreed:
-    """How a change is agreed to."""
-
-    only_replica: bool = option(
-        False,
-        "",
-        "Required: say that no other replica exists, or that all others are rebuilt from this one",
-        CHANGE,
-    )
-    yes: bool = option(False, "", "Do it without asking on the terminal", CHANGE)
-    dry_run: bool = option(False, "", "Show the result without changing files", CHANGE)
-    recover_first: bool = option(
-        False,
-        "",
-        "Recover LOG_DIR first if the broker did not stop cleanly, or a command was cut short",
-        CHANGE,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LogChange(LogCommand):
     """One log that is changed, and how that is agreed to."""
 
-    agreed: Agreed = part(Agreed, "only_replica", "yes", "dry_run", "recover_first")
+    yes: bool = option(False, "", "Do it without asking on the terminal", CHANGE)
+    options: api.ChangeOptions = part(
+        api.ChangeOptions, "only_replica", "dry_run", "recover_first", "allowed_file_systems"
+    )
     rules: api.Rules = part(api.Rules, *OF_ONE_LOG)
-    options: api.RunOptions = part(api.RunOptions, "allowed_file_systems")
     output: Output = output_part("report", "format", "debug")
 
     def change(self, options: "api.ChangeOptions") -> "api.Outcome":
@@ -68,38 +49,32 @@ class LogChange(LogCommand):
 
     def execute(self) -> Result:
         """Change one log, once that is agreed to; show what came of it."""
-        name, agreed = self.NAME.removeprefix("log "), self.agreed
+        name, is_dry = self.NAME.removeprefix("log "), self.options.dry_run
         log = f"{self.topic_partition} in {self.log_dir}"
         told: list[str] = []
 
         def confirm(outcome: api.Outcome) -> bool:
-            if not agreed.yes and sys.stdout.isatty():
+            if not self.yes and sys.stdout.isatty():
                 told.extend(views.change_lines(outcome))
-            return agrees([f"{log}:", *views.change_lines(outcome)], agreed.yes)
+            return agrees([f"{log}:", *views.change_lines(outcome)], self.yes)
 
         def confirm_recovery(log_dir: str) -> bool:
-            return agrees([f"{log_dir}: {RECOVERY}"], agreed.yes)
+            return agrees([f"{log_dir}: {RECOVERY}"], self.yes)
 
-        options = api.ChangeOptions(
-            rules=self.rules,
-            only_replica=agreed.only_replica,
-            recover_first=agreed.recover_first,
-            dry_run=agreed.dry_run,
-            confirm_recovery=confirm_recovery,
-            confirm=confirm,
-            allowed_file_systems=self.options.allowed_file_systems,
+        options = replace(
+            self.options, rules=self.rules, confirm_recovery=confirm_recovery, confirm=confirm
         )
         outcome = self.change(options)
         if self.output.format is Format.TABLE:
-            would = "would be done" if agreed.dry_run else "done"
+            would = "would be done" if is_dry else "done"
             what = would if outcome.is_changed else "nothing was changed"
             problems = api.start_problems(current_context().log_dirs) if name == "move" else ()
-            after = views.after_change(name, current_context().log_dirs, agreed.dry_run, problems)
+            after = views.after_change(name, current_context().log_dirs, is_dry, problems)
             after = after if outcome.is_changed else []
             new = [line for line in views.change_lines(outcome) if line not in told]
             show_lines([f"{log}: {what}", *new, *after])
         begin = summary(f"log {name}", ExitCode.OK)
-        document = views.change_document(self.topic_partition, outcome, agreed.dry_run)
+        document = views.change_document(self.topic_partition, outcome, is_dry)
         return Result(begin | document, begin)
 
 
@@ -115,7 +90,9 @@ class Roll(LogChange):
 
     NAME: ClassVar[str] = "log roll"
 
-    agreed: Agreed = part(Agreed, "yes", "dry_run", "recover_first")  # replicas stay alike
+    options: api.ChangeOptions = part(  # replicas stay alike
+        api.ChangeOptions, "dry_run", "recover_first", "allowed_file_systems"
+    )
 
     def change(self, options: "api.ChangeOptions") -> "api.Outcome":
         """Change the log, once that is agreed to."""
@@ -240,7 +217,7 @@ class Move(LogChange):
         "Another log directory of the same broker",
         missing="the log directory of this broker that the log is to go to",
     )
-    agreed: Agreed = part(Agreed, "yes", "dry_run")
+    options: api.ChangeOptions = part(api.ChangeOptions, "dry_run", "allowed_file_systems")
     rules: api.Rules = part(api.Rules)
     output: Output = output_part("format", "debug")
 

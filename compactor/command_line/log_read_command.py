@@ -1,7 +1,7 @@
 """`log read`, from the words of the command line to a stream of records."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from compactor.host.log_lines import log_line
 from compactor.host.output import print_bytes, print_line, print_utf8
 from compactor.host.printable import counted
 from compactor.host.shell_commands import about_file, named
-from compactor.settings.options import Number, option
+from compactor.settings.options import option
 from compactor.views.record_lines import (
     CSV_HEADER,
     Form,
@@ -51,26 +51,10 @@ class Read(LogCommand):
     """
 
     NAME: ClassVar[str] = "log read"
-    first: str = option(
-        "start",
-        "OFFSET|TIME|start",
-        "An offset, a time (ISO 8601, or @ and epoch ms), or start",
-        name="--from",
-        shown="start",
-    )
-    end: str | None = option(None, "OFFSET|TIME", "Stop before this offset or time", name="--to")
-    isolation: api.Isolation = option(
-        api.Isolation.LOG_END,
-        "",
-        "All records, replicated ones or committed ones",
-        kind=api.Isolation,
-        shown=api.Isolation.LOG_END,
+    options: api.ReadOptions = part(
+        api.ReadOptions, "first", "end", "isolation", "limit", "max_bytes"
     )
     key: str | None = option(None, "KEY", "Only records with this key, written as --keys says")
-    limit: int | None = option(None, "RECORDS", "Show at most this many records", kind=Number(1))
-    max_bytes: int | None = option(
-        None, "BYTES", "Begin no batch beyond this many bytes of the log's files", kind=Number(1)
-    )
     keys: Form = option(
         Form.TEXT, "", "Form of keys; json: a JSON value of its own", kind=Form, shown=Form.TEXT
     )
@@ -89,15 +73,7 @@ class Read(LogCommand):
 
     def execute(self) -> None:
         """Show records; where nobody takes them any more, no more are read."""
-        options = api.ReadOptions(
-            first=self.first,
-            end=self.end,
-            isolation=self.isolation.value,
-            max_bytes=self.max_bytes,
-            limit=self.limit,
-            key=_key(self),
-            rules=self.rules,
-        )
+        options = replace(self.options, key=_key(self), rules=self.rules)
         if self.format is ReadFormat.PARQUET:
             _to_parquet(self, options)
             return

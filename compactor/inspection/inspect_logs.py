@@ -31,7 +31,7 @@ from cleaner_jobs.problems import problem_of
 from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.tasks.heartbeat import done_bytes, wait_for_silence
 from compactor.cleaning import transaction_files
-from compactor.cleaning.runners import Poll, RunnerChoice, TaskRunner, open_runner
+from compactor.cleaning.runners import Poll, RunnerOptions, TaskRunner, open_runner
 from compactor.cleaning.stages import index_positions
 from compactor.cleaning.work_dir import open_work_dir
 from compactor.host.progress import START_STAGE, ProgressSink
@@ -67,7 +67,7 @@ class InspectSettings(NamedTuple):
     """How an inspection is run."""
 
     as_of_ms: int
-    choice: RunnerChoice = RunnerChoice()
+    runner: RunnerOptions
     work_dir: str | None = None
     sample_bytes: int = EVERY_BYTE  # of each log, at most, but for one stretch
     heavy_keys: int = 10
@@ -96,7 +96,7 @@ def inspect_logs(
         )
         progress.stage(START_STAGE, 0)
         try:
-            with open_runner(settings.choice, plans, facts, progress) as runner:
+            with open_runner(settings.runner, plans, facts, progress) as runner:
                 by_part = enumerate((part for _, part in parts), len(logs))
                 choices = _growing(logs), list(by_part)
                 stages = _Stages(runner, facts, plans, choices, progress)

@@ -13,7 +13,8 @@ from typing import Annotated, Any, NamedTuple
 
 from compactor.errors import UsageError
 
-LOGS, CONFIGURATION, OUTPUT, SPARK = "Logs", "Configuration", "Output", "Spark"
+# panels of the help
+LOGS, CONFIGURATION, OUTPUT, SPARK, CHANGE = "Logs", "Configuration", "Output", "Spark", "Change"
 LEAST_RATE = 1_000_000  # bytes a second
 
 _KEY = "option"
@@ -141,6 +142,12 @@ def option(
     if default is MISSING:
         of_field = {}
     return field(metadata={_KEY: declared}, **of_field)
+
+
+def same_option(record: type, name: str) -> Any:
+    """Return a dataclass field that the option of another record's field fills."""
+    (of_record,) = (each for each in fields(record) if each.name == name)
+    return field(metadata=of_record.metadata, default=of_record.default)
 
 
 def option_of(of_record: "Field[Any]") -> Option | None:

@@ -87,8 +87,9 @@ class Program:
         def with_session(
             plan: RoundPlan, settings: RunSettings, progress: ProgressSink
         ) -> CleaningReport:
+            options = replace(settings.options, session=self.spark)
             return run_round(
-                plan, replace(settings, session=self.spark), _Hooks(progress, self.before)
+                plan, replace(settings, options=options), _Hooks(progress, self.before)
             )
 
         argv = ["run", *map(str, words), *COMPACTED, "--format", "json"]

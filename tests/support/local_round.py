@@ -16,6 +16,7 @@ from compactor.originals.originals_keeper import OriginalsKeeper
 from compactor.outcome.round_report import CleaningReport
 from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan
+from compactor.settings.rules import RunOptions
 from storage.files.files import Disk
 from storage.files.local import LOCAL
 
@@ -67,14 +68,14 @@ class LocalRound:
     def run(
         self, plan: RoundPlan, dry_run: bool = False, map_capacity: int | None = None
     ) -> CleaningReport:
-        settings = RunSettings(
+        options = RunOptions(
             dry_run=dry_run,
             work_dir=str(self.work_dir),
             map_capacity=map_capacity,
-            originals=self.originals,
             drop_null_keys=self.drop_null_keys,
-            runner=self,
-            disk=self.disk,
+        )
+        settings = RunSettings(
+            options=options, originals=self.originals, runner=self, disk=self.disk
         )
         return cleaner_manager.run_round(plan, settings, NoProgress())
 

@@ -15,6 +15,7 @@ from compactor.errors import CleaningFailedError, RefusedError
 from compactor.host.progress import SWAP_STAGE, ProgressSink
 from compactor.outcome.round_report import CleaningReport, LogStatus
 from compactor.planning.round_plan import RoundPlan
+from compactor.settings.rules import RunOptions
 from compactor.views.report_json import report_document
 from storage.formats import clean_shutdown
 from tests.compactor.rounds import log, report
@@ -52,9 +53,7 @@ class TestRun:
         assert plan.as_of_ms == 5000
         assert [log.name for log in plan.logs] == ["orders-0"]
         assert settings == RunSettings(
-            dry_run=True,
-            work_dir=str(tmp_path / "w"),
-            master="local[1]",
+            options=RunOptions(dry_run=True, work_dir=str(tmp_path / "w"), master="local[1]"),
             run_id=settings.run_id,
             started_at_ms=settings.started_at_ms,
         )
