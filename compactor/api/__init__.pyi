@@ -59,6 +59,7 @@ from compactor.inspection.inspection import Inspection as Inspection
 from compactor.inspection.inspection import LogInspection as LogInspection
 from compactor.inspection.topic_settings import ConfigEntry as ConfigEntry
 from compactor.inspection.topic_settings import TopicConfiguration as TopicConfiguration
+from compactor.log_checks.batch_checks import Finding as Finding
 from compactor.log_dirs.preconditions import Obstacle as Obstacle
 from compactor.log_dirs.preconditions import RunEnding as RunEnding
 from compactor.offline_log.log_offsets import LogOffsets as LogOffsets
@@ -86,7 +87,6 @@ from compactor.verification.evidence import CleaningClock as CleaningClock
 from compactor.verification.run_reports import read_run_report as read_run_report
 from compactor.verification.verify import Verification as Verification
 from compactor.verification.verify_against import Comparison as Comparison
-from compactor.verification.verify_batches import Finding as Finding
 from compactor.watching.conditions import Condition as Condition
 from compactor.watching.conditions import Met as Met
 from storage.errors import CorruptFileError as CorruptFileError

@@ -15,6 +15,7 @@ from compactor.copying.manifest import read as read_manifest
 from compactor.errors import UsageError
 from compactor.host.clock import now_ms
 from compactor.host.progress import MANIFEST_STAGE, running_total
+from compactor.log_checks.batch_checks import Finding
 from compactor.log_dirs.directory_state import require_whole
 from compactor.settings.config import load_configs
 from compactor.verification import verify as verifier
@@ -23,7 +24,6 @@ from compactor.verification.evidence import CleaningClock
 from compactor.verification.run_reports import read_run_reports
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Comparison
-from compactor.verification.verify_batches import Finding
 from storage.arguments import PathArg
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL

@@ -326,7 +326,7 @@ def _check_gaps(judgement: Judgement) -> None:
     first_dirty_offset = judgement.first_dirty.offset
     if len(bases) < 2 or bases[-1] <= first_dirty_offset:
         return
-    from compactor.verification.missing_offsets import missing_segment  # with kernels
+    from compactor.log_checks.missing_offsets import missing_segment  # with kernels
 
     found = None
     with suppress(CorruptFileError, OSError):

@@ -74,7 +74,7 @@ def require_no_use(files: Files, log_dir: str, key: TopicPartition, names: Colle
     )
     if gone is not None:
         raise CorruptFileError(partition.path, 0, gone)
-    from compactor.verification import missing_offsets  # with kernels
+    from compactor.log_checks import missing_offsets  # with kernels
 
     stays = f"; a {LOG}{DELETED} in {path} may be what is missing, and stays"
     try:

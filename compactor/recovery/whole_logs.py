@@ -33,7 +33,7 @@ def why_not_whole(files: Files, log_dir: str, topic: str, partition: int) -> Rea
         return Reason(ReasonCode.DAMAGED, text)
     if any(name.endswith(LOG + SWAP) for name in log.unfinished):
         return None  # a start puts it in place: what may be missing now is known only then
-    from compactor.verification import missing_offsets  # with kernels
+    from compactor.log_checks import missing_offsets  # with kernels
 
     with suppress(CorruptFileError):
         first_dirty = missing_offsets.first_dirty_offsets(log_dir, files)

@@ -1,1 +1,1 @@
-"""Verifies that a log is sound, and that readers get from it what they got before."""
+"""Shows that readers get from a log what they got before, and checks all logs of a directory."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from compactor.host.shell_commands import named
+from compactor.log_checks.batch_checks import Finding, unexplained
 from compactor.verification.evidence import LogClock
 from compactor.verification.header_check import Horizons
 from compactor.verification.proof import (
@@ -31,7 +32,6 @@ from compactor.verification.reader_kernels import HAS_KEY, TOMBSTONE, Int64Array
 from compactor.verification.reader_log import Batches, LogReader, Records, decoded
 from compactor.verification.reader_slices import Slice
 from compactor.verification.reader_transactions import BoolArray
-from compactor.verification.verify_batches import Finding, unexplained
 from storage.formats import checkpoint
 from storage.formats.batch_header import CONTROL, DELETE_HORIZON, MAGIC
 from storage.formats.control_record import ControlType

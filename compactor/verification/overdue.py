@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compactor.log_checks.batch_checks import Finding, difference
 from compactor.verification.evidence import LogClock
 from compactor.verification.proof import MAX_FINDINGS
 from compactor.verification.reader_bounds import Bounds, Side
 from compactor.verification.reader_kernels import HAS_KEY, TOMBSTONE, LatestOffsets
 from compactor.verification.reader_log import Batches, Records
 from compactor.verification.reader_transactions import BoolArray
-from compactor.verification.verify_batches import Finding, difference
 from storage.formats.batch_header import CONTROL, DELETE_HORIZON, MAGIC, TRANSACTIONAL
 from storage.formats.producer_snapshot import ProducerEntry
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from compactor.log_checks.batch_checks import Finding
 from compactor.reason_codes import ReasonCode
-from compactor.verification.verify_batches import Finding
 
 MAX_FINDINGS = 20  # of one partition; then the rest is not looked at
 SUPERSEDED, EXPIRED, ABORTED, NULL_KEY, RETENTION, MARKERS, TRUNCATED = REASONS = (

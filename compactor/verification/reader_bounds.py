@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from compactor.host.shell_commands import named
+from compactor.log_checks.batch_checks import Finding, difference, finding_of, unexplained
 from compactor.verification.evidence import LogEvidence
-from compactor.verification.verify_batches import Finding, difference, finding_of, unexplained
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, TXN_INDEX, file_name
 from storage.files import filesystem

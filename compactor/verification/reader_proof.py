@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from compactor.host.shell_commands import named
+from compactor.log_checks.batch_checks import Finding, unexplained
 from compactor.verification.evidence import LogClock
 from compactor.verification.gone_records import Books, GoneRecords, LogStartCheck
 from compactor.verification.header_check import BatchProblem, HeaderCheck
@@ -28,7 +29,6 @@ from compactor.verification.reader_log import READERS_BITS, Batches, LogReader, 
 from compactor.verification.reader_slices import END, NOTHING, Cursor, DataLeft, Slice
 from compactor.verification.reader_transactions import BoolArray, ConsumerView, MarkerView
 from compactor.verification.rewritten_indexes import RewrittenIndexes, TxnIndexes
-from compactor.verification.verify_batches import Finding, unexplained
 from storage.file_names import LOG, Segment, file_name
 from storage.files.files import Files
 from storage.formats import legacy_messages

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from compactor.broker_start.loading import options_at_start
-from compactor.verification.verify_batches import Finding
-from compactor.verification.verify_segment import MISSING, check_segment
+from compactor.log_checks.batch_checks import Finding
+from compactor.log_checks.segment_checks import MISSING, check_segment
 from storage.errors import CorruptFileError, LogCompactionError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name, offset_of
 from storage.files.files import Files

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compactor.log_checks.batch_checks import Finding, difference, finding_of
 from compactor.verification.reader_bounds import Side, is_same
 from compactor.verification.reader_kernels import Int64Array
 from compactor.verification.reader_log import Batches
-from compactor.verification.verify_batches import Finding, difference, finding_of
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, Segment, file_name
 from storage.formats import offset_index, time_index, txn_index

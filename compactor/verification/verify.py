@@ -18,6 +18,14 @@ from compactor.host.clock import now_ms
 from compactor.host.printable import counted
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
+from compactor.log_checks.batch_checks import Finding, finding_of
+from compactor.log_checks.missing_offsets import (
+    Gap,
+    check_gaps,
+    first_dirty_offsets,
+    gap_after,
+)
+from compactor.log_checks.segment_checks import check_segment
 from compactor.log_dirs.brokers import brokers_of
 from compactor.log_dirs.directory_state import NO_BROKER, UNFINISHED
 from compactor.log_dirs.missing_directories import Gone, entries_in, gone_from, logs_of_replaced
@@ -27,15 +35,7 @@ from compactor.outcome.row_tables import arrow_table, html_table, pandas_frame, 
 from compactor.outcome.start_problems import StartOutcome, StartProblem
 from compactor.reason_codes import ReasonCode, reason_code_of
 from compactor.settings.cluster_settings import MetadataSource, read_cluster_settings
-from compactor.verification.missing_offsets import (
-    Gap,
-    check_gaps,
-    first_dirty_offsets,
-    gap_after,
-)
 from compactor.verification.rebuilt_at_start import mended_at_start
-from compactor.verification.verify_batches import Finding, finding_of
-from compactor.verification.verify_segment import check_segment
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, LOG, SNAPSHOT, SWAP, file_name, is_special_dir, offset_of
 from storage.files.local import LOCAL

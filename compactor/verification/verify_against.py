@@ -14,6 +14,7 @@ import numpy as np
 from compactor.errors import UsageError
 from compactor.host.progress import AGAINST_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
+from compactor.log_checks.batch_checks import Finding, difference
 from compactor.verification.evidence import CleaningClock, LogClock, Soundness, accounts_for
 from compactor.verification.gone_records import LogStartCheck
 from compactor.verification.proof import REMOVALS
@@ -32,7 +33,6 @@ from compactor.verification.reader_bounds import (
 )
 from compactor.verification.reader_kernels import Secret
 from compactor.verification.reader_proof import PartitionProof
-from compactor.verification.verify_batches import Finding, difference
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint

@@ -5,11 +5,11 @@ from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, printable, size_text
 from compactor.host.shell_commands import named
+from compactor.log_checks.batch_checks import Finding
 from compactor.verification.evidence import CleaningClock
 from compactor.verification.proof import REASONS, TRUNCATED
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Compared, Comparison
-from compactor.verification.verify_batches import Finding
 from compactor.views.fitting_table import Column, table_lines, whole_words
 from compactor.views.report_json import JsonObject
 

@@ -30,8 +30,8 @@ from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_par
 from cleaner_jobs.tasks.rewrite_task import PieceContext, rewrite_piece
 from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.txn_batches import save_array
+from compactor.log_checks.batch_checks import SegmentCheck
 from compactor.verification.reader_log import LogReader
-from compactor.verification.verify_batches import SegmentCheck
 from storage.errors import LogCompactionError
 from storage.file_names import LOG, Segment, file_name
 from storage.files.files import entry_of

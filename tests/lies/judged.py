@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
+from compactor.log_checks.batch_checks import Finding
 from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.round_plan import RoundPlan
 from compactor.verification.evidence import CleaningClock
 from compactor.verification.verify import verify
 from compactor.verification.verify_against import verify_against
-from compactor.verification.verify_batches import Finding
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import plan_log_dirs
 from tests.golden import copies, corpora

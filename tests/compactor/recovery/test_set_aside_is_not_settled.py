@@ -11,8 +11,8 @@ from compactor.settings.sources import State
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.formats import checkpoint, clean_shutdown, meta_properties
 from storage.formats.meta_properties import MetaProperties
+from tests.compactor.log_checks.test_missing_offsets import ORDERS
 from tests.compactor.settings.test_sources import CASES, SAYS_COMPACT, Scene, rows, run
-from tests.compactor.verification.test_missing_offsets import ORDERS
 from tests.support.local_command import run_command, use_local_rounds
 from tests.support.made_log import files_of, keyed, make_partition
 

@@ -6,8 +6,8 @@ import pytest
 
 from compactor.errors import UsageError
 from compactor.host.progress import VERIFY_STAGE
+from compactor.log_checks.segment_checks import check_segment
 from compactor.verification.verify import Verification, verify
-from compactor.verification.verify_segment import check_segment
 from compactor.views.next_steps import after_verify
 from storage.file_names import LOG, SNAPSHOT, Segment, file_name
 from storage.files.files import Files

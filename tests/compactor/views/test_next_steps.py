@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from compactor.inspection.topic_settings import ConfigEntry, TopicConfiguration
+from compactor.log_checks.batch_checks import Finding
 from compactor.originals.undo import UndoReport, UndoStatus
 from compactor.outcome.round_report import LogStatus
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
@@ -10,7 +11,6 @@ from compactor.settings.config import Config
 from compactor.verification.evidence import CleaningClock, Evidence
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Comparison
-from compactor.verification.verify_batches import Finding
 from compactor.views.next_steps import (
     after_change,
     after_configs,

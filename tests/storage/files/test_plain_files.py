@@ -64,7 +64,8 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.log_dirs": "kept_files",
     },
     "readers of their own, which change nothing: what is verified, and what is shown": {
-        "compactor.verification": "run_reports reader_bounds reader_log verify_batches",
+        "compactor.log_checks": "batch_checks",
+        "compactor.verification": "run_reports reader_bounds reader_log",
     },
     "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
         "cleaner_jobs.spark": "class_archive_job environment gateway java_cache local_size "

@@ -33,8 +33,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compactor.host.printable import first_few, offset_range
-from compactor.verification.verify_batches import Finding, SegmentCheck, SegmentColumns
-from compactor.verification.verify_segment import check_segment
+from compactor.log_checks.batch_checks import Finding, SegmentCheck, SegmentColumns
+from compactor.log_checks.segment_checks import check_segment
 from storage.errors import CorruptFileError
 from storage.file_names import (
     DELETED,

@@ -5,8 +5,8 @@ from zlib import crc32
 
 import pytest
 
-from compactor.verification import verify_batches
-from compactor.verification.verify_batches import (
+from compactor.log_checks import batch_checks
+from compactor.log_checks.batch_checks import (
     MAX_FINDINGS,
     Finding,
     SegmentCheck,
@@ -102,7 +102,7 @@ def test_a_length_beyond_the_file_does_not_make_it_read_on(tmp_path: Path) -> No
 def test_batches_longer_than_a_chunk_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
 ) -> None:
-    monkeypatch.setattr(verify_batches, "CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(batch_checks, "CHUNK_BYTES", chunk_bytes)
     parts = batches(count=20)
     findings, columns = checked(write(tmp_path / "0.log", parts))
     assert findings == []
@@ -113,7 +113,7 @@ def test_batches_longer_than_a_chunk_are_read(
 def test_the_buffer_for_decompressed_records_grows_and_is_used_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: Codec
 ) -> None:
-    monkeypatch.setattr(verify_batches, "CHUNK_BYTES", 4096)
+    monkeypatch.setattr(batch_checks, "CHUNK_BYTES", 4096)
     parts = [
         encode_batch([Record(i, i, b"k", b"v" * size)], codec)
         for i, size in enumerate([10, 100_000, 10, 3000, 3000, 200_000, 1])
@@ -129,7 +129,7 @@ def test_a_batch_that_decompresses_to_more_than_the_limit_is_found(
 ) -> None:
     """By the limit that is in force; the batches around it are still read."""
     limit = 1 << 20
-    monkeypatch.setattr(verify_batches, "CHUNK_BYTES", 4096)
+    monkeypatch.setattr(batch_checks, "CHUNK_BYTES", 4096)
     monkeypatch.setattr(batch_windows, "MAX_DECOMPRESSED_BYTES", limit)
     monkeypatch.setattr(batch_windows, "PAYLOAD_BYTES", limit)
     first, _, third = batches(codec)

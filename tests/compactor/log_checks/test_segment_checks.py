@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compactor.verification.verify_batches import Finding
-from compactor.verification.verify_segment import check_segment
+from compactor.log_checks.batch_checks import Finding
+from compactor.log_checks.segment_checks import check_segment
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.log.log_dir import list_partition

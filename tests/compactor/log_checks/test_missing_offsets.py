@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from compactor.log_checks.batch_checks import Finding
 from compactor.outcome.round_report import LogStatus
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.settings.config import load_config
 from compactor.verification.verify import verify
-from compactor.verification.verify_batches import Finding
 from storage.codecs.compression import Codec
 from storage.file_names import LOG, SNAPSHOT, TXN_INDEX, file_name
 from storage.formats import checkpoint, producer_snapshot, txn_index
