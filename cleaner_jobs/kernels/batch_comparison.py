@@ -234,9 +234,9 @@ def sum_heads(buffer: ByteArray, start: int, end: int) -> tuple[np.uint64, int, 
 
 @kernel
 def first_other_row(rows: Int64Array, again: Int64Array) -> int:
-    """Return the first batch of which another framing says something else; -1: there is none.
+    """Return the first row in which two framings of the same bytes differ; -1: none does.
 
-    Their TXN_FLAGS are not from the file, and are not compared.
+    TXN_FLAGS are not compared: they do not come from the file.
     """
     for i in range(rows.shape[0]):
         for column in range(rows.shape[1]):

@@ -126,7 +126,10 @@ def spread_keys(
 
 @inlined
 def _bucket_of(first_hash: Any, shift: Any) -> Any:
-    """shift: 63 less the bits of a bucket. In two steps: by 64 bits at once nothing is shifted."""
+    """Return the bucket of a key: the top bits of its hash. shift: 63 minus their number.
+
+    Shifted in two steps, because one shift by 64 would change nothing.
+    """
     return np.int64((first_hash >> np.uint64(1)) >> shift)
 
 

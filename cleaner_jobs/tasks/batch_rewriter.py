@@ -249,9 +249,9 @@ class BatchRewriter:
         return self._output.room(length)
 
     def _check(self, window: Window, end: int, decided: Decided) -> None:
-        """Check what was taken of the batches below end against them, then their checksums.
+        """Compare the output with its source batches below end, then verify their checksums.
 
-        What becomes corrupt while it is rebuilt gets no fresh checksum.
+        In this order, so that what is corrupted during the rebuild gets no checksum that fits.
         """
         start, self._checked_batches = self._checked_batches, end
         out, length = self._output.unchecked()

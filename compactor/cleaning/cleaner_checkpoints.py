@@ -57,12 +57,12 @@ def write_checkpoints(
             news[report.log_dir][key] = report.end_offset
     failed: dict[_LogName, str] = {}
     for log_dir, keys in stale.items():
-        problem = _why_not_written(files, log_dir, keys.keys(), {})
+        problem = _write_entries(files, log_dir, keys.keys(), {})
         for key, own in keys.items() if problem else ():
             news[own].pop(key, None)  # it would be named twice
             failed[own, *key] = problem
     for log_dir, added in news.items():
-        problem = _why_not_written(files, log_dir, set(), added) if added else ""
+        problem = _write_entries(files, log_dir, set(), added) if added else ""
         failed.update({(log_dir, *key): problem for key in added if problem})
     return [_failed(report, failed.get(_name(report), "")) for report in reports]
 
@@ -91,7 +91,7 @@ def _why_not_in_place(report: LogReport) -> str:
     return ""
 
 
-def _why_not_written(
+def _write_entries(
     files: Files, log_dir: str, gone: Set[TopicPartition], added: Mapping[TopicPartition, int]
 ) -> str:
     """Take entries out of the cleaner checkpoint of a log directory, or put some in; "" if done."""

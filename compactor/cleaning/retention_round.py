@@ -103,7 +103,7 @@ def estimate_retention(
     cleaned: Mapping[LogName, Sequence[CleanedGroup]],
     files: Files = LOCAL,
 ) -> tuple[LogReport, ...]:
-    """For a dry run, which leaves no cleaned segments: what would go of those that it would leave.
+    """Report, for a dry run, which segments retention would delete after the cleaning.
 
     cleaned: the segment groups of those logs that would be cleaned.
     """

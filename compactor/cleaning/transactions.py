@@ -402,11 +402,11 @@ def _corrupt(log: LogTransactions, path: str, number: int, problem: str) -> Corr
 
 
 class _TrackedBatches(NamedTuple):
-    """What the books say of a run of batches."""
+    """What was decided about a run of batches."""
 
     segment: SegmentOfRound
     batches: TxnBatches
-    verdicts: NDArray[np.uint8]  # of the cleaning, as _Books.follow gives them
+    verdicts: NDArray[np.uint8]  # of the cleaning, as `follow_transactions` gives them
     kept_entries: Int64Array
     flags: NDArray[np.uint8]  # of data batches; 0 for others
 

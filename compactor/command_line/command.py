@@ -153,7 +153,7 @@ def operand(
 
 
 def part(record: type, *names: str) -> Any:
-    """Return a dataclass field of a record of which a command takes these options."""
+    """Declare a field that holds a record; the command offers these options of it."""
     return field(metadata={_PART: OptionsOfRecord(record, names)})
 
 

@@ -200,7 +200,7 @@ def _key_table(title: str, keys: Sequence[HeavyKey], width: int) -> Iterator[Tex
 
 
 def _key_text(key: HeavyKey) -> str:
-    """Whole, unless it is longer than any name may be; JSON has all of it."""
+    """Return a key as text, cut where it is longer than any name may be; JSON has it whole."""
     if key.key is None:
         return "(not read)"
     text = f"0x{key.key}" if key.is_hex else printable(key.key)

@@ -299,7 +299,10 @@ def after_change(
     is_dry_run: bool,
     problems: Sequence[StartProblem] = (),
 ) -> list[str]:
-    """Return what follows a change. command: as in `log COMMAND`; log_dirs: of the log."""
+    """Return what to do next after a `log` command has changed a log.
+
+    command: as in `log COMMAND`; log_dirs: of the log.
+    """
     if is_dry_run:
         return ["Next: the same command without --dry-run does it."]
     if command == "move":

@@ -105,7 +105,7 @@ class InvalidTimestampError(LogError):
 
 
 class RecordValidationError(LogError):
-    """Records of a batch that were refused one by one; its cause is the kind of error."""
+    """Some records of a batch were refused: `cause` is their error, `positions` which ones."""
 
     def __init__(self, cause: LogError, positions: Sequence[int]) -> None:
         super().__init__(cause, tuple(positions))

@@ -162,7 +162,7 @@ class PlainAppends:
         return count
 
     def _fitting(self, taken: Int64Array, epoch: int) -> int:
-        """Return for how many batches nothing is to be done but to write and to index them.
+        """Return how many batches the active segment takes by the rules of `should_roll`.
 
         0: the first one has to be looked at by itself.
         """

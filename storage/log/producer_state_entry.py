@@ -313,7 +313,7 @@ class ProducerAppendInfo:
             last = committed.last_sequence if epoch == committed.epoch else NO_SEQUENCE
         follows = first == last + 1 or (first == 0 and last == MAX_SEQUENCE)
         if committed.epoch != NO_PRODUCER_EPOCH and not follows:
-            raise self._out_of_order(first, f"one behind {last}")
+            raise self._out_of_order(first, f"the one after {last}")
 
     def _out_of_order(self, first: int, expected: str) -> OutOfOrderSequenceError:
         producer_id = self._current.producer_id

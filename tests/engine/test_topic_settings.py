@@ -15,6 +15,7 @@ from tests.engine.replay.replayed import replayed
 from tests.engine.replay.script_clock import FIRST_CLOCK_MS
 
 PAGE = Path(__file__).parents[2] / "docs" / "one-log.md"
+NONE = "no effect here"
 Script = Sequence[dict[str, Any]]
 DAY_MS = 86_400_000
 
@@ -98,6 +99,9 @@ def _rows() -> dict[str, tuple[str, str]]:
     """By setting: what it is to a round, and to a log that is appended to."""
     section = PAGE.read_text("utf-8").split("## Settings of a topic")[1].split("\n## ")[0]
     found = re.findall(r"^\| `([a-z0-9.]+)` \| ([^|]*) \| ([^|]*) \|$", section, re.M)
+    without_effect = re.search(r"^These are known, .*?\.\n$", section, re.M | re.S)
+    assert without_effect is not None
+    found += [(name, NONE, NONE) for name in re.findall(r"`([a-z0-9.]+)`", without_effect[0])]
     assert len(found) == len({name for name, _, _ in found})
     return {name: (of_round.strip(), of_log.strip()) for name, of_round, of_log in found}
 
@@ -108,7 +112,7 @@ def test_the_page_has_every_setting() -> None:
 
 
 def test_every_setting_that_has_an_effect_on_a_log_is_tried() -> None:
-    with_effect = {name for name, (_, of_log) in _rows().items() if of_log != "no effect here"}
+    with_effect = {name for name, (_, of_log) in _rows().items() if of_log != NONE}
     of_others = {
         "internal.segment.bytes",
         "max.decompressed.message.bytes",
