@@ -166,7 +166,7 @@ class Stretch(NamedTuple):
     max_record_bytes: int | None = None  # of a compressed batch, decompressed; None: no limit
 
 
-class Section(NamedTuple):
+class PartSection(NamedTuple):
     """The records of one segment that a part covers."""
 
     segment: int
@@ -209,7 +209,7 @@ class Part(NamedTuple):
     survivor_fingerprints: int  # sum, modulo 2^64
     tombstones_without_horizon: int  # of batches that must get one if such a record stays
     empty_batches: int
-    sections: tuple[Section, ...]
+    sections: tuple[PartSection, ...]
     legacy_batches: int = 0
     codecs: int = 0  # of its batches: a bit for each, 1 << its id
     builds: Sequence[str] = ()  # the CodecBuilds of the process that has read it
@@ -332,7 +332,7 @@ def stretch_from(values: Sequence[Any]) -> Stretch:
 
 def part_from(values: Sequence[Any]) -> Part:
     part = Part(*values)
-    sections = tuple(Section(*section) for section in part.sections)
+    sections = tuple(PartSection(*section) for section in part.sections)
     return part._replace(sections=sections, builds=tuple(part.builds))
 
 

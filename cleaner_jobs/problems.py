@@ -17,7 +17,7 @@ class MiswrittenError(WorkFileError):
     """What was read, or made of it, is not what stands in the log: a fault of the machine."""
 
 
-class RecordTooLargeError(CorruptFileError):
+class OversizedRecordError(CorruptFileError):
     """A record is larger than its topic allows, so that Kafka's cleaner stops (V-4)."""
 
     reason_code = "record-too-large"

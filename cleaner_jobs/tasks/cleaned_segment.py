@@ -37,7 +37,7 @@ NS_PER_MS = 1_000_000
 BatchFacts = NDArray[np.void]
 
 
-class CleanedLog(NamedTuple):
+class WrittenLogFile(NamedTuple):
     """What stands in a `.log` file that was written: enough for the proof."""
 
     log_bytes: int
@@ -137,7 +137,7 @@ def read_back(
     columns: RecordColumns,
     written: WrittenBatches,
     take_facts: Callable[[BatchFacts], None],
-) -> CleanedLog:
+) -> WrittenLogFile:
     """Check a written `.log` from end to end. Raise CorruptFileError where it is not sound.
 
     written: the batches that it was made of; MiswrittenError where it holds others. take_facts is
@@ -162,7 +162,7 @@ def read_back(
                 control_records += columns.filled - count
                 fingerprints += int(checksum)
     check.finish()
-    return CleanedLog(
+    return WrittenLogFile(
         log_bytes, digest.intdigest(), records, control_records, fingerprints % FINGERPRINT_RANGE
     )
 

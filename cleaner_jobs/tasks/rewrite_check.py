@@ -40,7 +40,7 @@ from storage.formats.batch_columns import (
 )
 from storage.formats.batch_kernels import UInt64Array
 from storage.formats.batch_windows import NO_RECORDS, Buffers, Payloads, Window
-from storage.formats.legacy_upgrade import Entries, upgrade
+from storage.formats.legacy_upgrade import FramedEntries, upgrade
 
 WHAT_WAS_DECOMPRESSED = "what it was decompressed to"
 
@@ -128,7 +128,7 @@ def check_upgraded(window: Window, buffers: Buffers) -> None:
         room = max(length, len(window.upgraded)) if name == "upgraded" else length
         return buffers.array(f"{name} again", room)
 
-    entries = Entries(window.path, window.buffer, window.file_position, again[:count])
+    entries = FramedEntries(window.path, window.buffer, window.file_position, again[:count])
     done, records, _ = upgrade(entries, previous_offset, take)
     if done == len(rows):
         last = int(rows[:, RECORDS_END].max())

@@ -20,10 +20,10 @@ from cleaner_jobs.kernels.transactions import flag_discardable
 from cleaner_jobs.messages import (
     FINGERPRINT_RANGE,
     LogRules,
+    PartSection,
     Piece,
     Rewritten,
     RoundSettings,
-    Section,
     Source,
 )
 from cleaner_jobs.problems import FAULT, MiswrittenError, WorkFileError
@@ -31,10 +31,10 @@ from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.tasks.batch_rewriter import BatchRewriter, CleaningRules, OutputCounts
 from cleaner_jobs.tasks.cleaned_segment import (
     BatchFacts,
-    CleanedLog,
     FactsFile,
     FinishedIndexes,
     IndexesInMaking,
+    WrittenLogFile,
     batch_facts,
     finish_like,
     read_back,
@@ -111,7 +111,7 @@ class _OfSection(NamedTuple):
     """A section of a part, and the states of all records of the part."""
 
     source: Source
-    section: Section
+    section: PartSection
     states: NDArray[np.uint8]
 
 
@@ -446,7 +446,7 @@ def _result(piece: Piece, files: OutputFiles, log_bytes: int, counts: OutputCoun
     )
 
 
-def _checked(result: Rewritten, cleaned: CleanedLog) -> Rewritten:
+def _checked(result: Rewritten, cleaned: WrittenLogFile) -> Rewritten:
     """Return what was read back takes the place of what was meant to be written."""
     return result._replace(
         log_checksum=cleaned.log_checksum,

@@ -29,8 +29,8 @@ from cleaner_jobs.kernels.scan_runs import (
     scan_run,
 )
 from cleaner_jobs.kernels.transactions import flag_aborted, note_txn_batches
-from cleaner_jobs.messages import FINGERPRINT_RANGE, Part, RoundSettings, Section, Stretch
-from cleaner_jobs.problems import RecordTooLargeError
+from cleaner_jobs.messages import FINGERPRINT_RANGE, Part, PartSection, RoundSettings, Stretch
+from cleaner_jobs.problems import OversizedRecordError
 from cleaner_jobs.source_identity import LogChangedError
 from cleaner_jobs.tasks.entry_files import write_entries
 from cleaner_jobs.tasks.index_check import IndexCheck
@@ -108,7 +108,7 @@ class PartBuilder:
         self._stretch: Stretch | None = None
         self._columns.filled = 0
         self._first_offset = -1
-        self._sections: list[Section] = []
+        self._sections: list[PartSection] = []
         self._txn_batches: list[TxnBatches] = []
         self._log_bytes = self._batches = self._empty = self._tombstones = self._legacy = 0
         self._codecs = 0  # a bit for each
@@ -186,7 +186,7 @@ class PartBuilder:
             self._sections[-1] = last._replace(end=end, last_offset=last_offset, heads=heads)
         else:
             self._sections.append(
-                Section(
+                PartSection(
                     segment=stretch.segment,
                     start=start,
                     end=end,
@@ -358,7 +358,7 @@ def _check_records(window: Window, run: Payloads, limit: int) -> None:
             f"record {number} of the batch has {size_bytes} bytes, more than "
             f"max.decompressed.message.bytes of its topic ({limit}): Kafka's cleaner stops there"
         )
-        raise RecordTooLargeError(window.path, int(rows[batch, POSITION]), problem)
+        raise OversizedRecordError(window.path, int(rows[batch, POSITION]), problem)
 
 
 def _scan_window(

@@ -48,7 +48,7 @@ from storage.files.overlay import OverlayFiles
 _NOT_WELL = (LogStatus.SET_ASIDE, LogStatus.FAILED)
 
 
-class Planned(NamedTuple):
+class PlannedRound(NamedTuple):
     """A plan, and what it was made by."""
 
     round_plan: RoundPlan
@@ -57,7 +57,7 @@ class Planned(NamedTuple):
 
 
 def ending_of_plan(
-    log_dirs: Sequence[str], rules: Rules, context: RoundContext, planned: Planned
+    log_dirs: Sequence[str], rules: Rules, context: RoundContext, planned: PlannedRound
 ) -> RunEnding:
     """Return how a run would end after a plan. log_dirs: as the caller named them."""
     assumed = context.config.assume_fully_replicated
@@ -90,7 +90,7 @@ def _is_any_cut_short(plan: RoundPlan) -> bool:
     return any(log.reason_code is ReasonCode.CUT_SHORT for log in plan.not_cleaned)
 
 
-def _settled(rules: Rules, context: RoundContext, problems: Mapping[str, str]) -> Planned:
+def _settled(rules: Rules, context: RoundContext, problems: Mapping[str, str]) -> PlannedRound:
     """Plan as a run does, which first settles what was cut short; nothing is written.
 
     Raise the error that the run would end with.
@@ -104,7 +104,7 @@ def _settled(rules: Rules, context: RoundContext, problems: Mapping[str, str]) -
         known: Problems = {**problems, **problems_of(recovered), **set_aside.refusals}
         found = plan_of(context._replace(files=files), known, with_files=False)
         found = budgeted_rounds_of(rules, context).within(found)
-        return Planned(found, problems, space_facts(found))
+        return PlannedRound(found, problems, space_facts(found))
     finally:
         files.close()
 

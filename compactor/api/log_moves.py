@@ -16,7 +16,7 @@ from compactor.offline_log.log_location import (
     named_log,
     require_changeable,
 )
-from compactor.offline_log.log_move import Move
+from compactor.offline_log.log_move import LogMove
 from compactor.offline_log.log_offsets import ends_of
 from compactor.offline_log.open_log import log_settings, view_log
 from compactor.offline_log.truncate import Outcome
@@ -75,7 +75,7 @@ def log_move(
         return outcome
 
 
-def _description(move: Move) -> str:
+def _description(move: LogMove) -> str:
     source, target = move.source.log_dir, move.target.log_dir
     if move.is_removed:
         return f"finishes a move to {target} that was cut short: removes what is left in {source}"
@@ -101,7 +101,7 @@ def _require_clean(source: str, target: str) -> None:
             )
 
 
-def _require_movable(move: Move) -> None:
+def _require_movable(move: LogMove) -> None:
     for at in (move.source, move.target):
         if LOCAL.exists(at.path):
             require_changeable(at, known_offsets(at, LOCAL), LOCAL)

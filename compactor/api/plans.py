@@ -104,7 +104,7 @@ def _planned(
     found = budgeted_rounds_of(rules, context).within(planned)
     space = forecast.space_facts(found)
     ending = forecast.ending_of_plan(
-        log_dirs, rules, context, forecast.Planned(found, remembered.problems, space)
+        log_dirs, rules, context, forecast.PlannedRound(found, remembered.problems, space)
     )
     estimates = None if sample_bytes is None else _estimates(found, sample_bytes)
     pace = machine_pace(cache_dir(os.environ), context.started_at_ms)

@@ -33,7 +33,7 @@ from compactor.settings.cluster_settings import (
 )
 from compactor.settings.config import Config, kafka_choice, load_configs, with_filters
 from compactor.settings.rules import Rules
-from compactor.settings.sources import Finding
+from compactor.settings.sources import SourceFinding
 from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
 from storage.formats.topic_config import COMPACT
@@ -127,7 +127,9 @@ def read_round_context(rules: Rules, log_dirs: Sequence[str]) -> RoundContext:
     )
 
 
-def _findings_of(broker: BrokerLogDirs, cluster: ClusterSettings | None) -> tuple[Finding, ...]:
+def _findings_of(
+    broker: BrokerLogDirs, cluster: ClusterSettings | None
+) -> tuple[SourceFinding, ...]:
     """Return what is wrong with a broker's sources; without a metadata log, with its identity."""
     if cluster is None or cluster.metadata is None:
         return identity_findings(broker.log_dirs, LOCAL)

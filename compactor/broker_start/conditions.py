@@ -21,7 +21,7 @@ from compactor.host.shell_commands import named, tool
 from compactor.outcome.start_problems import (
     ClusterFacts,
     DirectoryFiles,
-    LogFiles,
+    PartitionFiles,
     StartOutcome,
     StartProblem,
     decoded_id,
@@ -219,7 +219,7 @@ def _outcome_of_checkpoint(name: str, error: CorruptFileError) -> StartOutcome |
     }[name]
 
 
-def _of_log_files(log_dir: str, log: LogFiles) -> Iterator[StartProblem]:
+def _of_log_files(log_dir: str, log: PartitionFiles) -> Iterator[StartProblem]:
     place = os.path.join(log_dir, log.dir_name)
     for name in set(_NO_DIRECTORIES).intersection(log.dir_names):
         yield StartProblem(

@@ -27,7 +27,7 @@ from compactor.host.shell_commands import tool
 from compactor.outcome.start_problems import (
     ClusterFacts,
     DirectoryFiles,
-    LogFiles,
+    PartitionFiles,
     StartOutcome,
     StartProblem,
     decoded_id,
@@ -37,7 +37,7 @@ from compactor.outcome.start_problems import (
 from compactor.reason_codes import ReasonCode
 from compactor.settings.cluster_settings import MetadataSource, read_cluster_settings
 from compactor.settings.directories_beside import directories_beside
-from compactor.settings.sources import Finding, State
+from compactor.settings.sources import SourceFinding, State
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown, meta_properties
@@ -129,7 +129,7 @@ def problems_at_start(
 
 
 def problems_of_metadata(
-    findings: Sequence[Finding], left: MetadataLeft, quorum: bytes | None, node_id: int | None
+    findings: Sequence[SourceFinding], left: MetadataLeft, quorum: bytes | None, node_id: int | None
 ) -> Iterator[StartProblem]:
     """Say what a start makes of a metadata log that does not prove which topics exist.
 
@@ -194,10 +194,10 @@ def _directory(path: str, files: Files) -> DirectoryFiles:
     )
 
 
-def _log(log_dir: str, name: str, files: Files) -> LogFiles:
+def _log(log_dir: str, name: str, files: Files) -> PartitionFiles:
     path = os.path.join(log_dir, name)
     directories, names = files.list_names(path)
-    return LogFiles(
+    return PartitionFiles(
         dir_name=name,
         names=tuple(sorted(names)),
         epochs=_read(os.path.join(path, LEADER_EPOCH_CHECKPOINT), files),
@@ -317,7 +317,7 @@ def _left(metadata: ClusterMetadata, directories: Sequence[DirectoryFiles]) -> M
 
 
 def _torn_snapshot(
-    finding: Finding, directories: Sequence[DirectoryFiles], files: Files
+    finding: SourceFinding, directories: Sequence[DirectoryFiles], files: Files
 ) -> TornSnapshot:
     """Read what a broker would go on with, as it is, and if it were removed."""
     path = newest_snapshot(finding.path, files)

@@ -15,7 +15,7 @@ from compactor.host.shell_commands import kafka, tool
 from compactor.outcome.start_problems import (
     ClusterFacts,
     DirectoryFiles,
-    LogFiles,
+    PartitionFiles,
     StartOutcome,
     StartProblem,
     decoded_id,
@@ -120,7 +120,7 @@ def _is_put_aside(dir_name: str) -> bool:
     return is_special_dir(dir_name) and not dir_name.endswith(FUTURE_DIR)
 
 
-def _identified(log_dir: str, log: LogFiles) -> _Identified | tuple[StartOutcome, str] | None:
+def _identified(log_dir: str, log: PartitionFiles) -> _Identified | tuple[StartOutcome, str] | None:
     """None: it says nothing of its topic."""
     if log.metadata is None:
         return None
@@ -163,7 +163,7 @@ def _is_placed_here(log: _Identified, cluster: ClusterFacts) -> bool:
 
 def _without_id(
     log_dir: str,
-    log: LogFiles,
+    log: PartitionFiles,
     found: tuple[StartOutcome, str] | None,
     known: tuple[UUID, str] | None,
     is_missed: bool,

@@ -49,7 +49,7 @@ from compactor.host.machine import version
 from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.outcome.round_report import OTHER, CleaningReport, LogReport, PhaseReport
 from compactor.planning.layout import sources_of_group
-from compactor.planning.log_retention import CleanedGroup
+from compactor.planning.log_retention import MergedSegments
 from compactor.planning.round_plan import RoundPlan, notices_of
 from compactor.planning.skipped_logs import problem_report, stop_if_corrupt
 from compactor.reason_codes import ReasonCode
@@ -102,7 +102,7 @@ class _Cleaned(NamedTuple):
     """What became of the logs that a round took on."""
 
     reports: list[LogReport]
-    groups: Mapping[LogName, Sequence[CleanedGroup]]  # of those that went through
+    groups: Mapping[LogName, Sequence[MergedSegments]]  # of those that went through
 
 
 def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) -> CleaningReport:

@@ -16,7 +16,7 @@ from compactor.host.printable import counted
 from compactor.host.shell_commands import named
 from compactor.outcome.round_report import Counts, LogReport, LogStatus
 from compactor.planning.candidate import OTHER_BYTES_NOTE
-from compactor.planning.log_retention import CleanedGroup
+from compactor.planning.log_retention import MergedSegments
 from compactor.planning.skipped_logs import problem_report, untouched_report
 from compactor.reason_codes import ReasonCode
 from storage.codecs.compression import build_notes
@@ -70,13 +70,13 @@ def log_report(result: LogResult, swapped: Swapped, dry_run: bool) -> LogReport:
     )
 
 
-def cleaned_groups(result: LogResult) -> tuple[CleanedGroup, ...]:
+def cleaned_groups(result: LogResult) -> tuple[MergedSegments, ...]:
     """What comes in the place of the segment groups of a log that went through the stages."""
     log_bytes: dict[int, int] = defaultdict(int)
     for piece in result.rewritten:
         log_bytes[piece.group] += piece.log_bytes
     return tuple(
-        CleanedGroup(tuple(segment.base_offset for segment in group.segments), log_bytes[number])
+        MergedSegments(tuple(segment.base_offset for segment in group.segments), log_bytes[number])
         for number, group in enumerate(result.plan.groups)
     )
 

@@ -35,8 +35,8 @@ from cleaner_jobs.source_identity import LogChangedError, check_same
 from compactor.finalizer import mark_deleted
 from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
 from compactor.planning.log_retention import (
-    CleanedGroup,
     LogRetention,
+    MergedSegments,
     check_leader_epochs,
     deletion_after,
     deletion_of,
@@ -52,7 +52,7 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, Epo
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.log.log_dir import PartitionListing, list_files, list_partition
 from storage.log.producer_state import ExpiryClock, load_producer_state
-from storage.log.retention import Deletion, Rule
+from storage.log.retention import Deletion, RetentionRule
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
@@ -100,7 +100,7 @@ def apply_retention(
 def estimate_retention(
     logs: Sequence[LogRetention],
     reports: Iterable[LogReport],
-    cleaned: Mapping[LogName, Sequence[CleanedGroup]],
+    cleaned: Mapping[LogName, Sequence[MergedSegments]],
     files: Files = LOCAL,
 ) -> tuple[LogReport, ...]:
     """Report, for a dry run, which segments retention would delete after the cleaning.
@@ -128,7 +128,7 @@ def retention_report(deletion: Deletion) -> RetentionReport:
     """Count what goes by each rule."""
     if not deletion.by_rule:
         return RetentionReport()
-    counts = {rule.value: _counts(deletion.by_rule.get(rule, ())) for rule in Rule}
+    counts = {rule.value: _counts(deletion.by_rule.get(rule, ())) for rule in RetentionRule}
     return RetentionReport(**counts, log_start_offset=deletion.log_start_offset)
 
 

@@ -26,7 +26,7 @@ from storage.files.local import LOCAL
 from storage.formats import txn_index
 from storage.formats.txn_index import AbortedTxn
 from storage.log.segment_reader import read_batches
-from storage.log.splitting import IndexLimits, NewSegment, SplitBatch, plan_split
+from storage.log.splitting import IndexSettings, NewSegment, SplitBatch, plan_split
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
@@ -43,7 +43,7 @@ def split_segment(
     originals: keeps the segment. All checksums are verified first: a damaged segment is not split.
     Raise CorruptFileError, LogChangedError or OSError.
     """
-    limits = IndexLimits(log.index_interval_bytes, log.segment_index_bytes)
+    limits = IndexSettings(log.index_interval_bytes, log.segment_index_bytes)
     batches = _checked(source, files)
     segments = plan_split(batches, _aborted_txns(log, source), limits.interval_bytes)
     for segment in segments:

@@ -21,7 +21,7 @@ class Scan(NamedTuple):
         return tuple(part._replace(sections=()) for part in self.parts)
 
 
-class Decisions(NamedTuple):
+class TxnDecisions(NamedTuple):
     """What becomes of the transactions of one log."""
 
     agrees: bool  # whether the scan, which went by the expected ranges, was right
@@ -34,7 +34,7 @@ class Decisions(NamedTuple):
 class TransactionsOfLog(NamedTuple):
     """What was decided about the transactions of a log, and where its tasks find it."""
 
-    decisions: Decisions | None = None  # None: no transactional or control batch
+    decisions: TxnDecisions | None = None  # None: no transactional or control batch
     unlisted_aborts: int = 0  # transactions that are taken for committed, as by Kafka
     discardable_files: Mapping[int, str] = MappingProxyType({})  # by group
     txn_index_files: Mapping[int, str] = MappingProxyType({})  # by group

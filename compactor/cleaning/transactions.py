@@ -68,7 +68,7 @@ from cleaner_jobs.txn_batches import (
     words_of,
 )
 from cleaner_jobs.work_file import write_checked
-from compactor.cleaning.stage_values import Decisions, TransactionsOfLog
+from compactor.cleaning.stage_values import TransactionsOfLog, TxnDecisions
 from compactor.cleaning.transaction_files import (
     FOR_CLEANING,
     FOR_MAP,
@@ -190,7 +190,7 @@ def later_markers(plan: LogPlan, producer_ids: Collection[int]) -> dict[int, Mar
     return found
 
 
-def decide(log: LogTransactions) -> Decisions:
+def decide(log: LogTransactions) -> TxnDecisions:
     """Go through the batches of a log in order, and say what becomes of them."""
     indexes = _Indexes(log)
     expected = expected_ranges(log.indexes, log.log_start_offset)
@@ -203,7 +203,7 @@ def decide(log: LogTransactions) -> Decisions:
         differs[run.batches["last_offset"] < log.first_dirty_offset] &= FOR_CLEANING
         agrees &= not differs.any()
         result.add_controls(run, indexes.entries)
-    return Decisions(
+    return TxnDecisions(
         agrees=agrees,
         discardable=np.concatenate([np.empty(0, np.int64), *result.discardable]),
         changed_groups=frozenset(result.changed_groups),
@@ -260,7 +260,7 @@ def _batches(plan: LogPlan, parts: Sequence[Part]) -> Iterator[tuple[int, TxnBat
 
 
 def _save(
-    plan: LogPlan, decisions: Decisions, work_dir: str
+    plan: LogPlan, decisions: TxnDecisions, work_dir: str
 ) -> tuple[dict[int, str], dict[int, str]]:
     """Write which control batches of each group may be discarded, and its new `.txnindex`.
 

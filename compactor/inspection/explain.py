@@ -21,7 +21,7 @@ from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport
 from compactor.outcome.start_problems import StartProblem, forbid_start
 from compactor.planning.candidate import Judgement, RoundClock, prepare
 from compactor.planning.reasons import CODE_OF_BOUND, tightest_bound, waiting_text
-from compactor.planning.remedies import LogPlace, OpenSince, Remedy, brief_of, remedy_of
+from compactor.planning.remedies import NamedLog, OpenSince, Remedy, brief_of, remedy_of
 from compactor.planning.round_plan import RoundPlan, notices_of
 from compactor.planning.selection import Bound, BoundName
 from compactor.reason_codes import ReasonCode
@@ -172,7 +172,7 @@ def explain(
         open_since = _open_since(judgement, plan)
         if not open_since:  # it has its marker, which the high watermark has not passed
             to_help = ReasonCode.HIGH_WATERMARK
-    place = LogPlace(places[0], topic, partition, tuple(places[1:]), open_since)
+    place = NamedLog(places[0], topic, partition, tuple(places[1:]), open_since)
     return Explanation(
         log_dir=places[0],
         topic=topic,
@@ -220,7 +220,7 @@ def _remedy_at_start(report: LogReport | None, problems: tuple[StartProblem, ...
 
 
 def _remedy(
-    code: ReasonCode | None, place: LogPlace, problems: tuple[StartProblem, ...]
+    code: ReasonCode | None, place: NamedLog, problems: tuple[StartProblem, ...]
 ) -> Remedy | None:
     return remedy_of(code, place, not forbid_start(problems)) if code else None
 

@@ -49,7 +49,7 @@ from storage.formats.batch_header import (
     entry_bytes,
 )
 from storage.formats.batch_windows import NO_DIGESTS, Buffers, decompress
-from storage.formats.legacy_upgrade import Entries, has_legacy, take_fresh, upgrade
+from storage.formats.legacy_upgrade import FramedEntries, has_legacy, take_fresh, upgrade
 
 CHUNK_BYTES = 8 * 1024 * 1024
 ROWS = CHUNK_BYTES // BATCH_HEADER_BYTES + 1
@@ -229,7 +229,7 @@ class SegmentCheck:
         start, previous_offset = 0, self._offset_before
         while start < len(rows):
             left = rows[start:]
-            entries = Entries(self.path, chunk, chunk_position, left)
+            entries = FramedEntries(self.path, chunk, chunk_position, left)
             done, records, problem = upgrade(entries, previous_offset, take_fresh)
             upgraded = left[:done]
             upgraded = upgraded[upgraded[:, ATTRIBUTES] & LEGACY != 0]
@@ -247,7 +247,7 @@ class SegmentCheck:
         while len(rows):
             bounds = np.empty((len(rows), 2), np.int64)
             done, payloads, problem = decompress(
-                Entries(self.path, chunk, chunk_position, rows),
+                FramedEntries(self.path, chunk, chunk_position, rows),
                 np.ones(len(rows), np.bool_),
                 (bounds, NO_DIGESTS),
                 self._buffers.array,

@@ -74,26 +74,26 @@ class SetAside(NamedTuple):
         return self.topic_id in (None, _topic_id(path, files))
 
 
-class Waiting(NamedTuple):
+class WaitingLog(NamedTuple):
     """Why the last run set a log aside for a source of settings, and since when."""
 
     code: str
     since_ms: int
 
 
-class Contents(NamedTuple):
+class MemoryContents(NamedTuple):
     """What the file says."""
 
     logs: Mapping[TopicPartition, SetAside]
     conditions: Mapping[str, int] = {}  # what is wrong with a source of settings, and since when
-    waiting: Mapping[TopicPartition, Waiting] = {}
+    waiting: Mapping[TopicPartition, WaitingLog] = {}
 
 
-class Memory(NamedTuple):
+class SetAsideMemory(NamedTuple):
     """What a log directory remembers."""
 
     log_dir: str
-    contents: Contents
+    contents: MemoryContents
     problem: str | None = None  # why its file cannot be read
     access: Files = LOCAL  # by which it was read
 
@@ -167,7 +167,7 @@ class RememberedLogs:
     ) -> None:
         """Remember what a run has met. The caller holds the locks of the log directories."""
         for memory in self._memories:
-            contents = Contents(
+            contents = MemoryContents(
                 after_run(memory, reports, self.problems, now_ms),
                 conditions_after(memory, conditions, now_ms),
                 waiting_after(memory, reports, now_ms),
@@ -177,23 +177,23 @@ class RememberedLogs:
                 self.warnings.append(failure)
 
 
-def read(log_dir: str, files: Files = LOCAL) -> Memory:
+def read(log_dir: str, files: Files = LOCAL) -> SetAsideMemory:
     """Give what the file says; nothing, and the problem, where it cannot be read."""
     path = os.path.join(log_dir, SET_ASIDE)
     try:
         contents = decoded(files.read_range(path, 0, MAX_BYTES + 1), path)
-        return Memory(log_dir, contents, access=files)
+        return SetAsideMemory(log_dir, contents, access=files)
     except FileNotFoundError:
-        return Memory(log_dir, Contents({}), access=files)
+        return SetAsideMemory(log_dir, MemoryContents({}), access=files)
     except CorruptFileError as error:
         problem = str(error)
     except OSError as error:
         problem = f"{path}: {error.strerror}"
     problem += "; it is ignored, and nothing is remembered until it is removed"
-    return Memory(log_dir, Contents({}), problem, files)
+    return SetAsideMemory(log_dir, MemoryContents({}), problem, files)
 
 
-def known_problems(memories: Iterable[Memory]) -> dict[str, str]:
+def known_problems(memories: Iterable[SetAsideMemory]) -> dict[str, str]:
     """By path of the partition directory: why a log that has not changed since is left alone."""
     return {
         path: f"set aside since {iso_time(held.first_ms)} ({_times(held.runs)}) and not changed "
@@ -206,7 +206,7 @@ def known_problems(memories: Iterable[Memory]) -> dict[str, str]:
 
 
 def after_run(
-    memory: Memory, reports: Iterable[LogReport], known: Mapping[str, str], now_ms: int
+    memory: SetAsideMemory, reports: Iterable[LogReport], known: Mapping[str, str], now_ms: int
 ) -> dict[TopicPartition, SetAside]:
     """What is to be remembered after a run. known: the logs that it left alone."""
     logs = {
@@ -240,16 +240,16 @@ def after_run(
     }
 
 
-def conditions_after(memory: Memory, found: Iterable[str], now_ms: int) -> dict[str, int]:
+def conditions_after(memory: SetAsideMemory, found: Iterable[str], now_ms: int) -> dict[str, int]:
     """What is wrong with sources of settings after a run, and since when."""
     return {text: memory.contents.conditions.get(text, now_ms) for text in found}
 
 
 def waiting_after(
-    memory: Memory, reports: Iterable[LogReport], now_ms: int
-) -> dict[TopicPartition, Waiting]:
+    memory: SetAsideMemory, reports: Iterable[LogReport], now_ms: int
+) -> dict[TopicPartition, WaitingLog]:
     """The logs that sources of settings set aside; one that a run left out stays as it was."""
-    found: dict[TopicPartition, Waiting] = {}
+    found: dict[TopicPartition, WaitingLog] = {}
     for report in reports:
         key = report.topic, report.partition
         before = memory.contents.waiting.get(key)
@@ -257,7 +257,7 @@ def waiting_after(
             continue
         if report.reason_code in OF_SOURCES:
             since_ms = before.since_ms if before else now_ms
-            found[key] = Waiting(str(report.reason_code), since_ms)
+            found[key] = WaitingLog(str(report.reason_code), since_ms)
         elif before is not None and not is_well(report):
             found[key] = before
     return found
@@ -269,12 +269,14 @@ def is_well(report: LogReport) -> bool:
     return is_done and report.reason_code is not ReasonCode.LEFT_OUT
 
 
-def write(memory: Memory, found: Mapping[TopicPartition, SetAside] | Contents) -> str | None:
+def write(
+    memory: SetAsideMemory, found: Mapping[TopicPartition, SetAside] | MemoryContents
+) -> str | None:
     """Bring the file up to date, in one step; the problem if that fails.
 
     The caller holds the lock of the log directory. A crash leaves the old file or the new one.
     """
-    contents = found if isinstance(found, Contents) else Contents(found)
+    contents = found if isinstance(found, MemoryContents) else MemoryContents(found)
     if memory.problem is not None or contents == memory.contents:
         return None
     try:
@@ -307,10 +309,10 @@ def digest_of_files(path: str, files: Files = LOCAL) -> str | None:
 
 def encode(logs: Mapping[TopicPartition, SetAside]) -> bytes:
     """Lay out a file of logs alone."""
-    return encoded(Contents(logs))
+    return encoded(MemoryContents(logs))
 
 
-def encoded(contents: Contents) -> bytes:
+def encoded(contents: MemoryContents) -> bytes:
     """Lay the file out, by topic, then partition. Pure ASCII."""
     document: dict[str, Any] = {"version": VERSION, "logs": _rows(contents.logs)}
     if contents.conditions or contents.waiting:
@@ -326,7 +328,7 @@ def decode(data: bytes, path: str) -> Mapping[TopicPartition, SetAside]:
     return decoded(data, path).logs
 
 
-def decoded(data: bytes, path: str) -> Contents:
+def decoded(data: bytes, path: str) -> MemoryContents:
     """Raise CorruptFileError where the file is not as `encoded` lays it out."""
     if len(data) > MAX_BYTES:
         raise CorruptFileError(path, MAX_BYTES, f"it has more than {MAX_BYTES} bytes")
@@ -348,15 +350,15 @@ def decoded(data: bytes, path: str) -> Contents:
         rows = [row | {"topic_id": None} if isinstance(row, dict) else row for row in rows]
     logs = dict(_decode_row(row, number, path) for number, row in enumerate(rows))
     if version != WITH_CONDITIONS:
-        return Contents(logs)
+        return MemoryContents(logs)
     conditions, waiting = {}, {}
     for number, row in enumerate(_list(document, "conditions", path)):
         _check(row, _CONDITION, f"condition {number}", path)
         conditions[row["text"]] = row["since_ms"]
     for number, row in enumerate(_list(document, "waiting", path)):
         _check(row, _WAITING, f"log {number}", path)
-        waiting[row["topic"], row["partition"]] = Waiting(row["code"], row["since_ms"])
-    return Contents(logs, conditions, waiting)
+        waiting[row["topic"], row["partition"]] = WaitingLog(row["code"], row["since_ms"])
+    return MemoryContents(logs, conditions, waiting)
 
 
 def _rows(held: Mapping[TopicPartition, Any]) -> list[dict[str, Any]]:

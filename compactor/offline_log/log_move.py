@@ -47,7 +47,7 @@ _READ_AT_EVERY_START = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
 GiveAttributes = Callable[[str, str], None]
 
 
-class Move(NamedTuple):
+class LogMove(NamedTuple):
     """A move of a log, and how much of it was done before."""
 
     source: LogLocation
@@ -74,7 +74,7 @@ def _aside(at: LogLocation) -> str:
     return os.path.join(at.log_dir, at.topic[: MAX_DIR_NAME - len(end)] + end)
 
 
-def plan_move(source: LogLocation, target_dir: str, files: Files = LOCAL) -> Move:
+def plan_move(source: LogLocation, target_dir: str, files: Files = LOCAL) -> LogMove:
     """Plan a move, or the rest of one.
 
     Raise UsageError, or RefusedError where the target has another log of that name.
@@ -97,10 +97,10 @@ def plan_move(source: LogLocation, target_dir: str, files: Files = LOCAL) -> Mov
         )
     here = target.path if is_removed else source.path
     size = sum(entry.size_bytes for entry in files.list_directory(here))
-    return Move(source, target, is_copied, is_removed, size)
+    return LogMove(source, target, is_copied, is_removed, size)
 
 
-def move_log(move: Move, files: Files = LOCAL, give: GiveAttributes | None = None) -> None:
+def move_log(move: LogMove, files: Files = LOCAL, give: GiveAttributes | None = None) -> None:
     """Move a log, or finish its move. The caller holds the locks of both log directories.
 
     give: makes a copy like its original: owner, mode, extended attributes.
@@ -127,7 +127,7 @@ def move_log(move: Move, files: Files = LOCAL, give: GiveAttributes | None = Non
     _move_entries(move, files)
 
 
-def _mark_clean(move: Move, files: Files) -> None:
+def _mark_clean(move: LogMove, files: Files) -> None:
     source, target = move.source.log_dir, move.target.log_dir
     if clean_shutdown.exists(target, files) or list_log_dir(target, files).partitions:
         return
@@ -135,7 +135,7 @@ def _mark_clean(move: Move, files: Files) -> None:
         clean_shutdown.write(target, clean_shutdown.read(source, files), files)
 
 
-def _copy(move: Move, files: Files, give: GiveAttributes) -> None:
+def _copy(move: LogMove, files: Files, give: GiveAttributes) -> None:
     files.make_directory(move.staged)
     for entry in sorted(files.list_directory(move.source.path)):
         source = os.path.join(move.source.path, entry.name)
@@ -191,7 +191,7 @@ def _are_equal(one: str, other: str, files: Files) -> bool:
 # ---- checkpoints -----------------------------------------------------------------------------
 
 
-def _copy_entries(move: Move, files: Files) -> None:
+def _copy_entries(move: LogMove, files: Files) -> None:
     for name in _WITH_THE_LOG:
         offset = _entry(move.source, name, files)
         path = move.target.checkpoint(name)
@@ -200,7 +200,7 @@ def _copy_entries(move: Move, files: Files) -> None:
         _set(path, move.target.key, offset, files)
 
 
-def _may_begin(path: str, move: Move, files: Files) -> bool:
+def _may_begin(path: str, move: LogMove, files: Files) -> bool:
     """Return whether a checkpoint of high watermarks may be begun.
 
     Of each log without an entry, it says that nothing is replicated.
@@ -210,7 +210,7 @@ def _may_begin(path: str, move: Move, files: Files) -> bool:
     return files.exists(path) or not others
 
 
-def _move_entries(move: Move, files: Files) -> None:
+def _move_entries(move: LogMove, files: Files) -> None:
     name = checkpoint.CLEANER_OFFSET
     cleaned = _entry(move.source, name, files)
     for each in _ALL:

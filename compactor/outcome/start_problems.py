@@ -78,7 +78,7 @@ class StartProblem(NamedTuple):
         return f"{self.path}: {self.problem}; {self.consequence}"
 
 
-class LogFiles(NamedTuple):
+class PartitionFiles(NamedTuple):
     """The directory of a log: names, and small files (None: no such file)."""
 
     dir_name: str
@@ -95,8 +95,8 @@ class DirectoryFiles(NamedTuple):
     dir_names: Sequence[str]
     identity: bytes | None
     checkpoints: Mapping[str, bytes | None]
-    logs: Sequence[LogFiles]
-    metadata_log: LogFiles | None = None  # of the cluster
+    logs: Sequence[PartitionFiles]
+    metadata_log: PartitionFiles | None = None  # of the cluster
     quorum_state: bytes | None = None  # beside it
     marked: CopyMarkedError | None = None  # what says that it is a copy that nobody is to change
 

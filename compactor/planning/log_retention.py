@@ -33,7 +33,7 @@ class LogRetention:
     estimate: Deletion  # of the segments as they were when the round was planned
 
 
-class CleanedGroup(NamedTuple):
+class MergedSegments(NamedTuple):
     """What a cleaning would leave of adjacent segments: one, named after the first."""
 
     base_offsets: tuple[int, ...]  # of the segments
@@ -68,7 +68,7 @@ def deletion_of(log: PartitionListing, limits: RetentionLimits) -> Deletion:
 
 
 def deletion_after(
-    log: PartitionListing, limits: RetentionLimits, groups: Sequence[CleanedGroup]
+    log: PartitionListing, limits: RetentionLimits, groups: Sequence[MergedSegments]
 ) -> Deletion:
     """Check the segments of a log as if segment groups of it had been cleaned.
 

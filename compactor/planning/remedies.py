@@ -35,7 +35,7 @@ class OpenSince(NamedTuple):
     first_offset: int
 
 
-class LogPlace(NamedTuple):
+class NamedLog(NamedTuple):
     """Which log a remedy is for, and what is known of it."""
 
     log_dir: str
@@ -49,7 +49,7 @@ class LogPlace(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-Commands = Callable[[LogPlace], tuple[str, ...]]
+Commands = Callable[[NamedLog], tuple[str, ...]]
 
 
 class Remedy(NamedTuple):
@@ -74,7 +74,7 @@ _NOT_YET = "Start no broker here before what stands in the way of its start is m
 _NOT_YET_BRIEFLY = "first mend what stands in the way of a broker's start: see below"
 
 
-def none(_: LogPlace) -> tuple[str, ...]:
+def none(_: NamedLog) -> tuple[str, ...]:
     return ()
 
 
@@ -95,11 +95,11 @@ def of_each_directory(command: str) -> Commands:
     )
 
 
-def recovered(log: LogPlace) -> tuple[str, ...]:
+def recovered(log: NamedLog) -> tuple[str, ...]:
     return (compactor("recover", log.log_dir),)
 
 
-def run_at_any_ratio(log: LogPlace) -> tuple[str, ...]:
+def run_at_any_ratio(log: NamedLog) -> tuple[str, ...]:
     """A run of this topic alone, which does not wait until enough of it is dirty."""
     options = ("--include", re.escape(log.topic), "--set", "min.cleanable.dirty.ratio=0")
     return (compactor("run", log.log_dir, options=options),)
@@ -110,27 +110,27 @@ def altered(setting: str) -> Commands:
     return lambda log: (kafka("configs", "--alter", *_topic(log), "--add-config", setting),)
 
 
-def described(log: LogPlace) -> tuple[str, ...]:
+def described(log: NamedLog) -> tuple[str, ...]:
     return (kafka("configs", *_topic(log), "--describe"),)
 
 
-def settings_of_all(_: LogPlace) -> tuple[str, ...]:
+def settings_of_all(_: NamedLog) -> tuple[str, ...]:
     return (all_described(),)
 
 
-def under_replicated(_: LogPlace) -> tuple[str, ...]:
+def under_replicated(_: NamedLog) -> tuple[str, ...]:
     return (kafka("topics", "--describe", "--under-replicated-partitions"),)
 
 
-def reassignment(_: LogPlace) -> tuple[str, ...]:
+def reassignment(_: NamedLog) -> tuple[str, ...]:
     return (kafka("reassign-partitions", "--reassignment-json-file", "FILE", "--verify"),)
 
 
-def clock(_: LogPlace) -> tuple[str, ...]:
+def clock(_: NamedLog) -> tuple[str, ...]:
     return (tool("timedatectl"),)
 
 
-def of_open_transactions(log: LogPlace) -> tuple[str, ...]:
+def of_open_transactions(log: NamedLog) -> tuple[str, ...]:
     """While the broker runs, and for a log whose broker stays stopped."""
     partition = (*valued("--topic", log.topic), "--partition", str(log.partition))
     found = kafka("transactions", "find-hanging", "--broker-id", _broker_id(log), *partition)
@@ -145,11 +145,11 @@ def of_open_transactions(log: LogPlace) -> tuple[str, ...]:
     return found, *at_broker, *alone
 
 
-def given_to_owner(log: LogPlace) -> tuple[str, ...]:
+def given_to_owner(log: NamedLog) -> tuple[str, ...]:
     return (owner_of(log.log_dir, os.path.join(log.log_dir, log.name), "-R"),)
 
 
-def as_owner(log: LogPlace) -> tuple[str, ...]:
+def as_owner(log: NamedLog) -> tuple[str, ...]:
     """The command that says more, by the owner of the directory; none where that is us."""
     try:
         owner = os.stat(log.log_dir)
@@ -174,11 +174,11 @@ def all_described() -> str:
     return kafka("configs", *words, into="configs.txt")
 
 
-def _topic(log: LogPlace) -> tuple[str, ...]:
+def _topic(log: NamedLog) -> tuple[str, ...]:
     return "--entity-type", "topics", *valued("--entity-name", log.topic)
 
 
-def _broker_id(log: LogPlace) -> str:
+def _broker_id(log: NamedLog) -> str:
     with suppress(OSError, CorruptFileError):
         return str(meta_properties.read(log.log_dir, LOCAL).node_id)
     return "ID"
@@ -425,7 +425,7 @@ def brief_of(code: ReasonCode, may_start: bool) -> str:
     return briefly if may_start or "start the broker" not in briefly else _NOT_YET_BRIEFLY
 
 
-def remedy_of(code: ReasonCode, log: LogPlace, may_start: bool = True) -> Remedy:
+def remedy_of(code: ReasonCode, log: NamedLog, may_start: bool = True) -> Remedy:
     """What helps a log that is not cleaned for this reason.
 
     may_start: whether a broker's start on the log directory goes well.

@@ -19,7 +19,7 @@ from compactor.settings.broker_settings import Layer, known_values, layers_of
 from compactor.settings.sources import (
     LOG_LAG_MS,
     Facts,
-    Finding,
+    SourceFinding,
     State,
     contradiction_of,
     findings_of,
@@ -76,7 +76,7 @@ class ClusterSettings:
     metadata: ClusterMetadata | None  # None: of a broker with ZooKeeper, or ignored
     node_id: int | None  # of the broker whose log directories these are
     layers: tuple[Layer, ...]  # of all topics; the later counts
-    findings: tuple[Finding, ...] = ()  # what is wrong with the metadata log
+    findings: tuple[SourceFinding, ...] = ()  # what is wrong with the metadata log
     producer_id_expiration_ms: int = EXPIRATION_MS
     kafka: KafkaChoice = NOBODY_SAYS  # by the software of the broker
 
@@ -283,7 +283,7 @@ def identity_in(log_dir: str, files: Files) -> MetaProperties | None:
         return None
 
 
-def identity_findings(log_dirs: Sequence[str], files: Files) -> tuple[Finding, ...]:
+def identity_findings(log_dirs: Sequence[str], files: Files) -> tuple[SourceFinding, ...]:
     """Say what is wrong with a meta.properties where no metadata log is read that says it, too."""
     problem = _identity_problem(log_dirs, files)
     return () if problem is None else (torn_identity(problem, log_dirs[0]),)
@@ -312,7 +312,7 @@ def _facts_of(path: str, log_dirs: Sequence[str], files: Files, now_ms: int) -> 
     )
 
 
-def _topics_doubt(findings: Sequence[Finding]) -> Reason | None:
+def _topics_doubt(findings: Sequence[SourceFinding]) -> Reason | None:
     """Say why the metadata log does not prove which topics exist; None: it does.
 
     Whose settings they have is another question.
@@ -323,7 +323,7 @@ def _topics_doubt(findings: Sequence[Finding]) -> Reason | None:
 
 def _contradictions_beside(
     metadata: ClusterMetadata, log_dirs: Sequence[str], files: Files, now_ms: int
-) -> tuple[Finding, ...]:
+) -> tuple[SourceFinding, ...]:
     """Find the first log that shows that the metadata log is an old copy.
 
     Then nothing is known of the other logs either: their settings may have changed since. What

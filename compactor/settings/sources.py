@@ -37,7 +37,7 @@ _NOR_DIRECTORIES = ", and whether all log directories were given"
 _SET_ASIDE = "Logs whose cleanup.policy only it has are set aside"
 
 
-class Verdict(Enum):
+class SourceVerdict(Enum):
     """What becomes of a log, and how `run` ends if nothing else is wrong."""
 
     CLEANED = "cleaned", 0
@@ -48,10 +48,10 @@ class Verdict(Enum):
     REFUSED = "the run is refused", 3
 
 
-class Outcome(NamedTuple):
+class SourceOutcome(NamedTuple):
     """A verdict, and the reason code with it."""
 
-    verdict: Verdict
+    verdict: SourceVerdict
     code: ReasonCode | None = None
 
     def __str__(self) -> str:
@@ -64,26 +64,26 @@ class Rule(NamedTuple):
 
     section: int  # of the page
     number: int
-    alone: Outcome  # where no other source has the topic's cleanup.policy
-    named: Outcome  # where --topic-configs, --set or [[topics]] has it
+    alone: SourceOutcome  # where no other source has the topic's cleanup.policy
+    named: SourceOutcome  # where --topic-configs, --set or [[topics]] has it
 
     @property
     def rule(self) -> str:
         return f"S-{self.section}.{self.number}"
 
 
-_CLEANED, _WARNED = Outcome(Verdict.CLEANED), Outcome(Verdict.WARNED)
-_DAMAGED = Outcome(Verdict.SET_ASIDE, ReasonCode.METADATA_DAMAGED)
-_CONTRADICTED = Outcome(Verdict.SET_ASIDE, ReasonCode.METADATA_CONTRADICTED)
-_DELETED = Outcome(Verdict.PASSED_OVER, ReasonCode.TOPIC_DELETED)
-_ANEW = Outcome(Verdict.PASSED_OVER, ReasonCode.TOPIC_ID_MISMATCH)
-_UNKNOWN = Outcome(Verdict.PASSED_OVER, ReasonCode.UNKNOWN_POLICY)
-_NO_ID = Outcome(Verdict.SET_ASIDE, ReasonCode.NO_TOPIC_ID)
-_BROKEN = Outcome(Verdict.SET_ASIDE, ReasonCode.DAMAGED)
-_DISAGREE = Outcome(Verdict.SET_ASIDE, ReasonCode.SETTINGS_DISAGREE)
-_WRONG = Outcome(Verdict.WRONG, ReasonCode.WRONG_CONFIGURATION)
-_MISSING_DIRS = Outcome(Verdict.REFUSED, ReasonCode.LOG_DIRS_MISSING)
-_NOT_COMPACTED = Outcome(Verdict.PASSED_OVER, ReasonCode.NOT_COMPACTED)
+_CLEANED, _WARNED = SourceOutcome(SourceVerdict.CLEANED), SourceOutcome(SourceVerdict.WARNED)
+_DAMAGED = SourceOutcome(SourceVerdict.SET_ASIDE, ReasonCode.METADATA_DAMAGED)
+_CONTRADICTED = SourceOutcome(SourceVerdict.SET_ASIDE, ReasonCode.METADATA_CONTRADICTED)
+_DELETED = SourceOutcome(SourceVerdict.PASSED_OVER, ReasonCode.TOPIC_DELETED)
+_ANEW = SourceOutcome(SourceVerdict.PASSED_OVER, ReasonCode.TOPIC_ID_MISMATCH)
+_UNKNOWN = SourceOutcome(SourceVerdict.PASSED_OVER, ReasonCode.UNKNOWN_POLICY)
+_NO_ID = SourceOutcome(SourceVerdict.SET_ASIDE, ReasonCode.NO_TOPIC_ID)
+_BROKEN = SourceOutcome(SourceVerdict.SET_ASIDE, ReasonCode.DAMAGED)
+_DISAGREE = SourceOutcome(SourceVerdict.SET_ASIDE, ReasonCode.SETTINGS_DISAGREE)
+_WRONG = SourceOutcome(SourceVerdict.WRONG, ReasonCode.WRONG_CONFIGURATION)
+_MISSING_DIRS = SourceOutcome(SourceVerdict.REFUSED, ReasonCode.LOG_DIRS_MISSING)
+_NOT_COMPACTED = SourceOutcome(SourceVerdict.PASSED_OVER, ReasonCode.NOT_COMPACTED)
 
 
 class State(Enum):
@@ -142,7 +142,7 @@ class State(Enum):
         return None if code is None else Reason(code, text)
 
 
-class Finding(NamedTuple):
+class SourceFinding(NamedTuple):
     """The state of a source, in words. The state and the path stay while the words change."""
 
     state: State
@@ -177,7 +177,7 @@ class Facts(NamedTuple):
     now_ms: int
 
 
-def findings_of(facts: Facts) -> tuple[Finding, ...]:
+def findings_of(facts: Facts) -> tuple[SourceFinding, ...]:
     """Say what is wrong with a metadata log; what sets logs aside comes first."""
     unread = _unread(facts)
     if unread is not None and unread.doubt is not None:
@@ -188,7 +188,7 @@ def findings_of(facts: Facts) -> tuple[Finding, ...]:
 
 
 def kafka_of(
-    metadata: ClusterMetadata | None, node_id: int | None, findings: Sequence[Finding]
+    metadata: ClusterMetadata | None, node_id: int | None, findings: Sequence[SourceFinding]
 ) -> KafkaChoice:
     """Choose a version by the last registration of the broker, if its metadata log is believed."""
     if metadata is None:
@@ -206,7 +206,7 @@ def kafka_of(
     return of_broker(version, f"broker {node_id}, by its last registration in {metadata.path},")
 
 
-def _unread(facts: Facts) -> Finding | None:
+def _unread(facts: Facts) -> SourceFinding | None:
     """Where it proves nothing, or not all of it can be read."""
     metadata, problem = facts.metadata, facts.problem
     unchecked = f"{_UNCHECKED}{_NOR_DIRECTORIES}. {_SET_ASIDE}"
@@ -214,24 +214,24 @@ def _unread(facts: Facts) -> Finding | None:
         if isinstance(problem, OSError):
             why = f"{problem.filename or facts.path}: {problem.strerror}"
             text = f"the metadata log cannot be read: {why}"
-            return Finding(State.UNREADABLE, facts.path, text, unchecked)
+            return SourceFinding(State.UNREADABLE, facts.path, text, unchecked)
         assert problem is not None
         state = State.SNAPSHOT_TORN if problem.path.endswith(SNAPSHOT) else State.DAMAGED
         if isinstance(problem, UnsupportedFormatError):
             state = State.OF_LATER_KAFKA
         text = f"the metadata log cannot be read: {problem}"
-        return Finding(state, facts.path, text, unchecked)
+        return SourceFinding(state, facts.path, text, unchecked)
     if metadata.unread is not None:
         return _unread_end(facts, metadata)
     if metadata.topics or metadata.broker_log_dirs:
         return None
     text = f"the metadata log, {facts.path}, has no topic and no broker: it proves nothing"
-    return Finding(
+    return SourceFinding(
         State.NEVER_USED if metadata.end_offset else State.EMPTY, facts.path, text, unchecked
     )
 
 
-def _unread_end(facts: Facts, metadata: ClusterMetadata) -> Finding:
+def _unread_end(facts: Facts, metadata: ClusterMetadata) -> SourceFinding:
     """Return what is wrong with a metadata log that is not read to its end.
 
     A running or a killed broker leaves a file that ends inside of its last batch. After a clean
@@ -240,13 +240,13 @@ def _unread_end(facts: Facts, metadata: ClusterMetadata) -> Finding:
     read = f"the metadata log is read up to offset {metadata.end_offset}: {metadata.unread}"
     if metadata.is_torn and not facts.is_clean:
         left = "A running or killed broker leaves such an end"
-        return Finding(State.TORN, facts.path, read, left)
+        return SourceFinding(State.TORN, facts.path, read, left)
     after = ", after a clean shutdown" if metadata.is_torn else ""
     state = State.TORN_AFTER_STOP if metadata.is_torn else State.DAMAGED_END
-    return Finding(state, facts.path, f"{read}{after}", f"{_UNCHECKED}. {_SET_ASIDE}")
+    return SourceFinding(state, facts.path, f"{read}{after}", f"{_UNCHECKED}. {_SET_ASIDE}")
 
 
-def _contradicted(facts: Facts) -> Finding | None:
+def _contradicted(facts: Facts) -> SourceFinding | None:
     """Where the log directories show that it is not, or not any more, their broker's."""
     metadata = facts.metadata
     assert metadata is not None
@@ -279,10 +279,10 @@ def _contradicted(facts: Facts) -> Finding | None:
         )
     else:
         return None
-    return Finding(state, facts.path, text, f"{_UNCHECKED}{_NOR_DIRECTORIES}. {_SET_ASIDE}")
+    return SourceFinding(state, facts.path, text, f"{_UNCHECKED}{_NOR_DIRECTORIES}. {_SET_ASIDE}")
 
 
-def _identity_needed(facts: Facts) -> Finding | None:
+def _identity_needed(facts: Facts) -> SourceFinding | None:
     """Where single brokers have settings for topics, and which broker this is is not known."""
     metadata = facts.metadata
     assert metadata is not None
@@ -296,10 +296,10 @@ def _identity_needed(facts: Facts) -> Finding | None:
         f"{META_PROPERTIES} says which broker this is"
     )
     unchecked = f"Not checked: whether all log directories were given. {_SET_ASIDE}"
-    return Finding(State.IDENTITY_NEEDED, facts.path, text, unchecked)
+    return SourceFinding(State.IDENTITY_NEEDED, facts.path, text, unchecked)
 
 
-def _warnings(facts: Facts) -> Iterator[Finding]:
+def _warnings(facts: Facts) -> Iterator[SourceFinding]:
     """What people should know of a metadata log that is believed."""
     metadata, node = facts.metadata, _node(facts)
     assert metadata is not None
@@ -308,7 +308,7 @@ def _warnings(facts: Facts) -> Iterator[Finding]:
         if metadata.time_ms >= _FIRST_MS:
             span = span_text(max(facts.now_ms - metadata.time_ms, 0))
             age = f"It is of {iso_time(metadata.time_ms)}, {span} ago. "
-        yield Finding(
+        yield SourceFinding(
             State.SNAPSHOT,
             facts.path,
             f"the metadata log, {facts.path}, has a snapshot up to offset "
@@ -319,15 +319,15 @@ def _warnings(facts: Facts) -> Iterator[Finding]:
         yield torn_identity(facts.identity_problem, facts.path)
     elif metadata.broker_log_dirs and node is None:
         unknown = f"no {META_PROPERTIES} says which broker this is"
-        yield Finding(State.IDENTITY_UNKNOWN, facts.path, f"{unknown}: {_WHICH_UNCHECKED}")
+        yield SourceFinding(State.IDENTITY_UNKNOWN, facts.path, f"{unknown}: {_WHICH_UNCHECKED}")
     elif metadata.broker_log_dirs and node not in metadata.broker_log_dirs:
         unknown = f"the metadata log, {facts.path}, does not have broker {node}"
-        yield Finding(State.OTHER_NODE, facts.path, f"{unknown}: {_WHICH_UNCHECKED}")
+        yield SourceFinding(State.OTHER_NODE, facts.path, f"{unknown}: {_WHICH_UNCHECKED}")
 
 
-def torn_identity(problem: str, path: str) -> Finding:
+def torn_identity(problem: str, path: str) -> SourceFinding:
     """A meta.properties that cannot be read. path: of what the check of it is for."""
-    return Finding(State.IDENTITY_TORN, path, f"{problem}: {_WHICH_UNCHECKED}")
+    return SourceFinding(State.IDENTITY_TORN, path, f"{problem}: {_WHICH_UNCHECKED}")
 
 
 def _is_of_zookeeper(logs: MetaProperties) -> bool:
@@ -344,7 +344,7 @@ def contradiction_of(
     partition: PartitionListing,
     topic_id: UUID | None,
     own_write: OwnWrite | None = None,
-) -> Finding | None:
+) -> SourceFinding | None:
     """Say by what a log contradicts a metadata log that is believed otherwise.
 
     topic_id: of the log's own note; None: it has none. own_write: how a command of ours left it.
@@ -360,7 +360,7 @@ def contradiction_of(
     if what:
         text = f"the snapshot in {metadata.path}, up to offset {metadata.end_offset}, {what}"
         text = f"{text} ({partition.name}), and the log behind it is missing"
-        return Finding(state, metadata.path, text, _SET_ASIDE)
+        return SourceFinding(state, metadata.path, text, _SET_ASIDE)
     if metadata.time_ms < _FIRST_MS:
         return None
     after_ms = metadata.time_ms + (SNAPSHOT_LAG_MS if alone else LOG_LAG_MS)
@@ -376,4 +376,4 @@ def contradiction_of(
         f", {span_text(written_ms - metadata.time_ms)} later"
     )
     state = State.SNAPSHOT_OLDER if alone else State.OLDER
-    return Finding(state, metadata.path, text, f"{_UNCHECKED}. {_SET_ASIDE}")
+    return SourceFinding(state, metadata.path, text, f"{_UNCHECKED}. {_SET_ASIDE}")

@@ -33,7 +33,7 @@ class Round(NamedTuple):
     end_offset: int | None = None  # of a round that was complete; None: it was cut short
 
 
-class Appended(NamedTuple):
+class ReportedAppend(NamedTuple):
     """A record that `log append` has added."""
 
     offset: int
@@ -56,7 +56,7 @@ class Reported:
     truncations: tuple[Truncation, ...] = ()
     log_start: int | None = None  # where the log began, at the highest
     log_end: int | None = None  # where the last command that changed its end has left it
-    appended: tuple[Appended, ...] = ()
+    appended: tuple[ReportedAppend, ...] = ()
 
     @property
     def truncated_to(self) -> int | None:

@@ -27,10 +27,10 @@ from compactor.verification.proof import (
     SUPERSEDED,
     Proof,
 )
-from compactor.verification.reader_bounds import Bounds, Side, epochs_begin_at_start
+from compactor.verification.reader_bounds import RemovalBounds, Side, epochs_begin_at_start
 from compactor.verification.reader_kernels import HAS_KEY, TOMBSTONE, Int64Array, LatestOffsets
 from compactor.verification.reader_log import Batches, LogReader, Records, decoded
-from compactor.verification.reader_slices import Slice
+from compactor.verification.reader_slices import OffsetSlice
 from compactor.verification.reader_transactions import BoolArray
 from storage.formats import checkpoint
 from storage.formats.batch_header import CONTROL, DELETE_HORIZON, MAGIC
@@ -136,7 +136,7 @@ class Books(NamedTuple):
 
     before: Side
     reader: LogReader  # of the log before
-    bounds: Bounds
+    bounds: RemovalBounds
     latest: LatestOffsets
     horizons: Horizons
     deleted_to: int  # with their segments
@@ -162,7 +162,7 @@ class GoneRecords:
         appended = clock.evidence.reported.appended
         self._appended = {each.key: each.offset for each in appended if each.key is not None}
 
-    def check(self, old: Slice, is_gone: BoolArray) -> None:
+    def check(self, old: OffsetSlice, is_gone: BoolArray) -> None:
         """Data records that are gone from a slice."""
         bounds = self._books.bounds
         gone = old.records.of(is_gone)
@@ -193,7 +193,7 @@ class GoneRecords:
             if self._proof.is_full:
                 return
 
-    def _find(self, old: Slice, row: int, what: str) -> None:
+    def _find(self, old: OffsetSlice, row: int, what: str) -> None:
         records, batch = old.records, old.all_batches[old.records.batches[row]]
         offset = int(records.offsets[row])
         if self._is_superseded_by_appended(batch, offset):

@@ -17,7 +17,7 @@ import numpy as np
 from compactor.verification.evidence import MAX_LONG, LogClock
 from compactor.verification.reader_kernels import TOMBSTONE, Int64Array
 from compactor.verification.reader_log import READERS_BITS, Batches
-from compactor.verification.reader_slices import Slice
+from compactor.verification.reader_slices import OffsetSlice
 from compactor.verification.reader_transactions import BoolArray
 from storage.formats.batch_header import (
     CODEC_MASK,
@@ -63,7 +63,7 @@ class MarkerBooks:
         self._data: dict[int, int] = {}  # producer -> last offset of a transactional batch
         self._markers: dict[tuple[int, int], int] = {}  # producer, kind -> last offset
 
-    def read(self, old: Slice) -> BoolArray:
+    def read(self, old: OffsetSlice) -> BoolArray:
         """Read what each batch that begins in a slice is as a marker."""
         alone = np.zeros(len(old.batches), np.bool_)
         attributes = old.batches["attributes"]
@@ -171,7 +171,9 @@ class HeaderCheck:
         self.horizons = Horizons(clock)
         self._books = MarkerBooks()
 
-    def check(self, old: Slice, new: Slice, data_left: Int64Array) -> Iterator[BatchProblem]:
+    def check(
+        self, old: OffsetSlice, new: OffsetSlice, data_left: Int64Array
+    ) -> Iterator[BatchProblem]:
         """Yield what is wrong with the batches that begin in a slice.
 
         Batches that are new, or whose offsets or producers differ, are reported elsewhere.
@@ -239,7 +241,7 @@ class HeaderCheck:
 
 
 def _matched(
-    old: Slice, now: Batches, may: BoolArray, must: BoolArray
+    old: OffsetSlice, now: Batches, may: BoolArray, must: BoolArray
 ) -> tuple[Batches, BoolArray, BoolArray, BoolArray]:
     """Match each batch with the one before, if any, and with what it is as a marker.
 
@@ -264,7 +266,7 @@ def _matched(
     return was, is_known, may[same] & is_same, must[same] & is_same
 
 
-def _had_null_value(old: Slice, now: Batches) -> BoolArray:
+def _had_null_value(old: OffsetSlice, now: Batches) -> BoolArray:
     """Return of each batch of v2 whether the one before with its offset had a tombstone."""
     if not len(old.batches):
         return np.zeros(len(now), np.bool_)
@@ -285,7 +287,7 @@ def _allow_rounds(expected: Batches, was: Batches, now: Batches, kept: _Kept) ->
         expected[name][spans] = now[name][spans]
 
 
-def _kept(one: Slice) -> _Kept:
+def _kept(one: OffsetSlice) -> _Kept:
     """Records of batches that begin before the slice are left out: such a batch is not sound."""
     rows = one.records.batches - one.first
     own = (rows >= 0) & (rows < len(one.batches))

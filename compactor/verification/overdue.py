@@ -18,7 +18,7 @@ import numpy as np
 from compactor.log_checks.batch_checks import Finding, difference
 from compactor.verification.evidence import LogClock
 from compactor.verification.proof import MAX_FINDINGS
-from compactor.verification.reader_bounds import Bounds, Side
+from compactor.verification.reader_bounds import RemovalBounds, Side
 from compactor.verification.reader_kernels import HAS_KEY, TOMBSTONE, LatestOffsets
 from compactor.verification.reader_log import Batches, Records
 from compactor.verification.reader_transactions import BoolArray
@@ -62,7 +62,7 @@ class Overdue:
     def __init__(
         self,
         before: Side,
-        bounds: Bounds,
+        bounds: RemovalBounds,
         clock: LogClock,
         latest: LatestOffsets,
         path_of: Callable[[int], str],

@@ -74,7 +74,7 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class RemovalBounds:
     """Up to which offsets records may have gone. All exclusive."""
 
     log_start_offset: int  # below it, retention
@@ -131,7 +131,7 @@ def active_base(before: Side, after: Side) -> int:
 NOTHING_KNOWN = LogEvidence()
 
 
-def bounds_of(before: Side, after: Side, evidence: LogEvidence = NOTHING_KNOWN) -> Bounds:
+def bounds_of(before: Side, after: Side, evidence: LogEvidence = NOTHING_KNOWN) -> RemovalBounds:
     """Return how far cleanings got, by the checkpoint that they left and by reports of them."""
     is_cut_short = after.cleaned_to is None or after.cleaned_to == before.cleaned_to
     end = active_base(before, after)
@@ -149,7 +149,7 @@ def bounds_of(before: Side, after: Side, evidence: LogEvidence = NOTHING_KNOWN) 
         segments = (*before.listing.segments, *after.listing.segments)
         bases = [s.base_offset for s in segments if s.base_offset >= end]
         rewritten_end = min(bases, default=end)
-    return Bounds(
+    return RemovalBounds(
         log_start_offset=after.log_start_offset,
         end=end,
         rewritten_end=rewritten_end,
@@ -272,7 +272,7 @@ def check_checkpoints(
                 yield difference(os.path.join(path, name), 0, problem)
 
 
-def check_untouched(before: Side, after: Side, bounds: Bounds) -> Iterator[Finding]:
+def check_untouched(before: Side, after: Side, bounds: RemovalBounds) -> Iterator[Finding]:
     """Segments that no cleaning has reached have the same bytes, but for what was appended.
 
     So has one that ends above the log start: retention deletes whole segments.
@@ -294,7 +294,7 @@ def check_untouched(before: Side, after: Side, bounds: Bounds) -> Iterator[Findi
             yield difference(other, 0, "has changed, though no cleaning changes it")
 
 
-def check_epochs(before: Side, after: Side, bounds: Bounds) -> Iterator[Finding]:
+def check_epochs(before: Side, after: Side, bounds: RemovalBounds) -> Iterator[Finding]:
     """Check that a broker that loads the log gets the same leader epochs.
 
     It forgets those that begin at the log end or later, and cuts the first one at the log start:

@@ -18,7 +18,7 @@ from compactor.verification.gone_records import Books, GoneRecords, LogStartChec
 from compactor.verification.header_check import BatchProblem, HeaderCheck
 from compactor.verification.overdue import Kept, LastBatches, Overdue
 from compactor.verification.proof import MAX_FINDINGS, TRUNCATED, Proof
-from compactor.verification.reader_bounds import Bounds, Side
+from compactor.verification.reader_bounds import RemovalBounds, Side
 from compactor.verification.reader_kernels import (
     HAS_KEY,
     Int64Array,
@@ -26,7 +26,7 @@ from compactor.verification.reader_kernels import (
     Secret,
 )
 from compactor.verification.reader_log import READERS_BITS, Batches, LogReader, Records, decoded
-from compactor.verification.reader_slices import END, NOTHING, Cursor, DataLeft, Slice
+from compactor.verification.reader_slices import END, NOTHING, Cursor, DataLeft, OffsetSlice
 from compactor.verification.reader_transactions import BoolArray, ConsumerView, MarkerView
 from compactor.verification.rewritten_indexes import RewrittenIndexes, TxnIndexes
 from storage.file_names import LOG, Segment, file_name
@@ -46,7 +46,7 @@ from storage.log import segment_reader
 class AppendedRecords:
     """Appended records: each is kept, or superseded, or a tombstone that may have gone."""
 
-    def __init__(self, after: Side, bounds: Bounds, secret: Secret, clock: LogClock) -> None:
+    def __init__(self, after: Side, bounds: RemovalBounds, secret: Secret, clock: LogClock) -> None:
         self._after, self._bounds, self._secret, self._clock = after, bounds, secret, clock
         start, end = after.log_start_offset, bounds.log_end_offset
         appended = clock.evidence.reported.appended
@@ -108,7 +108,7 @@ class PartitionProof:
     def __init__(
         self,
         sides: tuple[Side, Side],
-        bounds: Bounds,
+        bounds: RemovalBounds,
         secret: Secret,
         clock: LogClock,
         log_start: LogStartCheck,
@@ -210,7 +210,7 @@ class PartitionProof:
                 kind = decode_type(records[0].key)
                 self._markers.marker(header.producer_id, header.base_offset, kind)
 
-    def _compare(self, old: Slice | None, new: Slice | None) -> None:
+    def _compare(self, old: OffsetSlice | None, new: OffsetSlice | None) -> None:
         all_old, all_new = old or NOTHING, new or NOTHING
         old, new = all_old.below(self._had_to), all_new.below(self._had_to)
         self.proof.gone[TRUNCATED] += len(all_old.records.offsets) - len(old.records.offsets)
@@ -244,12 +244,14 @@ class PartitionProof:
         for place, problem in problems:
             self.proof.find(self._readers[1].path(place.segment), place.position, problem)
 
-    def _check_new(self, new: Slice, is_new: BoolArray) -> None:
+    def _check_new(self, new: OffsetSlice, is_new: BoolArray) -> None:
         for row in np.flatnonzero(is_new)[: MAX_FINDINGS + 1].tolist():
             offset = int(new.records.offsets[row])
             self._find(1, new, row, f"offset {offset}: a record that was not there before")
 
-    def _check_kept(self, old: Slice, new: Slice, old_rows: Int64Array, is_kept: BoolArray) -> None:
+    def _check_kept(
+        self, old: OffsetSlice, new: OffsetSlice, old_rows: Int64Array, is_kept: BoolArray
+    ) -> None:
         """Records on both sides: of the same content, and seen by the same readers."""
         new_rows = np.flatnonzero(is_kept)
         was, now = old.records.of(old_rows), new.records.of(new_rows)
@@ -294,7 +296,7 @@ class PartitionProof:
         is_moved = _sequence(was, offset) != _sequence(now, offset)
         return "sequence number is" if is_moved else ""
 
-    def _count_markers(self, old: Slice, is_gone: BoolArray, data_left: Int64Array) -> None:
+    def _count_markers(self, old: OffsetSlice, is_gone: BoolArray, data_left: Int64Array) -> None:
         """A marker that is gone had no data left."""
         disputed = self._markers.of(old.batches) != old.own_aborted
         disputed &= old.batches["base_offset"] >= self._bounds.log_start_offset
@@ -306,7 +308,7 @@ class PartitionProof:
             if old.first + row in gone_rows:
                 self._gone.check_marker(old.batches[row], int(data_left[row]))
 
-    def _check_batches(self, old: Slice, new: Slice) -> None:
+    def _check_batches(self, old: OffsetSlice, new: OffsetSlice) -> None:
         """No batch is new, and none is gone that is the last of its producer (C-10.4)."""
         was, now = old.batches, new.batches
         modern = now[now["magic"] == MAGIC]
@@ -331,7 +333,7 @@ class PartitionProof:
                 )
                 self.proof.find(path, int(batch["position"]), problem)
 
-    def _find(self, side: int, where: Slice, row: int, problem: str) -> None:
+    def _find(self, side: int, where: OffsetSlice, row: int, problem: str) -> None:
         batch = where.all_batches[where.records.batches[row]]
         path = self._readers[side].path(int(batch["segment"]))
         self.proof.find(path, int(batch["position"]), problem)
@@ -340,7 +342,7 @@ class PartitionProof:
         return os.path.join(self._before.listing.path, file_name(segment.base_offset, LOG))
 
 
-def _reached(side: Side, bounds: Bounds) -> list[Segment]:
+def _reached(side: Side, bounds: RemovalBounds) -> list[Segment]:
     """The segments that the cleaning has reached."""
     return [s for s in side.listing.segments if s.base_offset < bounds.rewritten_end]
 

@@ -13,7 +13,7 @@ from storage.formats.control_record import ControlType
 END = 2**63 - 1  # behind every log
 
 
-class Slice(NamedTuple):
+class OffsetSlice(NamedTuple):
     """What one side has of a range of offsets."""
 
     batches: Batches  # those that begin in it
@@ -27,7 +27,7 @@ class Slice(NamedTuple):
         """Which batches that begin in it are aborted."""
         return self.aborted[self.first : self.first + len(self.batches)]
 
-    def below(self, offset: int) -> "Slice":
+    def below(self, offset: int) -> "OffsetSlice":
         """What of it is below an offset at which a batch begins."""
         batches = int(np.searchsorted(self.batches["base_offset"], offset))
         records = int(np.searchsorted(self.records.offsets, offset))
@@ -59,14 +59,14 @@ class Cursor:
             self._aborted = self._view.of(self._chunk.batches)
             self.covered_to = int(self._chunk.batches["last_offset"][-1]) + 1
 
-    def take(self, end: int) -> Slice | None:
+    def take(self, end: int) -> OffsetSlice | None:
         """All below an offset that is not taken yet; None at the end of the log."""
         if self._chunk is None:
             return None
         batches, records = self._chunk
         record = int(np.searchsorted(records.offsets, end))
         batch = int(np.searchsorted(batches["base_offset"], end))
-        taken = Slice(
+        taken = OffsetSlice(
             batches[self._batch : batch],
             batches,
             self._batch,
@@ -77,7 +77,7 @@ class Cursor:
         return taken
 
 
-def _nothing() -> Slice:
+def _nothing() -> OffsetSlice:
     empty = np.zeros(0, np.int64)
     hashes = np.zeros((0, 2), np.uint64)
     records = Records(
@@ -88,7 +88,7 @@ def _nothing() -> Slice:
         kinds=np.zeros(0, np.uint8),
         batches=empty,
     )
-    return Slice(np.zeros(0, BATCH), np.zeros(0, BATCH), 0, np.zeros(0, np.bool_), records)
+    return OffsetSlice(np.zeros(0, BATCH), np.zeros(0, BATCH), 0, np.zeros(0, np.bool_), records)
 
 
 NOTHING = _nothing()
@@ -102,7 +102,7 @@ class DataLeft:
         self._data: dict[tuple[int, bool], int] = {}
         self._markers: dict[int, int] = {}  # producer id -> its last marker before
 
-    def before_markers(self, old: Slice, new: Slice) -> Int64Array:
+    def before_markers(self, old: OffsetSlice, new: OffsetSlice) -> Int64Array:
         """Return where the last data before each control batch of a slice stands; -1: none.
 
         To be called with all slices, in their order.

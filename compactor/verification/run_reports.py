@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from compactor.errors import UsageError
 from compactor.verification.evidence import (
-    Appended,
     CleaningClock,
     Evidence,
     LogKey,
     Reported,
+    ReportedAppend,
     Round,
     Truncation,
 )
@@ -158,7 +158,7 @@ class _Reports:
             one = Truncation(int(document["started_at_ms"]), to)
             log = replace(log, truncations=(*log.truncations, one), appended=left)
         added = tuple(
-            Appended(int(e["offset"]), e["key_sha256"], bool(e["is_tombstone"]))
+            ReportedAppend(int(e["offset"]), e["key_sha256"], bool(e["is_tombstone"]))
             for e in document.get("appended", ())
         )
         self._logs[key] = replace(log, appended=log.appended + added)

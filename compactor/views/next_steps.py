@@ -9,7 +9,7 @@ from compactor.host.shell_commands import compactor, named, tool, with_typed_opt
 from compactor.log_dirs.missing_logs import START_NO_BROKER
 from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
 from compactor.outcome.start_problems import StartProblem, forbid_start
-from compactor.planning.remedies import REMEDIES, LogPlace, all_described, remedy_of
+from compactor.planning.remedies import REMEDIES, NamedLog, all_described, remedy_of
 from compactor.reason_codes import ReasonCode, is_log_missing
 from compactor.views.fitting_table import SHOWN_NAMES
 from storage.file_names import DELETED, parse_partition_dir
@@ -190,7 +190,7 @@ def _of_findings(log_dir: str, verification: "Verification") -> list[str]:
         own_dir = os.path.dirname(finding.path)
         key = parse_partition_dir(os.path.basename(own_dir))
         place = (
-            LogPlace(log_dir, "", 0) if key is None else LogPlace(os.path.dirname(own_dir), *key)
+            NamedLog(log_dir, "", 0) if key is None else NamedLog(os.path.dirname(own_dir), *key)
         )
         remedy = remedy_of(code, place, may_start=not forbid_start(verification.start_problems))
         steps.append(f"Next: {remedy.words[:1].lower()}{remedy.words[1:]}")

@@ -36,7 +36,7 @@ from compactor.views.report_totals import (
     totals_of,
 )
 from storage.kafka_versions import KafkaUse
-from storage.log.retention import Rule
+from storage.log.retention import RetentionRule
 
 SHOWN_LOGS = 40
 SHOWN_REASONS = 20
@@ -151,7 +151,9 @@ def _notes(logs: Sequence[LogReport]) -> list[str]:
 
 def retention_lines(logs: Sequence[LogReport], shown: int, width: int) -> list[Text]:
     """What retention deletes by each rule that says so, apart from what cleaning does."""
-    rules = [rule for rule in Rule if any(getattr(log.retention, rule).segments for log in logs)]
+    rules = [
+        rule for rule in RetentionRule if any(getattr(log.retention, rule).segments for log in logs)
+    ]
     by_rule = [Column(f"by {rule.replace('_', ' ')}", 2) for rule in rules]
     columns = (*by_rule, Column("segments", 3), Column("bytes", 0), Column("log starts at", 1))
     rows = [

@@ -36,7 +36,7 @@ class Pieces(NamedTuple):
     valid: BoolArray
 
 
-class Records(NamedTuple):
+class RecordArrays(NamedTuple):
     """Columns of records; those of headers may have none of them."""
 
     timestamps: Int64Array
@@ -70,7 +70,7 @@ def _write_nullable(out: ByteArray, at: Any, data: ByteArray, start: Any, length
 
 
 @kernel
-def _header_bytes(records: Records, number: int) -> int:
+def _header_bytes(records: RecordArrays, number: int) -> int:
     """The room that a record's headers need, behind their count."""
     size = np.int64(0)
     for i in range(records.header_ends[number], records.header_ends[number + 1]):
@@ -80,7 +80,7 @@ def _header_bytes(records: Records, number: int) -> int:
 
 
 @kernel
-def _write_headers(records: Records, number: int, out: ByteArray, at: int) -> int:
+def _write_headers(records: RecordArrays, number: int, out: ByteArray, at: int) -> int:
     keys, values = records.header_keys, records.header_values
     for i in range(records.header_ends[number], records.header_ends[number + 1]):
         length = _length(keys.ends, keys.valid, i)
@@ -92,7 +92,7 @@ def _write_headers(records: Records, number: int, out: ByteArray, at: int) -> in
 
 @kernel
 def write_records(
-    records: Records, first: int, room: tuple[int, int], out: ByteArray, start: int
+    records: RecordArrays, first: int, room: tuple[int, int], out: ByteArray, start: int
 ) -> tuple[int, int, int]:
     """Write the records of one batch to out from `start` on, one at least.
 
@@ -143,7 +143,7 @@ def write_records(
 
 @kernel
 def make_batches(
-    records: Records,
+    records: RecordArrays,
     first: int,
     limits: tuple[int, int],
     buffers: tuple[ByteArray, ByteArray],

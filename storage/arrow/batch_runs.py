@@ -29,7 +29,7 @@ BoolArray = NDArray[np.bool_]
 ReadRange = Callable[[int, int], bytes]  # position, length; fewer where the file ends
 
 
-class Stretch(NamedTuple):
+class FileRange(NamedTuple):
     """Batches of one segment file, between two positions."""
 
     path: str
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     aborted: Int64Array  # (n, 3): as of choose_batches
 
 
-class Run(NamedTuple):
+class BatchRun(NamedTuple):
     """Batches of a file, whose records stand in a buffer that the next run overwrites."""
 
     path: str
@@ -66,7 +66,7 @@ class RunReader:
         self._buffers, self._has_read = Buffers(), False
         self.is_done = False  # what is wanted was read, or as much of it as may be
 
-    def runs(self, stretch: Stretch, read: ReadRange) -> Iterator[Run]:
+    def runs(self, stretch: FileRange, read: ReadRange) -> Iterator[BatchRun]:
         """Yield the batches of a stretch. Raise CorruptFileError at the first that is not sound.
 
         That is after all before it have come.
@@ -86,7 +86,7 @@ class RunReader:
                 at = window.next_place()
                 self._previous_offset = at.previous_offset
 
-    def _of_window(self, window: Window) -> Iterator[Run]:
+    def _of_window(self, window: Window) -> Iterator[BatchRun]:
         """Yield the runs of a window up to the end of what is wanted, and raise what is wrong."""
         problem = window.problem
         rows = self._within_budget(window.rows)
@@ -125,9 +125,9 @@ class RunReader:
             self._left_bytes -= int(counted[-1])
         return rows
 
-    def _runs(self, window: Window, chosen: BoolArray) -> Iterator[Run]:
+    def _runs(self, window: Window, chosen: BoolArray) -> Iterator[BatchRun]:
         for its in payloads_of(window, chosen, self._buffers):
-            yield Run(
+            yield BatchRun(
                 path=window.path,
                 rows=window.rows[its.first : its.end],
                 chosen=chosen[its.first : its.end],

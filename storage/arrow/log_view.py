@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from storage.arguments import PathArg, count_of, path_of, require_a
-from storage.arrow.batch_runs import Stretch
+from storage.arrow.batch_runs import FileRange
 from storage.arrow.selection import Selection
 from storage.errors import CorruptFileError, LogCompactionError
 from storage.file_names import (
@@ -58,7 +58,7 @@ class LogView(NamedTuple):
 
     topic: str
     partition: int
-    stretches: tuple[Stretch, ...]  # by rising offset
+    stretches: tuple[FileRange, ...]  # by rising offset
     first_offset: int  # nothing below is there for readers
     end_offset: int  # nor anything from here on
     aborted: Int64Array  # (n, 3) producer id, first and last offset, by producer and last offset
@@ -84,7 +84,7 @@ def view_of_log(log: Log, selection: Selection) -> LogView:
             if selection.start_offset is not None and selection.start_offset > segment.base_offset:
                 start = min(size, segment.offset_index.lookup(selection.start_offset).position)
             path = os.path.join(log.path, file_name(segment.base_offset, LOG))
-            stretches.append((segment.base_offset, Stretch(path=path, start=start, end=size)))
+            stretches.append((segment.base_offset, FileRange(path=path, start=start, end=size)))
     aborted = txn_index_columns.columns_of(())
     if selection.is_committed:
         found = log.aborted_transactions(log.log_start_offset, end.offset)
@@ -267,9 +267,9 @@ def _sorted(aborted: Int64Array) -> Int64Array:
 
 def _stretch(
     listing: PartitionListing, segment: Segment, selection: Selection
-) -> tuple[int, Stretch]:
+) -> tuple[int, FileRange]:
     path = os.path.join(listing.path, file_name(segment.base_offset, LOG))
-    whole = Stretch(path=path, start=0, end=segment.log_bytes)
+    whole = FileRange(path=path, start=0, end=segment.log_bytes)
     first = selection.start_offset
     if first is not None and first > segment.base_offset and segment.index_bytes:
         start = indexed_position(whole, segment.base_offset, first, listing.access)
@@ -277,7 +277,7 @@ def _stretch(
     return segment.base_offset, whole
 
 
-def indexed_position(stretch: Stretch, base_offset: int, offset: int, files: Files) -> int:
+def indexed_position(stretch: FileRange, base_offset: int, offset: int, files: Files) -> int:
     """Return a position at or before the batch that holds an offset.
 
     That is the start of the stretch where the index is of no use.
@@ -295,7 +295,7 @@ def indexed_position(stretch: Stretch, base_offset: int, offset: int, files: Fil
     return position if header.base_offset <= offset else stretch.start
 
 
-def entries_of(stretch: Stretch, files: Files) -> offset_index.Entries:
+def entries_of(stretch: FileRange, files: Files) -> offset_index.Entries:
     """The entries of the index of a segment; none where there is no such file.
 
     Raise CorruptFileError where they cannot be those of the segment.
@@ -309,7 +309,9 @@ def entries_of(stretch: Stretch, files: Files) -> offset_index.Entries:
     return entries
 
 
-def _within(stretches: Iterable[tuple[int, Stretch]], selection: Selection) -> tuple[Stretch, ...]:
+def _within(
+    stretches: Iterable[tuple[int, FileRange]], selection: Selection
+) -> tuple[FileRange, ...]:
     """Return the stretches that may hold wanted offsets.
 
     stretches: base offset and stretch of each, in rising order.
@@ -345,7 +347,7 @@ def splits_of(
 
 def _parts(view: LogView, split_bytes: int) -> Iterator[LogView]:
     """Cut large segments, and join small ones that follow each other."""
-    held, held_bytes = list[Stretch](), 0
+    held, held_bytes = list[FileRange](), 0
     for stretch in view.stretches:
         size_bytes = stretch.end - stretch.start
         if held and held_bytes + size_bytes > split_bytes:
@@ -360,13 +362,13 @@ def _parts(view: LogView, split_bytes: int) -> Iterator[LogView]:
         yield _part(view, held, _base_offset(held[0]), _NO_END)
 
 
-def _base_offset(stretch: Stretch) -> int:
+def _base_offset(stretch: FileRange) -> int:
     base_offset = offset_of(os.path.basename(stretch.path))
     assert base_offset is not None, stretch.path
     return base_offset
 
 
-def _cut(view: LogView, stretch: Stretch, split_bytes: int) -> Iterator[LogView]:
+def _cut(view: LogView, stretch: FileRange, split_bytes: int) -> Iterator[LogView]:
     """The parts of a segment."""
     base_offset = _base_offset(stretch)
     try:
@@ -382,7 +384,7 @@ def _cut(view: LogView, stretch: Stretch, split_bytes: int) -> Iterator[LogView]
         yield _part(view, [stretch._replace(start=start)], first, end)
 
 
-def _part(view: LogView, stretches: Sequence[Stretch], first: int, end: int) -> LogView:
+def _part(view: LogView, stretches: Sequence[FileRange], first: int, end: int) -> LogView:
     return view._replace(
         stretches=tuple(stretches),
         first_offset=max(view.first_offset, first),

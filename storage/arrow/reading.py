@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from storage.arguments import path_of
-from storage.arrow.batch_runs import Run, RunReader, Wanted
+from storage.arrow.batch_runs import BatchRun, RunReader, Wanted
 from storage.arrow.log_view import LogView, view_of_directory, view_of_log
 from storage.arrow.record_kernel import Columns, Parts, Range, fill_columns
 from storage.arrow.selection import (
@@ -187,7 +187,7 @@ class _Records(NamedTuple):
     columns: Columns
     size: int
     headers: int
-    run: Run
+    run: BatchRun
 
     @property
     def batches(self) -> NDArray[np.int32]:
@@ -207,7 +207,7 @@ class BatchMaker:
         self._topic, self._partition = pa.array([topic]), partition
         self._names, self._schema, self._wanted = selection.columns, selection.schema, wanted
 
-    def make(self, run: Run) -> Filled:
+    def make(self, run: BatchRun) -> Filled:
         """The records that are wanted of a run, up to the first batch that is not sound."""
         columns = self._room(run)
         count, headers, bad, code, detail = fill_columns(
@@ -224,7 +224,7 @@ class BatchMaker:
         arrays = [self._array(name, records) for name in self._names]
         return Filled(pa.RecordBatch.from_arrays(arrays, schema=self._schema), problem)
 
-    def _room(self, run: Run) -> Columns:
+    def _room(self, run: BatchRun) -> Columns:
         count = int(run.rows[run.chosen, RECORDS_COUNT].sum())
         spans = run.bounds[run.chosen]
         size = int((spans[:, 1] - spans[:, 0]).sum())

@@ -20,7 +20,7 @@ from storage.arrow.batch_kernel import (
     NO_ROOM,
     START,
     Pieces,
-    Records,
+    RecordArrays,
     make_batches,
 )
 from storage.arrow.selection import COLUMNS
@@ -168,7 +168,7 @@ def _compression(config: LogConfig, asked: Codec) -> _Compression:
     return _Compression(codec, config.compression_level)
 
 
-def _check_records(records: Records, log: Log, before: int) -> None:
+def _check_records(records: RecordArrays, log: Log, before: int) -> None:
     """Raise RecordValidationError where a leader would refuse records.
 
     before: how many there are in earlier chunks.
@@ -189,7 +189,9 @@ def _check_records(records: Records, log: Log, before: int) -> None:
         raise RecordValidationError(error, (before + at).tolist())
 
 
-def _check_sizes(records: Records, config: LogConfig, how: _Compression, batch_bytes: int) -> None:
+def _check_sizes(
+    records: RecordArrays, config: LogConfig, how: _Compression, batch_bytes: int
+) -> None:
     """Raise what the log would raise for a batch that is too large.
 
     Batches are made once more for this, unless no record is so large that one could be.
@@ -208,7 +210,7 @@ def _check_sizes(records: Records, config: LogConfig, how: _Compression, batch_b
                 raise RecordBatchTooLargeError(f"a batch of {size} bytes; {most}")
 
 
-def _longest(records: Records) -> int:
+def _longest(records: RecordArrays) -> int:
     """The bytes of the longest record, uncompressed, at most."""
     sizes = np.diff(records.keys.ends.astype(np.int64)) + np.diff(records.values.ends)
     if len(records.header_ends) > 1:
@@ -219,7 +221,9 @@ def _longest(records: Records) -> int:
     return int(sizes.max(initial=0)) + 8 * _MAX_VARINT_BYTES
 
 
-def _made(records: Records, how: _Compression, batch_bytes: int) -> Iterator[bytes | memoryview]:
+def _made(
+    records: RecordArrays, how: _Compression, batch_bytes: int
+) -> Iterator[bytes | memoryview]:
     """Yield the batches of records, some at a time; what is yielded holds until the next is."""
     room, first = max(ROOM_BYTES, 2 * batch_bytes), 0
     in_kernel = how.codec if how.is_done_by_kernels else Codec.NONE
@@ -286,7 +290,7 @@ def _check_columns(schema: pa.Schema) -> None:
         raise BadTableError("there is neither a column `key` nor a column `value`")
 
 
-def records_of(batch: pa.RecordBatch, now_ms: int) -> Records:
+def records_of(batch: pa.RecordBatch, now_ms: int) -> RecordArrays:
     """The columns of a batch. now_ms: the time of each record where there is no such column.
 
     `timestamp_ms` decides where there is also a `timestamp`, which cannot show every time. Raise
@@ -307,7 +311,7 @@ def records_of(batch: pa.RecordBatch, now_ms: int) -> Records:
         ends, header_keys, header_values = _headers(batch.column("headers"))
     if header_keys.null_count:
         raise BadTableError("column headers: a header without a key")
-    return Records(
+    return RecordArrays(
         timestamps=_read_only(timestamps),
         keys=_pieces(keys, "key"),
         values=_pieces(values, "value"),

@@ -41,7 +41,7 @@ from storage.formats.batch_columns import (
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK, FRAME_BYTES, entry_bytes
 from storage.formats.batch_kernels import decompress_batches
-from storage.formats.legacy_upgrade import Entries, TakeArray, has_legacy, upgrade
+from storage.formats.legacy_upgrade import FramedEntries, TakeArray, has_legacy, upgrade
 from storage.kernels.xxh3_kernel import digest_between
 
 WINDOW_BYTES = 4 << 20  # more would not stay in the cache between reading and checking
@@ -116,9 +116,9 @@ class Window(NamedTuple):
     upgraded: ByteArray = NO_RECORDS  # the records of legacy batches
     problem: CorruptFileError | None = None  # what is wrong with the legacy batch behind them
 
-    def entries(self, first: int, end: int) -> Entries:
+    def entries(self, first: int, end: int) -> FramedEntries:
         """Return some of its batches, as what decompresses and upgrades takes them."""
-        return Entries(self.path, self.buffer, self.file_position, self.rows[first:end])
+        return FramedEntries(self.path, self.buffer, self.file_position, self.rows[first:end])
 
     def batches(self) -> memoryview:
         """The bytes of all batches of the window."""
@@ -322,7 +322,7 @@ class Decompressed(NamedTuple):
 
 
 def decompress(
-    entries: Entries,
+    entries: FramedEntries,
     is_read: NDArray[np.bool_],
     found: tuple[Int64Array, UInt64Array],
     take: TakeArray,
@@ -350,7 +350,7 @@ def decompress(
 
 
 def _fill(
-    entries: Entries,
+    entries: FramedEntries,
     is_read: NDArray[np.bool_],
     found: tuple[Int64Array, UInt64Array],
     out: ByteArray,
@@ -380,7 +380,7 @@ def _fill(
         done, at = done + 1, end
 
 
-def _decompress_one(entries: Entries, number: int, room: ByteArray, at: int) -> int | None:
+def _decompress_one(entries: FramedEntries, number: int, room: ByteArray, at: int) -> int | None:
     position, size, attributes = entries.rows[number, [POSITION, SIZE, ATTRIBUTES]].tolist()
     start = position - entries.file_position
     payload = entries.buffer.data[start + BATCH_HEADER_BYTES : start + size]

@@ -292,7 +292,7 @@ _NO_BYTES: ByteArray = np.empty(0, np.uint8)
 TakeArray = Callable[[str, int], ByteArray]  # by name: at least so many bytes, reused each time
 
 
-class Entries(NamedTuple):
+class FramedEntries(NamedTuple):
     """Framed entries of a log file in a buffer."""
 
     path: str
@@ -313,7 +313,7 @@ def has_legacy(rows: Int64Array) -> bool:
     return bool((rows[:, ATTRIBUTES] & LEGACY != 0).any())
 
 
-def upgrade(entries: Entries, previous_offset: int, take: TakeArray) -> Upgraded:
+def upgrade(entries: FramedEntries, previous_offset: int, take: TakeArray) -> Upgraded:
     """Complete the rows of legacy entries from the top on, as many as UPGRADED_BYTES have room for.
 
     One at least, unless it is damaged. previous_offset: the last offset before the first row.
@@ -352,7 +352,7 @@ def _has_wrapper(rows: Int64Array) -> bool:
     return bool(((attributes & LEGACY != 0) & (attributes & CODEC_MASK != 0)).any())
 
 
-def _in_order(entries: Entries, previous_offset: int, upgraded: Upgraded) -> Upgraded:
+def _in_order(entries: FramedEntries, previous_offset: int, upgraded: Upgraded) -> Upgraded:
     """Cut at the first row that does not begin behind the one before it."""
     row = first_out_of_order(entries.rows[: upgraded.done], previous_offset)
     if row < 0:
@@ -361,7 +361,7 @@ def _in_order(entries: Entries, previous_offset: int, upgraded: Upgraded) -> Upg
     return Upgraded(row, upgraded.records, problem)
 
 
-def _problem(entries: Entries, row: int, code: int, detail: int) -> CorruptFileError:
+def _problem(entries: FramedEntries, row: int, code: int, detail: int) -> CorruptFileError:
     position = int(entries.rows[row, POSITION])
     return CorruptFileError(entries.path, position, _PROBLEMS[code].format(detail))
 
@@ -374,7 +374,7 @@ def _room(message_bytes: int) -> int:
     return message_bytes + message_bytes // 4 + SLACK_BYTES
 
 
-def _decompressed(entries: Entries, row: int, take: TakeArray) -> tuple[ByteArray, int]:
+def _decompressed(entries: FramedEntries, row: int, take: TakeArray) -> tuple[ByteArray, int]:
     """The messages in a wrapper: a buffer and how much of it they fill."""
     value = _wrapper_value(entries, row)
     codec = int(entries.rows[row, ATTRIBUTES]) & CODEC_MASK
@@ -396,7 +396,7 @@ def _decompressed(entries: Entries, row: int, take: TakeArray) -> tuple[ByteArra
         room = 4 * room
 
 
-def _wrapper_value(entries: Entries, row: int) -> memoryview:
+def _wrapper_value(entries: FramedEntries, row: int) -> memoryview:
     position, size, attributes = entries.rows[row, [POSITION, SIZE, ATTRIBUTES]].tolist()
     start = position - entries.file_position
     entry = entries.buffer.data[start : start + size]

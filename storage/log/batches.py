@@ -65,7 +65,7 @@ _MAX_SEQUENCE = 2**31 - 1
 _BUFFERED_BYTES = 64 * 1024
 
 
-class Source(Protocol):
+class BatchSource(Protocol):
     """A file or buffer that entries are read from."""
 
     def read_fully(self, position: int, length: int) -> Bytes:
@@ -77,7 +77,7 @@ class Batch:
     """One entry of a log. Its fields are read when they are asked for."""
 
     def __init__(
-        self, source: Source, position: int, offset: int, size_bytes: int, magic: int
+        self, source: BatchSource, position: int, offset: int, size_bytes: int, magic: int
     ) -> None:
         self._source, self.position = source, position
         self._offset, self.size_bytes, self.magic = offset, size_bytes, magic
@@ -343,7 +343,7 @@ def in_file(source: "FileSource", position: int, end: int) -> Iterator[Batch]:
         position += size
 
 
-class FileSource(Source, Protocol):
+class FileSource(BatchSource, Protocol):
     """A file as a source of entries."""
 
     def read(self, position: int, length: int) -> bytes: ...

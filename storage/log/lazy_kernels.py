@@ -52,7 +52,7 @@ _BATCHES, _FIELDS_OF_BATCH = 512, 8
 _PRODUCERS, _FIELDS_OF_PRODUCER = 16, 4
 
 
-class Scratch:
+class KernelBuffers:
     """Buffers of one thread for kernels.
 
     `buffer` holds what a kernel looks at, with the bytes that kernels need past its end; `view` is
@@ -98,12 +98,12 @@ class Scratch:
 
 class _OfThread(threading.local):
     def __init__(self) -> None:
-        self.scratch = Scratch()
+        self.scratch = KernelBuffers()
 
 
 _OF_THREAD = _OfThread()
 
 
-def scratch() -> Scratch:
+def scratch() -> KernelBuffers:
     """That of this thread."""
     return _OF_THREAD.scratch

@@ -76,7 +76,7 @@ from storage.log.segment import Clock, LogPlace, LogSegment
 from storage.log.swap import apply_steps, complete_swaps, swap_settlement
 
 if TYPE_CHECKING:
-    from storage.log.splitting import IndexLimits, NewSegment
+    from storage.log.splitting import IndexSettings, NewSegment
 
 
 _MAX_LONG = 2**63 - 1
@@ -462,9 +462,9 @@ def split(local: LocalLog, segment: LogSegment, aborted: Sequence[AbortedTxn]) -
         raise IllegalArgumentError(
             f"segment {segment.base_offset} ends at offset {end}: there is nothing to split"
         )
-    from storage.log.splitting import IndexLimits  # loads kernels
+    from storage.log.splitting import IndexSettings  # loads kernels
 
-    limits = IndexLimits(local.config.index_interval_bytes, local.config.segment_index_bytes)
+    limits = IndexSettings(local.config.index_interval_bytes, local.config.segment_index_bytes)
     planned = _planned(segment, aborted, limits)
     stems = {base: _stem(local, base) for base in planned}
     written: dict[int, dict[str, str]] = {}
@@ -490,7 +490,7 @@ def split(local: LocalLog, segment: LogSegment, aborted: Sequence[AbortedTxn]) -
 
 
 def _planned(
-    segment: LogSegment, aborted: Sequence[AbortedTxn], limits: "IndexLimits"
+    segment: LogSegment, aborted: Sequence[AbortedTxn], limits: "IndexSettings"
 ) -> "dict[int, NewSegment]":
     """Give the new segments by rising base offset."""
     from storage.log.splitting import SplitBatch, plan_split

@@ -22,7 +22,13 @@ from storage.log.loading import LogOptions as LogOptions
 from storage.log.loading import opened_alone
 from storage.log.local_log import ReadResult
 from storage.log.log_config import LogConfig
-from storage.log.log_state import CleanedGroup, Isolation, LogState, LogView, offset_by_timestamp
+from storage.log.log_state import (
+    CleanedGroup,
+    CleanerView,
+    FetchIsolation,
+    LogState,
+    offset_by_timestamp,
+)
 from storage.log.offsets import EndOffset, OffsetMetadata, OffsetSnapshot, TimestampAndOffset
 from storage.log.plain_append import AppendedBatches, BatchAppends, PlainAppends
 from storage.log.producer_state_entry import AppendOrigin, VerificationGuard, VerificationStateEntry
@@ -195,7 +201,7 @@ class Log:
         self,
         start_offset: int,
         max_bytes: int = 1024 * 1024,
-        isolation: Isolation = Isolation.LOG_END,
+        isolation: FetchIsolation = FetchIsolation.LOG_END,
         min_one_message: bool = True,
     ) -> ReadResult:
         """Give bytes from the batch that holds an offset on, of one segment.
@@ -203,8 +209,8 @@ class Log:
         Raise OffsetOutOfRangeError for an offset outside of the log.
         """
         self._watermarks.require_readable(start_offset)
-        watermarks, is_committed = self._watermarks, isolation is Isolation.COMMITTED
-        if isolation is Isolation.LOG_END:
+        watermarks, is_committed = self._watermarks, isolation is FetchIsolation.COMMITTED
+        if isolation is FetchIsolation.LOG_END:
             limit = self._local.end
         else:
             with self._lock:
@@ -311,7 +317,7 @@ class Log:
         with self._lock:
             return log_state.delete_old_segments(self._state)
 
-    def view(self) -> LogView:
+    def view(self) -> CleanerView:
         """The log at one moment between two appends."""
         with self._lock:
             return log_state.view_of(self._state)

@@ -27,7 +27,7 @@ from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError,
 from storage.log.log import Log
 from storage.log.log_config import LogConfig
 from storage.log.log_lifecycle import LogLoading
-from storage.log.log_state import CleanedGroup, LogView
+from storage.log.log_state import CleanedGroup, CleanerView
 from storage.log.managed_logs import LogDirectory, ManagedLogs
 from storage.log.manager_options import BY_HAND as BY_HAND
 from storage.log.manager_options import INITIAL_TASK_DELAY_MS
@@ -40,7 +40,7 @@ class LogToClean:
 
     partition: TopicPartition
     directory: str
-    view: LogView
+    view: CleanerView
     first_dirty: int | None  # where the last cleaning stopped; None: there was none
     config: LogConfig
     is_due: bool = False  # whatever part of it is dirty
@@ -485,7 +485,7 @@ def _as_it_is(managed: ManagedLogs, partition: TopicPartition, log: Log) -> LogT
     )
 
 
-def _put_in_place(managed: ManagedLogs, log: Log, done: CleanedLog, view: LogView) -> bool:
+def _put_in_place(managed: ManagedLogs, log: Log, done: CleanedLog, view: CleanerView) -> bool:
     """Swap in all groups, then move the cleaner checkpoint; return False if one did not go in."""
     for group in done.groups:
         old = [segment for segment in view.segments if segment.base_offset in group.old_bases]

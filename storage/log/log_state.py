@@ -27,7 +27,7 @@ from storage.log.local_log import LocalLog, replace_segments
 from storage.log.log_config import LogConfig
 from storage.log.offsets import UNKNOWN, OffsetMetadata, TimestampAndOffset
 from storage.log.producer_state_manager import ProducerStateManager, rebuild_producers
-from storage.log.retention import RetentionLimits, Rule, deletable
+from storage.log.retention import RetentionLimits, RetentionRule, deletable
 from storage.log.scheduler import Scheduler
 from storage.log.segment import LogSegment
 
@@ -232,7 +232,7 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
 
-class Isolation(Enum):
+class FetchIsolation(Enum):
     """How far a reader sees."""
 
     LOG_END = auto()  # all there is
@@ -286,7 +286,7 @@ class CleanedGroup(NamedTuple):
     new_bases: tuple[int, ...]  # rising; the first is that of the old ones
 
 
-class LogView(NamedTuple):
+class CleanerView(NamedTuple):
     """A log at one moment, as far as a cleaning has to know it."""
 
     segments: tuple[LogSegment, ...]  # rising; the last one is active
@@ -298,11 +298,11 @@ class LogView(NamedTuple):
     producers: bytes  # as a snapshot at log_end
 
 
-def view_of(state: LogState) -> LogView:
+def view_of(state: LogState) -> CleanerView:
     segments, end = tuple(state.local.segments), state.local.end
     active = segments[-1]  # behind the end may be what an append that failed has left
     is_end_known = end.segment == active.base_offset
-    return LogView(
+    return CleanerView(
         segments=segments,
         active_bytes=end.position if is_end_known else active.size_bytes,
         log_start=state.watermarks.log_start,
@@ -341,10 +341,10 @@ def _files_of(state: LogState, group: CleanedGroup, base: int) -> dict[str, str]
 
 def delete_old_segments(state: LogState) -> int:
     """Delete what the topic's retention says; give how many segments were selected."""
-    return sum(_delete(state, rule) for rule in Rule)
+    return sum(_delete(state, rule) for rule in RetentionRule)
 
 
-def _delete(state: LogState, rule: Rule) -> int:
+def _delete(state: LogState, rule: RetentionRule) -> int:
     chosen = deletable(
         list(state.local.segments),
         rule,

@@ -34,7 +34,7 @@ from storage.formats.batch_header import (
 from storage.log.appending import AppendRequest, LogAppendInfo
 from storage.log.batches import Bytes, in_memory
 from storage.log.errors import LogError
-from storage.log.lazy_kernels import COMPILED, Scratch, scratch
+from storage.log.lazy_kernels import COMPILED, KernelBuffers, scratch
 from storage.log.log_config import LogConfig
 from storage.log.log_state import LogState, flush, roll
 from storage.log.producer_state_entry import AppendOrigin, BatchMetadata, ProducerStateEntry
@@ -113,7 +113,7 @@ class PlainAppends:
         return info_of(batch, self.log_start)
 
     def check(
-        self, kernels: ModuleType, buffers: Scratch, start: int, end: int, how: AppendRequest
+        self, kernels: ModuleType, buffers: KernelBuffers, start: int, end: int, how: AppendRequest
     ) -> int:
         """Let a kernel give plain batches in buffers[start:end] their offsets; return how many."""
         local = self._local
@@ -138,7 +138,9 @@ class PlainAppends:
         )
         return count
 
-    def append_taken(self, kernels: ModuleType, buffers: Scratch, rows: slice, epoch: int) -> int:
+    def append_taken(
+        self, kernels: ModuleType, buffers: KernelBuffers, rows: slice, epoch: int
+    ) -> int:
         """Append the first ones of some batches that have their offsets; return how many.
 
         `follow` has to be called next. rows: those of the batches, as kernels.TakenBatch.
@@ -190,11 +192,11 @@ class PlainAppends:
             count //= 2
         return 0
 
-    def _append_one(self, buffers: Scratch, batch: Sequence[int], leader_epoch: int) -> None:
+    def _append_one(self, buffers: KernelBuffers, batch: Sequence[int], leader_epoch: int) -> None:
         self._write_one(buffers, batch, leader_epoch)
         self.follow(batch[_LAST_OFFSET])
 
-    def _write_one(self, buffers: Scratch, batch: Sequence[int], leader_epoch: int) -> None:
+    def _write_one(self, buffers: KernelBuffers, batch: Sequence[int], leader_epoch: int) -> None:
         """Put a batch in the buffer into the log, as `appending.append` does it, in its order.
 
         batch: as kernels.TakenBatch.
@@ -265,7 +267,7 @@ class PlainProducers:
         """Forget them all: state or buffer may have changed."""
         self.known.clear()
 
-    def put_all(self, buffers: Scratch) -> bool:
+    def put_all(self, buffers: KernelBuffers) -> bool:
         """Give the kernel the producer of the one batch in the buffer, if it has one, and no other.
 
         False where there is more to look at.
@@ -274,7 +276,7 @@ class PlainProducers:
         (producer_id,) = _ID.unpack_from(buffers.view, PRODUCER_ID_AT)
         return producer_id == NO_PRODUCER_ID or self.put(buffers, producer_id)
 
-    def put(self, buffers: Scratch, producer_id: int) -> bool:
+    def put(self, buffers: KernelBuffers, producer_id: int) -> bool:
         """Give the kernel a producer.
 
         False, and nothing is done, where there is more to look at than whether its next sequence
@@ -302,7 +304,7 @@ class PlainProducers:
         self.known.append(known)
         return True
 
-    def put_of(self, buffers: Scratch, start: int, end: int) -> bool:
+    def put_of(self, buffers: KernelBuffers, start: int, end: int) -> bool:
         """Give the kernel the producer of the batch at a byte of the buffer.
 
         The buffer is in use up to end. False for one that the kernel knows, and as `put`.
@@ -458,7 +460,7 @@ class BatchAppends:
             start = after
         return self._at > before
 
-    def _append_run(self, kernels: ModuleType, buffers: Scratch, count: int) -> None:
+    def _append_run(self, kernels: ModuleType, buffers: KernelBuffers, count: int) -> None:
         """Append so many batches of the buffer, which have their offsets."""
         first, taken = 0, buffers.batches
         while first < count:

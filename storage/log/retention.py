@@ -28,7 +28,7 @@ class Sized(Protocol):
 AnySegment = TypeVar("AnySegment", bound=Sized)
 
 
-class Rule(StrEnum):
+class RetentionRule(StrEnum):
     """Why a segment is deleted, in the order in which the rules are applied (C-18.1)."""
 
     LOG_START = "log_start"  # all of it is below the log start offset
@@ -49,14 +49,14 @@ class RetentionLimits(NamedTuple):
 class Deletion(NamedTuple):
     """The segments that go, and where the log starts without them."""
 
-    by_rule: Mapping[Rule, tuple[Segment, ...]] = {}
+    by_rule: Mapping[RetentionRule, tuple[Segment, ...]] = {}
     log_start_offset: int = 0
     rolls_at: int | None = None  # all go: base offset of the new active segment (C-18.3)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         """Every segment that goes, by rising base offset."""
-        return tuple(segment for rule in Rule for segment in self.by_rule.get(rule, ()))
+        return tuple(segment for rule in RetentionRule for segment in self.by_rule.get(rule, ()))
 
 
 def decide(
@@ -72,7 +72,7 @@ def decide(
     left = list(segments)
     rolls_at: int | None = None
     by_rule = {}
-    for rule in Rule:
+    for rule in RetentionRule:
         gone = deletable(left, rule, limits, end_offset, largest_timestamp_ms)
         if not gone:
             continue
@@ -90,7 +90,7 @@ def decide(
 
 def deletable(
     segments: Sequence[AnySegment],
-    rule: Rule,
+    rule: RetentionRule,
     limits: RetentionLimits,
     end_offset: int | Callable[[], int],
     largest_timestamp_ms: Callable[[AnySegment], int],
@@ -133,15 +133,15 @@ def deletable(
 
 def _predicate(
     segments: Sequence[AnySegment],
-    rule: Rule,
+    rule: RetentionRule,
     limits: RetentionLimits,
     largest_timestamp_ms: Callable[[AnySegment], int],
 ) -> Callable[[AnySegment, AnySegment | None], bool] | None:
     """Return what a rule says of a segment and the one after it; None without such a rule."""
-    if rule is Rule.LOG_START:
+    if rule is RetentionRule.LOG_START:
         start = limits.log_start_offset
         return lambda _, following: following is not None and following.base_offset <= start
-    if rule is Rule.SIZE:
+    if rule is RetentionRule.SIZE:
         if limits.retention_bytes is None:
             return None
         return _exceeding(sum(each.log_bytes for each in segments) - limits.retention_bytes)

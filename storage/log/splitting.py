@@ -42,7 +42,7 @@ class SplitBatch(NamedTuple):
     max_timestamp: int
 
 
-class IndexLimits(NamedTuple):
+class IndexSettings(NamedTuple):
     """Settings of the log, in bytes: index.interval.bytes and segment.index.bytes."""
 
     interval_bytes: int
@@ -60,12 +60,12 @@ class NewSegment:
     aborted: Sequence[AbortedTxn]
     bytes_since_entry: int  # of the offset index, as the next append counts on
 
-    def why_refused(self, limits: IndexLimits) -> str | None:
+    def why_refused(self, limits: IndexSettings) -> str | None:
         """Say why Kafka could not write this segment; None if it could."""
         return check_capacity(self.indexes, limits.index_bytes)
 
     def files(
-        self, files: Files, source_path: str, limits: IndexLimits
+        self, files: Files, source_path: str, limits: IndexSettings
     ) -> Mapping[str, Iterator[bytes]]:
         """Return the contents of each of its files, by the suffix, in Kafka's order.
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from cleaner_jobs.messages import (
     LogPlan,
     Part,
+    PartSection,
     Piece,
     Rewritten,
-    Section,
     SegmentGroup,
     Stretch,
     Verdict,
@@ -199,7 +199,7 @@ def _part(task: int, stretch: Stretch, log_bytes: int) -> Part:
         records=records,
         txn_checksum=LARGE,
         survivor_fingerprints=LARGE,
-        sections=(Section(0, stretch.start, stretch.end, 0, LARGE, LARGE, LARGE),),
+        sections=(PartSection(0, stretch.start, stretch.end, 0, LARGE, LARGE, LARGE),),
     )
 
 

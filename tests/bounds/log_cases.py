@@ -25,7 +25,7 @@ from storage.log import kernels, recovering
 from storage.log.appending import AppendRequest
 from storage.log.errors import LogError
 from storage.log.file_records import next_offset
-from storage.log.lazy_kernels import COMPILED, Scratch
+from storage.log.lazy_kernels import COMPILED, KernelBuffers
 from storage.log.loading import LoadingState, rehearsed
 from storage.log.log_config import LogConfig
 from storage.log.scheduler import ManualScheduler
@@ -37,7 +37,7 @@ WINDOW_BYTES = 400
 Ending = tuple[str, str]
 
 
-def _exact_put(scratch: Scratch, data: bytes | bytearray | memoryview) -> memoryview:
+def _exact_put(scratch: KernelBuffers, data: bytes | bytearray | memoryview) -> memoryview:
     """As Scratch.put, with no more room than is needed."""
     scratch._make_room(len(data))
     there = scratch.view[: len(data)]
@@ -61,7 +61,7 @@ class LogCase:
         (self._path / name).write_bytes(b"".join(lie(self._before, self._chance)))
         with (
             mock.patch.object(COMPILED, "kernels", kernels),
-            mock.patch.object(Scratch, "put", _exact_put),
+            mock.patch.object(KernelBuffers, "put", _exact_put),
             mock.patch.object(recovering, "_WINDOW_BYTES", WINDOW_BYTES),
             mock.patch.object(batch_windows, "WINDOW_BYTES", WINDOW_BYTES),
             mock.patch.object(Buffers, "_room", lambda _, length, __: length),

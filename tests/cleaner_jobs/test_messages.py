@@ -12,8 +12,8 @@ from cleaner_jobs.messages import (
     ActiveProducer,
     LogPlan,
     LogRules,
+    PartSection,
     Piece,
-    Section,
     SegmentGroup,
     Source,
     Verdict,
@@ -30,8 +30,8 @@ from tests.support.made_values import part, stretch
 
 SOURCE = Source("/logs/t-0/é.log", 2**62, 5, 1_600_000_000_000_000_001, 7, 8, 9)
 SECTIONS = (
-    Section(0, 0, 100, 0, 2**62, 2**62 + 1, 2**64 - 1),
-    Section(1, 0, 9, 1, 2**62 + 2, 2**62 + 2, 0),
+    PartSection(0, 0, 100, 0, 2**62, 2**62 + 1, 2**64 - 1),
+    PartSection(1, 0, 9, 1, 2**62 + 2, 2**62 + 2, 0),
 )
 PART = part(
     group=1,
@@ -70,7 +70,7 @@ def test_values_come_back_as_they_went(tmp_path: Path) -> None:
     assert piece_from(task["piece"]) == PIECE
     assert log_rules_from(task["rules"]) == RULES
     nested = piece_from(json.loads(json.dumps(PIECE)))
-    assert isinstance(nested.parts[0].sections[0], Section)
+    assert isinstance(nested.parts[0].sections[0], PartSection)
     assert isinstance(nested.sources[0], Source)
     assert isinstance(log_rules_from(json.loads(json.dumps(RULES))).verdicts[0], Verdict)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cleaner_jobs.messages import TaskProblem
-from cleaner_jobs.problems import MiswrittenError, RecordTooLargeError, problem_of
+from cleaner_jobs.problems import MiswrittenError, OversizedRecordError, problem_of
 from cleaner_jobs.source_identity import LogChangedError
 from storage.errors import CorruptFileError, UnsupportedFormatError
 
@@ -16,7 +16,7 @@ from storage.errors import CorruptFileError, UnsupportedFormatError
     [
         (CorruptFileError("/a", 5, "bad"), (3, "damaged", "/a", 5, "bad")),
         (UnsupportedFormatError("/a", 0, "new"), (3, "unsupported-format", "/a", 0, "new")),
-        (RecordTooLargeError("/a", 9, "large"), (3, "record-too-large", "/a", 9, "large")),
+        (OversizedRecordError("/a", 9, "large"), (3, "record-too-large", "/a", 9, "large")),
         (MiswrittenError("/a", 9, "other"), (3, "faulty-machine", "/a", 9, "other")),
         (LogChangedError("/a", "grew"), (3, "changed-meanwhile", "/a", -1, "grew")),
         (OSError(errno.ENOSPC, "full", "/a"), (3, "no-room", "/a", -1, "full", errno.ENOSPC)),

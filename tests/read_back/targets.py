@@ -12,7 +12,13 @@ from compactor.copying import manifest as copies
 from compactor.host.run_history import machine_pace
 from compactor.log_dirs.directory_state import MANIFEST
 from compactor.log_dirs.kept_files import FileMark
-from compactor.log_dirs.set_aside_memory import Contents, SetAside, Waiting, decoded, encoded
+from compactor.log_dirs.set_aside_memory import (
+    MemoryContents,
+    SetAside,
+    WaitingLog,
+    decoded,
+    encoded,
+)
 from compactor.originals import kept_manifest as kept
 from compactor.planning.saved_plan import parse
 from compactor.verification.run_reports import read_run_reports
@@ -105,7 +111,7 @@ def targets(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Target]:
     assert planned.code == 0, planned.error
     ran = run_command("run", log_dir, *compacted, "--report", folder / "ran.json")
     assert ran.code == 0, ran.error
-    known = Contents({("t", 0): _ASIDE}, {"bad": 5}, {("u", 1): Waiting("no-topic-id", 6)})
+    known = MemoryContents({("t", 0): _ASIDE}, {"bad": 5}, {("u", 1): WaitingLog("no-topic-id", 6)})
     manifest = copies.Manifest(
         "/d", "r", "1", "2026-01-01", None, {"t-0": "gone"}, ("u-1",), (_MARK,)
     )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from compactor.host.printable import counted, one_line, printable, size_text
 from compactor.planning.expected import Gain, gain_text
-from compactor.planning.remedies import REMEDIES, LogPlace, remedy_of
+from compactor.planning.remedies import REMEDIES, NamedLog, remedy_of
 from compactor.reason_codes import ReasonCode
 from compactor.views.next_steps import records_gone
 from compactor.views.report_json import JsonObject, phase_name
@@ -190,7 +190,7 @@ def help_of(rows: Iterable[Row], may_start: bool = True) -> list[Help]:
     for code, same in sorted(by_code.items(), key=lambda item: -sum(r.total for r in item[1])):
         largest = max(same, key=lambda row: row.total)
         others = (row.log_dir for row in same if row.name == largest.name and row is not largest)
-        place = LogPlace(largest.log_dir, largest.topic, largest.partition, tuple(others))
+        place = NamedLog(largest.log_dir, largest.topic, largest.partition, tuple(others))
         words, commands, _ = remedy_of(code, place, may_start)
         named = one_line(largest.name) if len(same) == 1 else f"{len(same):,} logs"
         found.append(Help(code.value, named, one_line(words), tuple(map(one_line, commands))))

@@ -14,10 +14,10 @@ from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.tasks.cleaned_segment import (
     BATCH_FACTS,
     BatchFacts,
-    CleanedLog,
     FactsFile,
     FinishedIndexes,
     IndexesInMaking,
+    WrittenLogFile,
     facts_in,
     finish_like,
     read_back,
@@ -52,7 +52,9 @@ def batches_in(path: str) -> WrittenBatches:
     return found
 
 
-def read_whole(path: str, base_offset: int, take_facts: Callable[[BatchFacts], None]) -> CleanedLog:
+def read_whole(
+    path: str, base_offset: int, take_facts: Callable[[BatchFacts], None]
+) -> WrittenLogFile:
     columns = RecordColumns(SETTINGS, Buffers())
     return read_back(path, base_offset, columns, batches_in(path), take_facts)
 

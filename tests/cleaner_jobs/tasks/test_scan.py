@@ -17,7 +17,7 @@ from cleaner_jobs import txn_batches
 from cleaner_jobs.kernels import scan_runs
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
 from cleaner_jobs.kernels.scan_runs import scan_run
-from cleaner_jobs.messages import Part, RoundSettings, Section, Source, Stretch
+from cleaner_jobs.messages import Part, PartSection, RoundSettings, Source, Stretch
 from cleaner_jobs.problems import MiswrittenError, WorkFileError
 from cleaner_jobs.source_identity import LogChangedError
 from cleaner_jobs.tasks import scan, window_reader
@@ -170,7 +170,7 @@ def test_a_part_counts_by_reason_and_keeps_a_state_for_each_record(scanner: Scan
     assert found.states == [[*expected, TOMBSTONE | NULL_KEY]]
     sizes = len(encode(MIXED)), len(encode(more))
     heads = sum_of_heads([encode(MIXED), encode(more)])
-    assert part.sections == (Section(0, 0, sum(sizes), 0, 0, 7, heads),)
+    assert part.sections == (PartSection(0, 0, sum(sizes), 0, 0, 7, heads),)
     assert (part.log_bytes, part.batches, part.records) == (sum(sizes), 2, 8)
     assert (part.superseded, part.null_keys, part.expired, part.aborted) == (2, 2, 1, 0)
     assert (part.entries, part.survivors, part.control_records) == (4, 4, 0)
@@ -213,8 +213,8 @@ def test_stretches_of_a_group_go_into_one_part_with_a_section_each_segment(
     assert len(first) == 2
     size = len(encode(one)) + len(encode(two))
     assert part.sections == (
-        Section(0, 0, size, 0, 0, 3, sum_of_heads([encode(one), encode(two)])),
-        Section(1, 0, len(encode(three)), 4, 4, 4, sum_of_heads([encode(three)])),
+        PartSection(0, 0, size, 0, 0, 3, sum_of_heads([encode(one), encode(two)])),
+        PartSection(1, 0, len(encode(three)), 4, 4, 4, sum_of_heads([encode(three)])),
     )
     assert found.states == [[IN_MAP | SUPERSEDED, *[IN_MAP] * 4]]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cleaner_jobs.messages import PART, REWRITTEN, Part, Rewritten, Section
+from cleaner_jobs.messages import PART, REWRITTEN, Part, PartSection, Rewritten
 from compactor.outcome.round_report import LogStatus
 from tests.compactor.small_rounds import check_one_failed, two_logs
 from tests.support.local_round import LocalRound, Rows
@@ -47,7 +47,7 @@ def test_a_section_that_begins_before_the_first_record_sets_its_log_aside(
     _, _, plan = two_logs(tmp_path)
 
     def shift(value: Value) -> None:
-        value["sections"][0][Section._fields.index("first_ordinal")] = -1
+        value["sections"][0][PartSection._fields.index("first_ordinal")] = -1
 
     local.after["scan"] = lambda rows: changed(PART, rows, Part._fields, shift)
     report = local.run(plan)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.messages import LogPlan, Part, Rewritten, Section, SegmentGroup, Verdict
+from cleaner_jobs.messages import LogPlan, Part, PartSection, Rewritten, SegmentGroup, Verdict
 from compactor.cleaning.proof import (
     check_group,
     check_null_keys,
@@ -38,9 +38,9 @@ PLAN = LogPlan(
 
 
 PARTS = [
-    part(sections=(Section(0, 0, 70, 0, 0, 5, 0),)),
-    part(sections=(Section(0, 70, 100, 0, 6, 9, 0), Section(2, 0, 60, 3, 20, 29, 0))),
-    part(group=1, sections=(Section(0, 0, 80, 0, 30, 49, 0),)),
+    part(sections=(PartSection(0, 0, 70, 0, 0, 5, 0),)),
+    part(sections=(PartSection(0, 70, 100, 0, 6, 9, 0), PartSection(2, 0, 60, 3, 20, 29, 0))),
+    part(group=1, sections=(PartSection(0, 0, 80, 0, 30, 49, 0),)),
 ]
 
 
@@ -70,10 +70,13 @@ def with_section(number: int, section: int, **values: int) -> list[Part]:
         (with_section(1, 1, segment=3), "segment 3 of group 0 was read, which is not in the plan"),
         (with_section(1, 1, segment=-1), "segment -1 of group 0 was read, which is not in"),
         (
-            [*PARTS, part(group=2, sections=(Section(0, 0, 1, 0, 60, 60, 0),))],
+            [*PARTS, part(group=2, sections=(PartSection(0, 0, 1, 0, 60, 60, 0),))],
             "0 of group 2 was read",
         ),
-        ([*PARTS, part(group=-1, sections=(Section(0, 0, 1, 0, 60, 60, 0),))], "0 of group -1 was"),
+        (
+            [*PARTS, part(group=-1, sections=(PartSection(0, 0, 1, 0, 60, 60, 0),))],
+            "0 of group -1 was",
+        ),
     ],
 )
 def test_what_is_missing_double_or_out_of_order(parts: list[Part], problem: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleaner_jobs.messages import LogPlan, Part, Section, SegmentGroup, Stretch, Verdict
+from cleaner_jobs.messages import LogPlan, Part, PartSection, SegmentGroup, Stretch, Verdict
 from compactor.planning import layout
 from compactor.planning.layout import (
     deal_by_cost,
@@ -46,7 +46,7 @@ def plan_of(groups: list[list[int]], log_id: int = 3) -> LogPlan:
 
 
 def part_of(group: int, log_bytes: int, log_id: int = 3, bits: int = 0) -> Part:
-    sections = (Section(0, 0, log_bytes, 0, 0, 0, 0),)
+    sections = (PartSection(0, 0, log_bytes, 0, 0, 0, 0),)
     return part(
         log_id=log_id, group=group, hash_partition_bits=bits, log_bytes=log_bytes, sections=sections
     )
@@ -247,7 +247,7 @@ def test_a_piece_of_several_is_told_of_the_segments_that_its_parts_are_of() -> N
     plan = plan_of([[100] * 5, [50, 50]])
     of_segments = [(0, 1), (1,), (1, 3), (4,)]
     parts = [
-        part_of(0, 100)._replace(sections=tuple(Section(s, 0, 1, 0, 0, 0, 0) for s in segments))
+        part_of(0, 100)._replace(sections=tuple(PartSection(s, 0, 1, 0, 0, 0, 0) for s in segments))
         for segments in of_segments
     ]
     pieces = pieces_of(plan, [*parts, part_of(1, 50)], piece_bytes=100)

@@ -11,7 +11,7 @@ from compactor.settings.config import load_config
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.log.log_dir import list_partition
-from storage.log.retention import RetentionLimits, Rule
+from storage.log.retention import RetentionLimits, RetentionRule
 from tests.support.made_log import batch, log_of, make_partition, record
 
 NOW_MS = 10_000
@@ -50,7 +50,7 @@ def partition(tmp_path: Path) -> Path:
 def gone(partition: Path, retention_ms: int) -> list[int]:
     limits = RetentionLimits(0, None, NOW_MS, retention_ms)
     deletion = deletion_of(list_partition(str(partition), "orders", 0), limits)
-    return [segment.base_offset for segment in deletion.by_rule.get(Rule.TIME, ())]
+    return [segment.base_offset for segment in deletion.by_rule.get(RetentionRule.TIME, ())]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 import cleaner_jobs
 import storage
 from cleaner_jobs.messages import LogPlan, SegmentGroup, TaskProblem
-from cleaner_jobs.problems import RecordTooLargeError, problem_of
+from cleaner_jobs.problems import OversizedRecordError, problem_of
 from cleaner_jobs.source_identity import LogChangedError
 from compactor.errors import CorruptLogError
 from compactor.outcome.exit_codes import ending_of_error
@@ -98,7 +98,7 @@ def met_in_tasks() -> list[type[Exception]]:
 
 def test_a_task_and_the_driver_give_every_class_of_errors_the_same_code() -> None:
     classes = met_in_tasks()
-    assert {RecordTooLargeError, DirectoryExchangedError, PermissionError} < {*classes}
+    assert {OversizedRecordError, DirectoryExchangedError, PermissionError} < {*classes}
     for of_class in classes:
         error: Exception
         if issubclass(of_class, OSError):

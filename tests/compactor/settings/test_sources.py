@@ -14,7 +14,7 @@ import pytest
 
 from compactor import api
 from compactor.command_line.commands import app
-from compactor.settings.sources import LOG_LAG_MS, SNAPSHOT_LAG_MS, State, Verdict
+from compactor.settings.sources import LOG_LAG_MS, SNAPSHOT_LAG_MS, SourceVerdict, State
 from storage.formats import checkpoint, meta_properties, partition_metadata
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
@@ -445,7 +445,7 @@ def given_to(found: Scene, topics: str | None) -> list[str]:
 
 
 EXIT_CODES = {
-    **{verdict.value[0]: {verdict.value[1]} for verdict in Verdict},
+    **{verdict.value[0]: {verdict.value[1]} for verdict in SourceVerdict},
 }
 
 

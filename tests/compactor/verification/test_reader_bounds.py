@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compactor.verification import reader_bounds
-from compactor.verification.reader_bounds import Bounds, Side, bounds_of
+from compactor.verification.reader_bounds import RemovalBounds, Side, bounds_of
 from storage.file_names import Segment
 from storage.formats import checkpoint
 from storage.formats.producer_snapshot import EXPIRATION_MS, ProducerEntry
@@ -51,8 +51,8 @@ def producers(entry: ProducerEntry | None, unstable: int | None = None) -> Produ
     return ProducerState({entry.producer_id: entry} if entry else {}, unstable)
 
 
-def _bounds(end: int, rewritten_end: int, is_cut_short: bool) -> Bounds:
-    return Bounds(
+def _bounds(end: int, rewritten_end: int, is_cut_short: bool) -> RemovalBounds:
+    return RemovalBounds(
         log_start_offset=0,
         end=end,
         rewritten_end=rewritten_end,
@@ -74,7 +74,7 @@ def _bounds(end: int, rewritten_end: int, is_cut_short: bool) -> Bounds:
     ],
 )
 def test_how_far_a_cleaning_may_have_gone(
-    before: int | None, after: int | None, expected: Bounds
+    before: int | None, after: int | None, expected: RemovalBounds
 ) -> None:
     assert bounds_of(side(before), side(after)) == expected
 

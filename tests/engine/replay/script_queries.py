@@ -9,14 +9,14 @@ from storage.log import log_state
 from storage.log.batches import in_memory
 from storage.log.errors import LogError
 from storage.log.log import Log
-from storage.log.log_state import Isolation
+from storage.log.log_state import FetchIsolation
 from tests.engine.replay.script_values import Line, ScriptError, Values
 from tests.engine.replay.transcript import place_of
 
 _ISOLATIONS = {
-    "log_end": Isolation.LOG_END,
-    "high_watermark": Isolation.HIGH_WATERMARK,
-    "committed": Isolation.COMMITTED,
+    "log_end": FetchIsolation.LOG_END,
+    "high_watermark": FetchIsolation.HIGH_WATERMARK,
+    "committed": FetchIsolation.COMMITTED,
 }
 TIMES = {
     "earliest": log_state.EARLIEST,

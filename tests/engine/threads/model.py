@@ -22,7 +22,7 @@ from storage.log.batches import Batch, in_memory
 from storage.log.errors import LogError, OffsetOutOfRangeError
 from storage.log.local_log import ReadResult
 from storage.log.log_config import LogConfig
-from storage.log.log_state import Isolation
+from storage.log.log_state import FetchIsolation
 from storage.log.scheduler import ManualScheduler
 from tests.storage.log.batches_for_tests import batch
 
@@ -184,8 +184,8 @@ class Model:
 
     def _read(self, chance: random.Random, at: int) -> int:
         """Read once; where to go on."""
-        isolation = chance.choice(tuple(Isolation))
-        cuts, is_settled = self.cuts, isolation is not Isolation.LOG_END
+        isolation = chance.choice(tuple(FetchIsolation))
+        cuts, is_settled = self.cuts, isolation is not FetchIsolation.LOG_END
         is_settled = is_settled and at <= self.log.high_watermark
         try:
             result = self.log.read(at, chance.choice(MAX_BYTES), isolation)

@@ -13,7 +13,7 @@ from storage.errors import CorruptFileError
 from storage.formats import batch_columns as columns
 from storage.formats import legacy_upgrade
 from storage.formats.batch_columns import SLACK_BYTES, walk_batches
-from storage.formats.legacy_upgrade import Entries, Upgraded, upgrade
+from storage.formats.legacy_upgrade import FramedEntries, Upgraded, upgrade
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from tests.storage.legacy_vectors import V0, V0_LZ4, V1, V1_LZ4
@@ -37,22 +37,22 @@ class Taken:
         return all((array[-64:] == 0xA5).all() for array in self.arrays)
 
 
-def framed(data: bytes, previous_offset: int = -1) -> Entries:
+def framed(data: bytes, previous_offset: int = -1) -> FramedEntries:
     rows = np.zeros((64, columns.BATCH_COLUMNS), np.int64)
     buffer = np.frombuffer(data + b"\x81" * SLACK_BYTES, np.uint8).copy()
     count, end, code, _ = walk_batches(buffer, len(data), POSITION, previous_offset, rows)
     assert (end, code) == (len(data), columns.OK)
-    return Entries("0.log", buffer, POSITION, rows[:count])
+    return FramedEntries("0.log", buffer, POSITION, rows[:count])
 
 
-def upgraded(data: bytes, previous_offset: int = -1) -> tuple[Entries, Upgraded]:
+def upgraded(data: bytes, previous_offset: int = -1) -> tuple[FramedEntries, Upgraded]:
     entries, taken = framed(data, previous_offset), Taken()
     done = upgrade(entries, previous_offset, taken)
     assert taken.intact()
     return entries, done
 
 
-def records_of(entries: Entries, result: Upgraded) -> list[list[Record]]:
+def records_of(entries: FramedEntries, result: Upgraded) -> list[list[Record]]:
     """The records of each entry, by the slow reader of v2 records."""
     assert result.problem is None and result.done == len(entries.rows)
     found = []

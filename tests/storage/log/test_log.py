@@ -28,7 +28,7 @@ from storage.log.errors import (
     UnexpectedAppendOffsetError,
 )
 from storage.log.log_config import LogConfig
-from storage.log.log_state import Isolation
+from storage.log.log_state import FetchIsolation
 from storage.log.producer_state_entry import AppendOrigin
 from storage.log.scheduler import ManualScheduler
 from storage.log.validation import message_set
@@ -57,20 +57,20 @@ def log() -> Log:
     return made
 
 
-def offsets(log: Log, start: int, isolation: Isolation) -> list[int]:
+def offsets(log: Log, start: int, isolation: FetchIsolation) -> list[int]:
     records = log.read(start, 1000, isolation).records
     return [] if records is None else [b.base_offset for b in records.batches()]
 
 
 def test_a_reader_sees_as_far_as_it_asked_for(log: Log) -> None:
     """EE-40, EE-41, EE-42, EE-43."""
-    assert offsets(log, 0, Isolation.LOG_END) == [0, 3, 4]
-    assert offsets(log, 2, Isolation.HIGH_WATERMARK) == [0, 3]
-    committed = log.read(0, 1000, Isolation.COMMITTED)
+    assert offsets(log, 0, FetchIsolation.LOG_END) == [0, 3, 4]
+    assert offsets(log, 2, FetchIsolation.HIGH_WATERMARK) == [0, 3]
+    committed = log.read(0, 1000, FetchIsolation.COMMITTED)
     assert committed.metadata == (0, 0, 0)
     assert committed.aborted == ()
     for start, place in ((4, (4, 0, 158)), (5, (4, 0, 158)), (6, (6, 0, 237))):
-        found = log.read(start, 1000, Isolation.HIGH_WATERMARK)
+        found = log.read(start, 1000, FetchIsolation.HIGH_WATERMARK)
         assert (found.read(), found.metadata) == (b"", place)
 
 

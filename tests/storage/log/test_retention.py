@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from storage.file_names import Segment
-from storage.log.retention import Deletion, RetentionLimits, Rule, decide, deletable
+from storage.log.retention import Deletion, RetentionLimits, RetentionRule, decide, deletable
 
 NOW_MS = 10_000
 
@@ -23,14 +23,14 @@ def by_time(times: Sequence[int], retention_ms: int | None = 1000, **limits: int
     return decide(made, rules, lambda: len(times), lambda s: times[s.base_offset])
 
 
-def bases(deletion: Deletion, rule: Rule) -> list[int]:
+def bases(deletion: Deletion, rule: RetentionRule) -> list[int]:
     return [segment.base_offset for segment in deletion.by_rule.get(rule, ())]
 
 
 def test_the_numbers_of_the_spec() -> None:
     """C-26, run N: 7000 goes, 9000 is not more than 1000 old and stops the walk, so 8000 stays."""
     deletion = by_time([7000, 9000, 8000, 10_000])
-    assert bases(deletion, Rule.TIME) == [0]
+    assert bases(deletion, RetentionRule.TIME) == [0]
     assert (deletion.log_start_offset, deletion.rolls_at) == (1, None)
 
 
@@ -43,7 +43,7 @@ def test_time_is_strict(time_ms: int, goes: bool) -> None:
 def test_all_expired_rolls_at_the_log_end() -> None:
     """C-18.3, run N: a new active segment, and the log starts there."""
     deletion = by_time([1, 2, 3])
-    assert bases(deletion, Rule.TIME) == [0, 1, 2]
+    assert bases(deletion, RetentionRule.TIME) == [0, 1, 2]
     assert (deletion.log_start_offset, deletion.rolls_at) == (3, 3)
 
 
@@ -51,7 +51,7 @@ def test_an_empty_active_segment_stays_and_none_is_rolled() -> None:
     """C-18.2: S is not last and empty."""
     rules = RetentionLimits(0, None, NOW_MS, 1000)
     deletion = decide(segments(10, 10, 0), rules, lambda: 2, lambda _: 1)
-    assert bases(deletion, Rule.TIME) == [0, 1]
+    assert bases(deletion, RetentionRule.TIME) == [0, 1]
     assert (deletion.log_start_offset, deletion.rolls_at) == (2, None)
 
 
@@ -59,7 +59,7 @@ def test_an_empty_segment_that_is_not_the_last_goes_like_any_other() -> None:
     """C-18.6: what cleaning left empty is judged by its modification time."""
     rules = RetentionLimits(0, None, NOW_MS, 1000)
     deletion = decide(segments(0, 10), rules, lambda: 2, lambda s: 1 if not s.log_bytes else NOW_MS)
-    assert bases(deletion, Rule.TIME) == [0]
+    assert bases(deletion, RetentionRule.TIME) == [0]
 
 
 @pytest.mark.parametrize(("high_watermark", "gone"), [(0, []), (1, [0]), (2, [0, 1]), (9, [0, 1])])
@@ -68,7 +68,7 @@ def test_the_high_watermark_must_have_passed_the_segment(
 ) -> None:
     """C-18.2: HW >= the base offset of the next segment."""
     deletion = by_time([1, 1, NOW_MS], high_watermark=high_watermark)
-    assert bases(deletion, Rule.TIME) == gone
+    assert bases(deletion, RetentionRule.TIME) == gone
 
 
 @pytest.mark.parametrize(("high_watermark", "rolls_at"), [(1, None), (2, 2)])
@@ -97,12 +97,14 @@ def size_rule(sizes: Sequence[int], retention_bytes: int) -> Deletion:
 def test_size_takes_segments_that_the_excess_covers(retention_bytes: int, gone: list[int]) -> None:
     """C-18.2: 40, 30 and 30 bytes; the excess is computed once and used up."""
     deletion = size_rule([40, 30, 30], retention_bytes)
-    assert bases(deletion, Rule.SIZE) == gone
+    assert bases(deletion, RetentionRule.SIZE) == gone
     assert deletion.rolls_at == (3 if len(gone) == 3 else None)
 
 
 def test_size_stops_at_the_first_that_does_not_fit() -> None:
-    assert bases(size_rule([40, 10, 10], 35), Rule.SIZE) == []  # 25 - 40 < 0; 10 is not looked at
+    assert (
+        bases(size_rule([40, 10, 10], 35), RetentionRule.SIZE) == []
+    )  # 25 - 40 < 0; 10 is not looked at
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_log_start_takes_segments_wholly_below_it(log_start: int, gone: list[int
     """C-18.2, E-14: inside a segment it leaves that one; the last one is never taken."""
     rules = RetentionLimits(log_start, None, NOW_MS)
     deletion = decide(segments(10, 10, 10, step=5), rules, lambda: 15, lambda _: 1)
-    assert bases(deletion, Rule.LOG_START) == gone
+    assert bases(deletion, RetentionRule.LOG_START) == gone
     assert deletion.log_start_offset == log_start  # not lowered to the first segment's base
 
 
@@ -121,7 +123,7 @@ def test_the_rules_follow_one_another() -> None:
     times = [NOW_MS, NOW_MS, 1, 1, NOW_MS]
     rules = RetentionLimits(1, None, NOW_MS, 1000, 30)
     deletion = decide(segments(*[10] * 5), rules, lambda: 5, lambda s: times[s.base_offset])
-    assert [bases(deletion, rule) for rule in Rule] == [[0], [1], [2, 3]]
+    assert [bases(deletion, rule) for rule in RetentionRule] == [[0], [1], [2, 3]]
     assert deletion.log_start_offset == 4
 
 
@@ -130,7 +132,7 @@ def test_nothing_is_read_that_does_not_matter() -> None:
         raise AssertionError
 
     rules = RetentionLimits(1, None, NOW_MS)
-    assert bases(decide(segments(10, 10), rules, unread, unread), Rule.LOG_START) == [0]
+    assert bases(decide(segments(10, 10), rules, unread, unread), RetentionRule.LOG_START) == [0]
 
 
 @pytest.mark.parametrize(("end_offset", "expected"), [(1, []), (0, ["time"])])
@@ -145,7 +147,7 @@ def test_a_log_that_knows_its_end_asks_for_times_behind_the_high_watermark_alone
         return NOW_MS
 
     rules = RetentionLimits(0, 0, NOW_MS, 1000)
-    deletable(segments(0), Rule.TIME, rules, end_offset, largest_timestamp_ms)
+    deletable(segments(0), RetentionRule.TIME, rules, end_offset, largest_timestamp_ms)
     assert asked == expected
 
 
@@ -161,5 +163,5 @@ def test_a_log_whose_end_has_to_be_read_is_asked_for_it_last(
         return 1
 
     rules = RetentionLimits(0, 0, NOW_MS, 1000)
-    deletable(segments(10), Rule.TIME, rules, end_offset, lambda _: time_ms)
+    deletable(segments(10), RetentionRule.TIME, rules, end_offset, lambda _: time_ms)
     assert asked == expected

@@ -10,10 +10,10 @@ from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX
 from storage.files.local import LOCAL
 from storage.formats import txn_index
 from storage.formats.txn_index import AbortedTxn
-from storage.log.splitting import IndexLimits, NewSegment, SplitBatch, plan_split
+from storage.log.splitting import IndexSettings, NewSegment, SplitBatch, plan_split
 
 MAX = 2**31 - 1
-AS_KAFKA = IndexLimits(4096, 10 << 20)
+AS_KAFKA = IndexSettings(4096, 10 << 20)
 
 
 def batches(*offsets: tuple[int, int]) -> list[SplitBatch]:
@@ -98,7 +98,7 @@ def test_the_files_are_those_of_the_batches(tmp_path: Path) -> None:
 def test_entries_are_left_out_where_an_index_has_no_room(tmp_path: Path) -> None:
     source = tmp_path / "source.log"
     source.write_bytes(bytes(40))
-    limits = IndexLimits(interval_bytes=0, index_bytes=36)
+    limits = IndexSettings(interval_bytes=0, index_bytes=36)
     (only,) = plan_split(batches((0, 0), (1, 1), (2, 2), (3, 3)), (), 0)
     assert only.why_refused(limits) is not None
     files = {
