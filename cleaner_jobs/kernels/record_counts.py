@@ -88,7 +88,11 @@ from storage.formats.batch_header import (
     LOG_APPEND_TIME,
     TRANSACTIONAL,
 )
-from storage.formats.batch_kernels import decompress_batches, first_wrong_checksum
+from storage.formats.batch_kernels import (
+    PackedBatches,
+    decompress_batches,
+    first_wrong_checksum,
+)
 from storage.formats.batch_windows import Place
 from storage.kernels.kernel import allocating_kernel, inlined, kernel
 from storage.kernels.memory_access import bit_length
@@ -333,7 +337,7 @@ def count_run(
             data = buffer
             if is_packed:
                 taken, _ = decompress_batches(
-                    (buffer, position, left, left_is_read),
+                    PackedBatches(buffer, position, left, left_is_read),
                     (0, 0),
                     (payload, payload.shape[0] - SLACK_BYTES),
                     (bounds, no_digests),

@@ -39,7 +39,12 @@ from cleaner_jobs.kernels.scan_runs import (
 )
 from cleaner_jobs.kernels.transactions import flag_discardable
 from storage.formats.batch_columns import LAST_OFFSET, SLACK_BYTES, ByteArray, Int64Array
-from storage.formats.batch_kernels import decompress_batches, first_wrong_checksum, seal_batches
+from storage.formats.batch_kernels import (
+    PackedBatches,
+    decompress_batches,
+    first_wrong_checksum,
+    seal_batches,
+)
 from storage.formats.batch_windows import Place
 from storage.kernels.kernel import allocating_kernel, kernel
 from storage.kernels.xxh3_kernel import digest_between
@@ -138,15 +143,6 @@ def rewrite_plain(
     return batches, written, heads, NO_MORE, 0, refused
 
 
-class PackedBatches(NamedTuple):
-    """Compressed batches in a buffer."""
-
-    buffer: ByteArray
-    file_position: int  # of the first byte of the buffer
-    rows: Int64Array
-    is_read: NDArray[np.bool_]  # of each batch: whether anybody looks at its records
-
-
 class FilterScratch(NamedTuple):
     """Memory that `filter_batches` works in."""
 
@@ -189,7 +185,7 @@ def filter_batches(
     while done < rows.shape[0]:
         its, its_read = rows[done:], is_read[done:]
         taken, _ = decompress_batches(
-            (buffer, file_position, its, its_read),
+            PackedBatches(buffer, file_position, its, its_read),
             (0, 0),
             (payload, limit),
             (bounds, digests),

@@ -30,11 +30,16 @@ from storage.formats.batch_columns import (
     UNREAD,
     ByteArray,
     Int64Array,
+    RecordLimits,
     parse_records,
     walk_batches,
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK, CONTROL
-from storage.formats.batch_kernels import decompress_batches, first_wrong_checksum
+from storage.formats.batch_kernels import (
+    PackedBatches,
+    decompress_batches,
+    first_wrong_checksum,
+)
 from storage.formats.batch_windows import Place
 from storage.kernels.kernel import allocating_kernel, inlined, kernel
 from storage.kernels.native_calls import read_at
@@ -70,7 +75,7 @@ class PartSoFar(NamedTuple):
 class Parsing(NamedTuple):
     """What records are parsed by."""
 
-    limits: tuple[int, int, int]  # as of parse_records
+    limits: RecordLimits
     secret: Any  # as of parse_records
     aborted: Int64Array  # ranges as of flag_aborted
 
@@ -202,7 +207,7 @@ def scan_run(
             while done < count:
                 left, left_is_read = its[done:], is_read[done:count]
                 taken, _ = decompress_batches(
-                    (buffer, position, left, left_is_read),
+                    PackedBatches(buffer, position, left, left_is_read),
                     (0, 0),
                     (payload, payload.shape[0] - SLACK_BYTES),
                     (bounds, no_digests),

@@ -51,14 +51,15 @@ def warm() -> None:
     )
     bounds = np.zeros((1, 2), np.int64)
     secret = np.uint64(0), np.uint64(0)
-    batch_columns.parse_records(window, bounds[:0], rows[:0], (0, 0, 0), secret, columns, 0)
+    limits = batch_columns.RecordLimits(0, 0, 0)
+    batch_columns.parse_records(window, bounds[:0], rows[:0], limits, secret, columns, 0)
     max_payload_bytes(0)
     tools = tools_of_thread()
     legacy_upgrade.upgrade_entries((window, 0, rows[:0]), (0, 0), window, window, tools)
     digests = np.zeros(1, np.uint64)
     digests_between(window, bounds[:0], digests)
     digest_between(window, 0, 0)
-    nothing = window, 0, rows[:0], np.zeros(0, np.bool_)
+    nothing = batch_kernels.PackedBatches(window, 0, rows[:0], np.zeros(0, np.bool_))
     batch_kernels.decompress_batches(nothing, (0, 0), (window, 0), (bounds, digests), tools)
     transactions.flag_aborted(rows[:0], np.zeros((0, 4), np.int64))
     transactions.flag_discardable(rows[:0], np.zeros(0, np.int64))
@@ -99,7 +100,7 @@ def warm() -> None:
     rebuild.rewrite_batches(buffers, rows[:0], bounds[:0], decisions, -1, window, bounds)
     expected = np.zeros((1, EXPECTED_COLUMNS), np.int64)
     rewrite_runs.filter_batches(
-        rewrite_runs.PackedBatches(*nothing),
+        nothing,
         choice,
         rewrite_runs.FilterScratch(window, 0, bounds, digests),
         rewrite_runs.FilterOutput(window, bounds, digests, expected),
@@ -117,7 +118,7 @@ def warm() -> None:
     )
     batch_comparison.compare_batches(buffers, rows[:0], decisions, -1, (window, 0), expected)
     chunks, place = scan_runs.Chunks(0, 0, 0, 0, window), Place(0, -1)
-    parsing = scan_runs.Parsing((0, 0, 0), secret, np.zeros((0, 4), np.int64))
+    parsing = scan_runs.Parsing(limits, secret, np.zeros((0, 4), np.int64))
     scratch = scan_runs.Scratch(window, bounds, np.zeros(1, np.bool_), tools)
     part = scan_runs.PartSoFar(0, 0, -1, 0)
     scan_runs.scan_run(chunks, place, part, parsing, scratch, rows, columns, False)
@@ -158,8 +159,8 @@ def _warm_counts(batches: Any, columns: Any, entries: Any) -> None:
     records = record_counts.ParsedRecords(columns[2], columns[3], 0)
     counters = inspection_counters.new_counters()
     secret = np.uint64(0), np.uint64(0)
-    limits = record_counts.CountLimits(0, 0, 0)
-    record_counts.count_records(window, bounds[:0], rows[:0], records, limits, (sizes, counters))
+    counted = record_counts.CountLimits(0, 0, 0)
+    record_counts.count_records(window, bounds[:0], rows[:0], records, counted, (sizes, counters))
     by = inspection_counters.BY_GROUP, secret
     key_counts.hash_key_parts(window, bounds[:0], rows[:0], by, columns, 0)
     buckets = np.zeros(2, np.int64)

@@ -34,7 +34,6 @@ from cleaner_jobs.kernels.rewrite_runs import (
     DIFFERENT,
     FilterOutput,
     FilterScratch,
-    PackedBatches,
     filter_batches,
 )
 from cleaner_jobs.tasks.rewrite_check import (
@@ -54,7 +53,10 @@ from storage.formats.batch_columns import (
     Int64Array,
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK
-from storage.formats.batch_kernels import UInt64Array
+from storage.formats.batch_kernels import (
+    PackedBatches,
+    UInt64Array,
+)
 from storage.formats.batch_windows import NO_DIGESTS, NO_RECORDS, Buffers, Payloads, Window
 from storage.formats.legacy_upgrade import has_legacy
 

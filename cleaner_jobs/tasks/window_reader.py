@@ -34,6 +34,7 @@ from storage.formats.batch_columns import (
     SLACK_BYTES,
     ByteArray,
     Int64Array,
+    RecordLimits,
     parse_records,
     problem_text,
 )
@@ -251,7 +252,7 @@ class RecordColumns:
 
     def parsing(self, map_offsets: tuple[int, int], aborted: Int64Array = NO_RANGES) -> Parsing:
         """Return what kernels parse records by. map_offsets: as of parse."""
-        return Parsing((*map_offsets, self._now_ms), self._secret, aborted)
+        return Parsing(RecordLimits(*map_offsets, self._now_ms), self._secret, aborted)
 
     def parse(self, window: Window, run: Payloads, map_offsets: tuple[int, int]) -> None:
         """Append the records of a run of batches; CorruptFileError where one does not parse.

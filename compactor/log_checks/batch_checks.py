@@ -37,6 +37,7 @@ from storage.formats.batch_columns import (
     SLACK_BYTES,
     ByteArray,
     Int64Array,
+    RecordLimits,
     parse_records,
     problem_text,
     walk_batches,
@@ -115,6 +116,9 @@ class SegmentColumns(NamedTuple):
     last_missing_offset: int  # below the last one that is there; -1: they are all there
 
 
+NO_LIMITS = RecordLimits(0, 0, 0)  # where nobody takes the states of records
+
+
 class SegmentCheck:
     """One pass over a `.log` file; findings gather in `findings`."""
 
@@ -122,11 +126,11 @@ class SegmentCheck:
         self,
         path: str,
         base_offset: int,
-        limits: tuple[int, int, int] = (0, 0, 0),
+        limits: RecordLimits = NO_LIMITS,
         take: TakeRecords | None = None,
         files: Files = LOCAL,
     ) -> None:
-        """limits: of parse_records. take: gets the columns of some batches."""
+        """take: gets the columns of some batches."""
         self.path, self._files = path, files
         self._limits, self._take = limits, take
         self.findings: list[Finding] = []

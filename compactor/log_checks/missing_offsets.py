@@ -54,6 +54,7 @@ from storage.formats.batch_columns import (
     IN_MAP,
     RECORDS_COUNT,
     Int64Array,
+    RecordLimits,
 )
 from storage.formats.batch_header import TRANSACTIONAL
 from storage.log.log_dir import PartitionListing, segment_end_offset
@@ -129,7 +130,7 @@ def check_gaps(
     bases, files = [segment.base_offset for segment in partition.segments], partition.access
     keys, twice = _Keys(), None
     unread = list(bases[max(bisect_right(bases, first_dirty_offset) - 1, 0) :])
-    limits = first_dirty_offset, END_OF_OFFSETS, 0
+    limits = RecordLimits(first_dirty_offset, END_OF_OFFSETS, 0)
     for gap in gaps:
         if gap.end_offset <= first_dirty_offset or gap.is_small:
             continue

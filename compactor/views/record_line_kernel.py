@@ -4,7 +4,7 @@ Plain is a record without headers, whose key and value are null, text or no UTF-
 (not JSON), only if it is ASCII that prints. The lines are those of `record_lines`, byte for byte.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from storage.formats.batch_columns import SLACK_BYTES, next_record
 from storage.kernels.kernel import inlined, kernel
 
 ByteArray = NDArray[np.uint8]
+Int64Array = NDArray[np.int64]
 
 NOT_PLAIN = -1
 MOST_BYTES_A_BYTE = 6  # of a control character in JSON
@@ -147,25 +148,36 @@ def _put_data(data: ByteArray, span: Any, out: ByteArray, start: Any, forms: Any
     return out_at + 1
 
 
+class LineForms(NamedTuple):
+    """What the lines are written with."""
+
+    words: tuple[ByteArray, Int64Array]  # around the fields, one after the other; their edges
+    escapes: ByteArray
+    in_json: bool
+
+
+class PlainBatch(NamedTuple):
+    """The fields of a batch's header that its records are read with."""
+
+    records: int
+    base_offset: int
+    last_offset: int
+    base_timestamp: int  # or that of the log append
+    has_append_time: bool
+
+
 @kernel
 def write_record_lines(
-    payload: ByteArray,
-    end: int,
-    batch: tuple[int, int, int, int, bool],
-    forms: tuple[Any, ByteArray, bool],
-    out: ByteArray,
+    payload: ByteArray, end: int, batch: PlainBatch, forms: LineForms, out: ByteArray
 ) -> int:
     """Write a line for each record of a batch.
 
-    payload: its records, not compressed, with SLACK_BYTES after end. batch: the number of records,
-    base and last offset, base timestamp, and whether all records have the time of the log append,
-    which then is that timestamp. forms: the words around the fields, one after the other, and
-    where each begins; escapes; whether JSON is written. out: with room for MOST_BYTES_A_BYTE for
-    each byte and LINE_BYTES for each record. Returns the bytes written, or NOT_PLAIN where a
-    record is not plain or not sound.
+    payload: its records, not compressed, with SLACK_BYTES after end. out: with room for
+    MOST_BYTES_A_BYTE for each byte and LINE_BYTES for each record. Returns the bytes written, or
+    NOT_PLAIN where a record is not plain or not sound.
     """
     count, base_offset, last_offset, base_timestamp, has_append_time = batch
-    words, _, _ = forms
+    words = forms.words
     at: Any = np.int64(0)
     out_at: Any = np.int64(0)
     previous: Any = np.int64(base_offset - 1)
@@ -209,7 +221,7 @@ class KernelLines:
         words = (*_WORDS[in_json], '{"hex": "', '"}', "null")
         edges = np.cumsum([0, *map(len, words)])
         letters = np.frombuffer("".join(words).encode(), np.uint8)
-        self._forms = (letters, edges), _SHORT_ESCAPES, in_json
+        self._forms = LineForms((letters, edges), _SHORT_ESCAPES, in_json)
         self._payload, self._out = np.empty(0, np.uint8), np.empty(0, np.uint8)
 
     def of(self, block: RecordBlock) -> bytes | None:
@@ -227,6 +239,8 @@ class KernelLines:
             self._out = np.empty(2 * room, np.uint8)
         is_stamped = header.is_log_append_time
         time = header.max_timestamp if is_stamped else header.base_timestamp
-        batch = header.records_count, header.base_offset, header.last_offset, time, is_stamped
+        batch = PlainBatch(
+            header.records_count, header.base_offset, header.last_offset, time, is_stamped
+        )
         size = write_record_lines(self._payload, end, batch, self._forms, self._out)
         return None if size == NOT_PLAIN else self._out[:size].tobytes()

@@ -291,25 +291,32 @@ def next_record(buffer: ByteArray, at: Any, limit: Any) -> RecordFields:
     )
 
 
+class RecordLimits(NamedTuple):
+    """What decides the states of records, beside their batches."""
+
+    first_dirty_offset: int
+    map_end_offset: int  # of the offset map, exclusive
+    now_ms: int
+
+
 @inlined
 def _state(row: Int64Array, offset: Any, kind: tuple[bool, bool], limits: Any) -> Any:
     """State of a record of a batch. kind: whether it has a key, whether it is a tombstone."""
-    first_dirty_offset, map_end_offset, now_ms = limits
     has_key, is_tombstone = kind
     state = np.uint8(TOMBSTONE) if is_tombstone else np.uint8(0)
     if row[ATTRIBUTES] & CONTROL:
         return state | np.uint8(CONTROL_RECORD)
-    is_dirty = first_dirty_offset <= offset < map_end_offset
+    is_dirty = limits.first_dirty_offset <= offset < limits.map_end_offset
     if has_key and is_dirty and row[TXN_FLAGS] & ABORTED_FOR_MAP == 0:
         state |= np.uint8(IN_MAP)
     if row[TXN_FLAGS] & ABORTED_FOR_CLEANING:
         return state | np.uint8(ABORTED)
-    if offset >= map_end_offset:  # kept, even without a key (C-11.2)
+    if offset >= limits.map_end_offset:  # kept, even without a key (C-11.2)
         return state
     if not has_key:
         return state | np.uint8(NULL_KEY)
     horizon_passed = row[ATTRIBUTES] & LEGACY_EXPIRED != 0 or (
-        row[ATTRIBUTES] & DELETE_HORIZON != 0 and row[BASE_TIMESTAMP] <= now_ms
+        row[ATTRIBUTES] & DELETE_HORIZON != 0 and row[BASE_TIMESTAMP] <= limits.now_ms
     )
     if is_tombstone and horizon_passed:
         state |= np.uint8(EXPIRED)
@@ -321,7 +328,7 @@ def parse_records(
     payloads: ByteArray,
     bounds: Int64Array,
     rows: Int64Array,
-    limits: tuple[int, int, int],
+    limits: RecordLimits,
     secret: tuple[np.uint64, np.uint64],
     columns: Any,
     filled: int,
@@ -329,11 +336,11 @@ def parse_records(
     """Walk the records of the batches in rows and append an entry for each to columns.
 
     payloads: the (decompressed) records of batch i stand in bounds[i, 0]:bounds[i, 1], with
-    SLACK_BYTES readable behind the last. limits: first dirty offset, end of the map's offsets
-    (exclusive), now in ms. secret: the two halves of the hash key. columns: first_hash, second_hash
-    (uint64), offset (int64), state (uint8), each with room for all records; filled: how many
-    entries they hold already. The first hash of a control record is its type. The records of a
-    batch that is UNREAD are not parsed. The hashes are there only where nothing is wrong.
+    SLACK_BYTES readable behind the last. secret: the two halves of the hash key. columns:
+    first_hash, second_hash (uint64), offset (int64), state (uint8), each with room for all records;
+    filled: how many entries they hold already. The first hash of a control record is its type. The
+    records of a batch that is UNREAD are not parsed. The hashes are there only where nothing is
+    wrong.
     Returns entries held, then the index of the bad batch, error code and detail (or -1, OK, 0).
     """
     return _parse_records((payloads, bounds, rows), limits, secret, columns, filled, empty_queues())
@@ -342,7 +349,7 @@ def parse_records(
 @kernel
 def _parse_records(
     batches: tuple[ByteArray, Int64Array, Int64Array],
-    limits: tuple[int, int, int],
+    limits: RecordLimits,
     secret: tuple[np.uint64, np.uint64],
     columns: Any,
     filled: int,
@@ -367,10 +374,9 @@ def _parse_records(
                 filled += 1
             continue
         # a record's state is its batch's but where a limit lies inside of the batch
-        first_dirty_offset, map_end_offset, _ = limits
         has_limit_inside = (
-            base_offset < first_dirty_offset <= last_offset
-            or base_offset < map_end_offset <= last_offset
+            base_offset < limits.first_dirty_offset <= last_offset
+            or base_offset < limits.map_end_offset <= last_offset
         )
         with_value = _state(rows[i], base_offset, (True, False), limits)
         tombstone = _state(rows[i], base_offset, (True, True), limits)

@@ -4,7 +4,10 @@ Checksums of record batches F-4.2, of legacy messages F-7.1. Headers F-4.1. Sour
 DefaultRecordBatch.writeHeader.
 """
 
-from typing import Any
+from typing import (
+    Any,
+    NamedTuple,
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -109,9 +112,18 @@ def seal_batches(out: ByteArray, spans: Int64Array) -> None:
 UInt64Array = npt.NDArray[np.uint64]
 
 
+class PackedBatches(NamedTuple):
+    """Compressed batches in a buffer."""
+
+    buffer: ByteArray
+    file_position: int  # of the first byte of the buffer
+    rows: Int64Array
+    is_read: npt.NDArray[np.bool_]  # of each batch: whether it is decompressed at all
+
+
 @kernel
 def decompress_batches(
-    batches: tuple[ByteArray, int, Int64Array, npt.NDArray[np.bool_]],
+    batches: PackedBatches,
     progress: tuple[int, int],
     out: tuple[ByteArray, int],
     found: tuple[Int64Array, UInt64Array],
@@ -119,8 +131,7 @@ def decompress_batches(
 ) -> tuple[int, int]:
     """Decompress batches of v2, one behind the other, until one is not taken by the kernels.
 
-    batches: a buffer, where its first byte stands in the file, rows of the batches, and which are
-    read: the others come to nothing. progress: how many are done already, and the end of what they
+    progress: how many are done already, and the end of what they
     were decompressed to. out: a buffer, and how much of it there is room in. found: filled in for
     each, its bounds in out, and a digest of that, unless no digests are asked for (an empty array).
     tools: as of payload_kernels. Returns progress as it is then.

@@ -40,7 +40,10 @@ from storage.formats.batch_columns import (
     walk_batches,
 )
 from storage.formats.batch_header import BATCH_HEADER_BYTES, CODEC_MASK, FRAME_BYTES, entry_bytes
-from storage.formats.batch_kernels import decompress_batches
+from storage.formats.batch_kernels import (
+    PackedBatches,
+    decompress_batches,
+)
 from storage.formats.legacy_upgrade import FramedEntries, TakeArray, has_legacy, upgrade
 from storage.kernels.xxh3_kernel import digest_between
 
@@ -360,7 +363,7 @@ def _fill(
     limit, done, at = len(out) - SLACK_BYTES, 0, 0
     while True:
         done, at = decompress_batches(
-            (entries.buffer, entries.file_position, entries.rows, is_read),
+            PackedBatches(entries.buffer, entries.file_position, entries.rows, is_read),
             (done, at),
             (out, limit),
             found,

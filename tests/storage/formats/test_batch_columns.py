@@ -9,7 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from storage.formats import batch_columns as columns
-from storage.formats.batch_columns import SLACK_BYTES, parse_records, problem_text, walk_batches
+from storage.formats.batch_columns import (
+    SLACK_BYTES,
+    parse_records,
+    problem_text,
+    walk_batches,
+)
 from tests.storage.kafka_batches import COMMIT_MARKER, DELETE_HORIZON, two_records
 from tests.storage.kernels.test_key_hash import slow_hash
 from tests.support import slow_records
@@ -163,7 +168,9 @@ def parse(
     types: list[Any] = [np.uint64, np.uint64, np.int64, np.uint8]
     out = tuple(np.full(room, 77, kind) for kind in types)
     secret = np.uint64(SECRET[0]), np.uint64(SECRET[1])
-    end, bad, code, detail = parse_records(buffer, bounds, rows, limits, secret, out, filled)
+    end, bad, code, detail = parse_records(
+        buffer, bounds, rows, columns.RecordLimits(*limits), secret, out, filled
+    )
     assert all((column[:filled] == 77).all() for column in out)
     entries = zip(*(column[filled:end].tolist() for column in out), strict=True)
     return Parsed(list(entries), bad, code, detail)
