@@ -21,7 +21,7 @@ BATCH_SIZES_AT = BATCHES_AT + FORMATS * CODECS * BATCH_CELL  # how many batches 
 RECORD_SIZES_AT = BATCH_SIZES_AT + SIZE_CLASSES  # likewise records of data
 # cells of two numbers (tombstones, their bytes) by section of the log and by delete horizon
 TOMBSTONES_AT, TOMBSTONE_CELL = RECORD_SIZES_AT + SIZE_CLASSES, 2
-CLEAN, DIRTY, UNCLEANABLE, SECTIONS = range(4)  # before the first dirty offset; behind the bound
+CLEAN, DIRTY, UNCLEANABLE, SECTIONS = range(4)  # before the first dirty offset; after the bound
 NO_HORIZON, HORIZON_AHEAD, HORIZON_PASSED, LEGACY_FORMAT, HORIZONS = range(5)
 _BEHIND_TOMBSTONES = TOMBSTONES_AT + SECTIONS * HORIZONS * TOMBSTONE_CELL
 (

@@ -162,7 +162,7 @@ class Stretch(NamedTuple):
     hash_partition_bits: int  # the log's keys are spread over 2 ** so many hash partitions
     aborted_file: str = ""  # of the log: ranges of txn_batches; "" where nothing is aborted
     legacy_expired: bool = False  # its legacy tombstones are past their horizon (C-6.1)
-    ends_part: bool = False  # what comes behind it is another part
+    ends_part: bool = False  # what comes after it is another part
     max_record_bytes: int | None = None  # of a compressed batch, decompressed; None: no limit
 
 
@@ -181,7 +181,7 @@ class PartSection(NamedTuple):
 class Part(NamedTuple):
     """What a scan task found in consecutive stretches of one group, and where it left the details.
 
-    In file at block_at, one behind the other: map entries, where each hash partition starts in
+    In file at block_at, one after another: map entries, where each hash partition starts in
     them, a checksum for each hash partition's entries, a state byte for each record, a TXN_BATCH
     for each transactional or control batch.
     """

@@ -10,7 +10,7 @@ from storage.files import io_limit
 from storage.files.descriptors import naming
 from storage.files.filesystem import read_bytes
 
-_CHECKSUM = Struct("<Q")  # xxh3_64 of all behind it
+_CHECKSUM = Struct("<Q")  # xxh3_64 of all after it
 
 
 def write_checked(path: str, data: bytes) -> None:

@@ -10,11 +10,11 @@ its end says that all has.
    destinations in descending order;      and all .swap from it on go, the old log; all .swap: the
    sync before the lowest one; sync       sources in their range go, the new log
 3. remove the sources, ascending; sync    those in the range of the destinations go: the new log;
-                                          of those behind it the last ones are left, whole
+                                          of those after it the last ones are left, whole
 4. of each destination, ascending:
    .log.swap -> live; sync                from the lowest .log.swap on nothing else is left that
                                           could be deleted, index files are renamed: the new log
-   .index.swap and so on -> live          likewise
+   .index.swap and so on -> live          the same
 5. sync                                   nothing is left to do
 6. remove snapshots of merged bases       stale ones are removed, or stay without harm
 
@@ -184,7 +184,7 @@ def sweep_staged(files: Files, path: str, marker: str) -> None:
 
 
 def may_have_staged(files: Files, paths: Iterable[str], marker: str) -> bool:
-    """Whether such a file stands in one of these partition directories, or that cannot be told."""
+    """Whether such a file stands in one of these partition directories, or that is not known."""
     for path in paths:
         try:
             if _staged(files, path, marker):

@@ -110,7 +110,7 @@ class SourceHeader(NamedTuple):
 
 @inlined
 def _null_value(payload: ByteArray, at: Any, end: Any) -> bool:
-    """Return whether the value behind the key that begins at `at` is null.
+    """Return whether the value after the key that begins at `at` is null.
 
     A value that does not parse counts as not null.
     """

@@ -11,7 +11,7 @@ partitions like them:
     word 2      bits 32-63 offset of the latest of them, less the first offset of the run; bits 0-31
                 the bytes of all of them
 
-A key has another entry where one has no place for the next record; the later one stands behind.
+A key has another entry where one has no place for the next record; the later one stands after.
 Records are shared out by their keys into buckets that the cache holds before they are counted.
 
 Two keys are the same where 104 bits of their hashes are: of a thousand million keys, one in 10^13
@@ -80,7 +80,7 @@ def spread_keys(
     entries: UInt64Array,
     edges: Int64Array,
 ) -> int:
-    """Make an entry of each record that is IN_MAP, those of one bucket behind those of another.
+    """Make an entry of each record that is IN_MAP, those of one bucket after those of another.
 
     columns: as of parse_records. sizes: in bytes, of each record. run: how many records there are,
     and what offsets are relative to. entries: (>= records, 3), filled; those of a bucket in the

@@ -277,7 +277,7 @@ def collect_superseded(
     parts: tuple[NDArray[np.int64], NDArray[np.int64]],
     out: tuple[NDArray[np.uint32], UInt64Array],
 ) -> int:
-    """Write the ordinals of the superseded entries, those of one part behind those of another.
+    """Write the ordinals of the superseded entries, those of one part after those of another.
 
     parts: where the entries of each part start and end, one number more than there are parts; what
     the offsets of each are relative to. out: the ordinals; and, of each part, how many entries are

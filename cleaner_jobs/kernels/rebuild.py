@@ -1,4 +1,4 @@
-"""Kernels that write batches anew: fewer records, another time base, or a header alone.
+"""Kernels that rewrite batches: fewer records, another time base, or a header alone.
 
 `rewrite_batches` writes uncompressed batches whole. For compressed and legacy ones
 `rebuild_payloads` writes the records, and `pack_batches` makes whole batches of them: header,
@@ -89,7 +89,7 @@ class HeaderTimes(NamedTuple):
 
 
 class RecordSpan(NamedTuple):
-    """Records, or a batch, in a buffer that has SLACK_BYTES behind them."""
+    """Records, or a batch, in a buffer that has SLACK_BYTES after them."""
 
     buffer: ByteArray
     start: int
@@ -237,7 +237,7 @@ def rebuild_records(
     records: of the batch, decompressed. states: uint8, one for each of them. new_horizon_ms: the
     horizon it is to be given, or -1: keep what it has. offset_shift: by how much its base offset
     rises. out: with room for the records and GROWTH_BYTES_PER_RECORD for each, and SLACK_BYTES.
-    Returns the position behind what was written, base timestamp, max timestamp, OK or
+    Returns the position after what was written, base timestamp, max timestamp, OK or
     NOT_CANONICAL, and whether (1 or 0) Kafka's builder refuses what was written here (C-11.14).
     """
     payload, start, stop = records
@@ -331,7 +331,7 @@ def rebuild_payloads(
     out: ByteArray,
     results: Int64Array,
 ) -> None:
-    """Rebuild the records of several decompressed batches, one behind the other.
+    """Rebuild the records of several decompressed batches, one after another.
 
     payloads: batch i stands in bounds[i, 0]:bounds[i, 1]. results: (batches, RESULT_COLUMNS),
     filled: where the batch begins and ends in out, base timestamp, max timestamp, code and refusal
@@ -461,7 +461,7 @@ def pack_batches(
     progress: PackProgress,
     tools: Any,
 ) -> tuple[int, int, int]:
-    """Put whole batches into out, one behind the other, sealed.
+    """Put whole batches into out, one after another, sealed.
 
     source: the batches as they were. places: (batches, 2), filled in: where each begins and ends in
     out; NOT_PACKED of one that the filter did not take. tools: as of payload_kernels.

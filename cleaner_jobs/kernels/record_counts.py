@@ -108,7 +108,7 @@ class ParsedRecords(NamedTuple):
 
 
 class CountLimits(NamedTuple):
-    """What the sections of a log and its tombstones are told apart by."""
+    """Offsets and the time that separate the sections of a log and its tombstones."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
@@ -204,7 +204,7 @@ def count_records(
 def _count_data(
     payloads: ByteArray, at: Any, row: Int64Array, records: Any, limits: Any, out: Any
 ) -> Any:
-    """Count the records of one batch; return the number of the first one behind them."""
+    """Count the records of one batch; return the number of the first one after them."""
     offsets, states, record = records
     sizes, counters = out
     start, end_record = at, record + row[RECORDS_COUNT]

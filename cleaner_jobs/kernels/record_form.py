@@ -4,7 +4,7 @@ A record that does not goes through the reader of single records (`storage.forma
 takes other forms that Kafka reads, and says what is wrong with the rest. Nothing read before counts
 here: a file may have changed since it was scanned, with a checksum that fits. Each length is held
 against the end of what there is before it is gone by. A varint is read whole, up to ten bytes:
-buffers have SLACK_BYTES behind their last record. Layout: log-format F-5.
+buffers have SLACK_BYTES after their last record. Layout: log-format F-5.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ def record_end(payload: ByteArray, at: Any, end: Any) -> tuple[Any, Any]:
 
 @inlined
 def record_time_delta(payload: ByteArray, body: Any, end: Any) -> tuple[Any, Any]:
-    """Return the timestamp delta, and the position behind it.
+    """Return the timestamp delta, and the position after it.
 
     The position is NO_SUCH_RECORD if it is not below end.
     """
@@ -56,9 +56,9 @@ def _is_shortest(payload: ByteArray, at: Any, behind: Any, value: Any) -> bool:
 
 @inlined
 def _canonical_length(payload: ByteArray, at: Any, end: Any) -> tuple[Any, Any, bool]:
-    """Return a length, the position behind it, and whether it is as Kafka writes it and fits.
+    """Return a length, the position after it, and whether it is as Kafka writes it and fits.
 
-    Of a null there is nothing behind.
+    Of a null there is nothing after.
     """
     if at >= end:
         return np.int64(0), at, False

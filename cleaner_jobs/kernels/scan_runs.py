@@ -60,7 +60,7 @@ class Chunks(NamedTuple):
     descriptor: int  # of the segment
     end: int  # position in the file, exclusive
     base_offset: int  # of the segment
-    buffer: ByteArray  # for a chunk, with SLACK_BYTES behind it
+    buffer: ByteArray  # for a chunk, with SLACK_BYTES after it
 
 
 class PartSoFar(NamedTuple):
@@ -166,7 +166,7 @@ def scan_run(
 
     Compressed batches are checked before anything is decompressed; plain ones after their keys were
     hashed: a bit that flips before that is noticed, too. rows: of the batches, filled from the top.
-    columns: as of parse_records, filled behind the records that the part holds; with room for those
+    columns: as of parse_records, filled after the records that the part holds; with room for those
     of one chunk at least.
     Returns how many batches are done, how many records the part holds then, the batches' sum as of
     sum_heads, why the run ended, and of how many batches more there are rows, if it is LEFT. A
@@ -243,7 +243,7 @@ def scan_run(
 @inlined
 def _message_bytes(payloads: ByteArray, at: int, attributes: int) -> int:
     """Give the size of the message of v0 or v1 that an upgraded record was made of."""
-    _, at = read_varlong(payloads, at + 1)  # behind the attributes: the timestamp
+    _, at = read_varlong(payloads, at + 1)  # after the attributes: the timestamp
     _, at = read_varint(payloads, at)  # the offset
     key_length, at = read_varint(payloads, at)
     key_length = max(key_length, 0)

@@ -178,7 +178,7 @@ def flags_in_ranges(rows: Int64Array, ranges: Int64Array, flags: Any) -> None:
 @kernel
 def flags_at(ranges: Int64Array, producer_id: int, last_offset: int) -> int:
     """Return the flags of the range of a producer in which an offset lies, or 0."""
-    low, high = 0, ranges.shape[0]  # the first range behind (producer id, last offset)
+    low, high = 0, ranges.shape[0]  # the first range after (producer id, last offset)
     while low < high:
         middle = (low + high) >> 1
         first = ranges[middle, 0]
@@ -226,7 +226,7 @@ def follow_markers(
 
     batches: as in follow_transactions. entries: as in judge_entries. known: the table, and how many
     producers it holds. found: (entries, FOUND_COLUMNS): whose marker stands at an entry's last
-    offset, its producer's marker before that, the first data behind that one, and whether it is an
+    offset, its producer's marker before that, the first data after that one, and whether it is an
     abort marker of its producer.
 
     Returns how many batches are done, how many entries are judged, how many producers the table
@@ -274,7 +274,7 @@ def follow_markers(
 
 @kernel
 def with_open_data(table: Int64Array, producer_ids: Int64Array) -> int:
-    """List the producers that have data behind their last marker; how many there are."""
+    """List the producers that have data after their last marker; how many there are."""
     count = 0
     for i in range(table.shape[0]):
         if table[i, _STATE] & _HAS_DATA:

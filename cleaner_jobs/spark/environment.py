@@ -241,7 +241,7 @@ def settings_here(environ: Mapping[str, str]) -> list[tuple[str, Setting]]:
 
 
 def counting_here(environ: Mapping[str, str]) -> str:
-    """Return what to say behind the cause of a start that failed; empty where nothing is set."""
+    """Return what to say after the cause of a start that failed; empty where nothing is set."""
     counting = [text for text, row in settings_here(environ) if row.counts_on_cluster]
     if not counting:
         return ""

@@ -164,7 +164,7 @@ def start_gateway(
 
 
 def _launcher_command(options: Mapping[str, str]) -> list[str]:
-    """Source: pyspark, launch_gateway, which would wait for ever for a Java that cannot write."""
+    """Source: pyspark, launch_gateway, which would wait forever for a Java that cannot write."""
     given = [word for name, value in options.items() for word in ("--conf", f"{name}={value}")]
     submit = spark_home(os.environ) / "bin" / "spark-submit"
     asked = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")

@@ -10,7 +10,7 @@ wherever tasks run; nothing is changed. Options, whose names have no case:
 |---|---|
 | topics | names, by commas; none: all |
 | startOffset, endOffset | the first offset that is wanted, and the first that is not |
-| startTime, endTime | likewise, in ms since 1970 or as `2026-05-01T00:00:00+00:00` |
+| startTime, endTime | the same by time, in ms since 1970 or as `2026-05-01T00:00:00+00:00` |
 | isolation | `read_uncommitted`, or `read_committed` as of a consumer |
 | includeControl | `true`: with the markers of transactions |
 | splitBytes | of segments, about so much to a task; 128 MiB |

@@ -206,7 +206,7 @@ class KillWatch:
         self._before = memory_kills()
 
     def words(self) -> str:
-        """Return what to say of it behind a cause; empty where none was killed."""
+        """Return what to say of it after a cause; empty where none was killed."""
         now = memory_kills()
         if now is None or self._before is None or now <= self._before:
             return ""

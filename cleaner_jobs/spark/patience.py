@@ -57,7 +57,7 @@ class Wait:
 
 
 def why_ended() -> str:
-    """Return what to say behind the cause of a failure; empty where no process was ended here."""
+    """Return what to say after the cause of a failure; empty where no process was ended here."""
     return f": {_ended[0]}" if _ended else ""
 
 

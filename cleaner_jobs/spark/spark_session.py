@@ -51,10 +51,10 @@ from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
 from storage.user_home import has_name, home_of, name_of_user
 
 _COMPLAINT = re.compile(r"error|exception|not found|unable|cannot|must ", re.IGNORECASE)
-# Of Java and of Spark's log: they go on behind it.
+# Of Java and of Spark's log: they go on after it.
 _WARNING = re.compile(r"\[warning\]|VM warning:|^WARNING:|\bWARN\b|^Picked up |^:: |^\t")
 _JAVA_CLASS = re.compile(r'^(Exception in thread "[^"]*" )?([\w$]+\.)+[\w$]+(Exception|Error): ')
-# With the cause in the line behind the first one, and before the second one.
+# With the cause in the line after the first one, and before the second one.
 _NO_MACHINE = "Error occurred during initialization of VM"
 _NO_MACHINE_CREATED = "Error: Could not create the Java Virtual Machine."
 
@@ -112,7 +112,7 @@ ALWAYS = {
 }
 # Over TCP the answers of a worker wait 40 ms for an acknowledgement in every job (Nagle).
 UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
-MAX_SOCKETS_DIR_BYTES = 60  # Spark refuses more: with a name behind it the system would
+MAX_SOCKETS_DIR_BYTES = 60  # Spark refuses more: with a name after it the system would
 # What Java does for a job beside the job. A broadcast, which each job makes of its task, takes a
 # buffer of that size; it has a few KB, and a session of ours ends before they come to anything.
 SMALL_JOBS = {
@@ -386,7 +386,7 @@ def _log4j_file() -> Path:
 
 
 def quieten(conf: SparkConf, jvm: Any, is_local: bool) -> None:
-    """Before there is a context, which says the most. On a cluster warnings are told, too."""
+    """Before there is a context, which says the most. On a cluster warnings are shown, too."""
     if conf.get(LEVEL) is not None:
         return
     with suppress(Py4JError, TypeError):  # another Spark may have other insides: then it says more

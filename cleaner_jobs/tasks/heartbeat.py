@@ -63,7 +63,7 @@ class Heartbeat:
 
     def advance(self, log_bytes: int) -> None:
         self._done_bytes += log_bytes
-        with contextlib.suppress(OSError):  # likewise
+        with contextlib.suppress(OSError):  # the same
             os.pwrite(self._descriptor, _COUNT.pack(self._done_bytes), 0)
 
 

@@ -1,7 +1,7 @@
 """Checks that an offset index belongs to the log beside it.
 
 A broker trusts it below the recovery point, and a reader that seeks by a wrong entry misses
-records without an error. Cleaning would make the index anew. But where the two contradict each
+records without an error. Cleaning would rebuild the index. But where the two contradict each
 other, nobody knows which is right: one of the files may have been restored from another log.
 Rule: log-format F-9.4.
 """
@@ -89,8 +89,8 @@ def first_unfitting(
     """Return the first entry that does not fit these batches, and the row of the batch.
 
     The search begins at entry `first`. An entry does not fit if it leads into a batch but not to
-    its start, or to a batch that begins behind the entry's offset. Where all fit: the first entry
-    behind these batches, and -1. entries: in order.
+    its start, or to a batch that begins after the entry's offset. Where all fit: the first entry
+    after these batches, and -1. entries: in order.
     """
     i, row = first, 0
     while i < entries.shape[0] and row < rows.shape[0]:

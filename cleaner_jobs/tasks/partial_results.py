@@ -67,7 +67,7 @@ class PartialResults:
                     try:
                         kind, value = json.loads(line)
                     except ValueError:
-                        # Behind half a line: the disk was full there, and no longer here. Nobody
+                        # After half a line: the disk was full there, and no longer here. Nobody
                         # goes by it, and when its task ends the row comes with all the others.
                         continue
                     yield kind, value

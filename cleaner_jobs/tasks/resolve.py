@@ -51,7 +51,7 @@ class PartFile:
         start, end = np.frombuffer(self._read(at + 8 * hash_partition, 16), np.uint64).tolist()
         checksum_at = at + 8 * (hash_partitions + 1 + hash_partition)
         (checksum,) = np.frombuffer(self._read(checksum_at, 8), np.uint64).tolist()
-        if not start <= end <= part.entries:  # their own checksum is behind them, and not read here
+        if not start <= end <= part.entries:  # their own checksum is after them, and not read here
             raise WorkFileError(self._path, at, "entries of the map are not what was written")
         return start, end, checksum
 
@@ -207,7 +207,7 @@ class _Dropped:
         self.sums += sums
 
     def ordinals(self) -> NDArray[np.uint32]:
-        """Return those of one part behind those of another."""
+        """Return those of one part after those of another."""
         found = np.concatenate(self._ordinals)
         if len(self._ordinals) <= 2:  # of one turn: they are in order
             return found

@@ -187,7 +187,7 @@ class PlainSource(NamedTuple):
         return cls(reader.path, chunks)
 
     def read_up_to(self, behind: Place, at: Place) -> Place:
-        """behind, once a kernel has read from at to there: how much is known only then."""
+        """Note that a kernel has read from `at` to `behind`: how much is known only then."""
         io_limit.take(behind.position - at.position)
         return behind
 
@@ -257,7 +257,7 @@ class RecordColumns:
     def parse(self, window: Window, run: Payloads, map_offsets: tuple[int, int]) -> None:
         """Append the records of a run of batches; CorruptFileError where one does not parse.
 
-        map_offsets: the first offset that the map covers, and the one behind its last.
+        map_offsets: the first offset that the map covers, and the one after its last.
         """
         rows = window.rows[run.first : run.end]
         columns = self.room_for(int(rows[:, RECORDS_COUNT].sum()))

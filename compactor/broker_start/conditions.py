@@ -213,7 +213,7 @@ def _outcome_of_checkpoint(name: str, error: CorruptFileError) -> StartOutcome |
         return StartOutcome.DIRECTORY_OFFLINE
     return {
         checkpoint.RECOVERY_POINT: None,  # it is taken for an empty one
-        checkpoint.LOG_START: StartOutcome.LOADED_WITH_LOSS,  # likewise
+        checkpoint.LOG_START: StartOutcome.LOADED_WITH_LOSS,  # the same
         checkpoint.REPLICATION: StartOutcome.LOGS_NOT_SERVED,
         checkpoint.CLEANER_OFFSET: StartOutcome.CLEANER_ENDS,
     }[name]

@@ -99,7 +99,7 @@ class TornSnapshot(NamedTuple):
     path: str
     problem: str
     left: MetadataLeft | None  # what a start goes on with; None: the broker ends
-    is_dispensable: bool  # what is older, and the log behind it, have all that is needed here
+    is_dispensable: bool  # what is older, and the log after it, have all that is needed here
 
 
 def problems_at_start(

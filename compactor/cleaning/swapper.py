@@ -52,7 +52,7 @@ class Swapped(NamedTuple):
     sparse_indexes: int = 0  # destinations whose indexes were made to fit when they were joined
     cut_segments: int = 0  # destinations beyond the one that a group has in Kafka
     problem: TaskProblem | None = None
-    broke_off: bool = False  # of the group behind them: recovery goes on with it
+    broke_off: bool = False  # of the group after them: recovery goes on with it
 
     def with_joined(self, segments: "Sequence[JoinedSegment]") -> "Swapped":
         """Add what a group becomes that this process joins."""

@@ -124,7 +124,7 @@ class Marker(NamedTuple):
     is_abort: bool
 
 
-# Gives, of some producers, the first marker of each behind the segments of the round.
+# Gives, of some producers, the first marker of each after the segments of the round.
 LaterMarkers = Callable[[Collection[int]], Mapping[int, Marker]]
 
 

@@ -25,7 +25,7 @@ class PastRun(NamedTuple):
 
     ended_at_ms: int
     start_seconds: float  # until Spark was ready
-    seconds: float  # of the work behind that
+    seconds: float  # of the work after that
     log_bytes: int  # that were read and rewritten
 
 

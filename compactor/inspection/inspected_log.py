@@ -148,7 +148,7 @@ def _earliest_removal_ms(
     given_next_ms = cleaning.as_of_ms + cleaning.delete_retention_ms
     if _HORIZONS[of.HORIZON_AHEAD] not in horizons:
         return given_next_ms
-    # which may be that of a tombstone behind the bound, and past
+    # which may be that of a tombstone after the bound, and past
     least_ms = max(int(counters[of.LEAST_HORIZON]), cleaning.as_of_ms)
     others_wait = _HORIZONS[of.NO_HORIZON] in horizons or any(
         kind.section == _SECTIONS[of.UNCLEANABLE] for kind in kinds

@@ -71,7 +71,7 @@ class Gap(NamedTuple):
     base_offset: int
     end_position: int  # of its last batch
     end_offset: int
-    next_base_offset: int  # of the segment behind it
+    next_base_offset: int  # of the segment after it
 
     @property
     def is_small(self) -> bool:

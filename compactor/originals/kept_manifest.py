@@ -48,7 +48,7 @@ class LogBefore(NamedTuple):
     segments: tuple[FileMark, ...]  # every .log, by rising base offset; the last one was active
     end_offset: int  # of the log
     cleaner_offset: int | None  # the log's entry before the run; None: it had none
-    log_start_offset: int | None  # likewise
+    log_start_offset: int | None  # the same
 
 
 class KeptStep(NamedTuple):

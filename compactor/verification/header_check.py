@@ -212,7 +212,7 @@ class HeaderCheck:
             horizon_ms = int(now["base_timestamp"][row])
             is_set = sets[row] and not may_be_set[row]
             if is_set and had_null_value[row] and self.horizons.is_unreported(horizon_ms):
-                is_set = False  # likewise
+                is_set = False  # the same
             if not problem and is_set:
                 problem = "has a delete horizon, but no tombstone, and is no marker that needs one"
             if not problem and is_whole[row] and not sets[row] and not needs[row]:

@@ -14,7 +14,7 @@ from storage.kernels.kernel import inlined, kernel
 from storage.kernels.key_hash import hash_key
 from storage.kernels.memory_access import load_be_int32
 
-SLACK_BYTES = 64  # readable behind what a kernel is given
+SLACK_BYTES = 64  # readable after what a kernel is given
 FREE = -1  # offset of a slot without a key
 
 HAS_KEY, TOMBSTONE = 1, 2  # kinds of a record, as bits

@@ -10,7 +10,7 @@ from compactor.verification.reader_transactions import BoolArray, ConsumerView
 from storage.formats.batch_header import CONTROL, TRANSACTIONAL
 from storage.formats.control_record import ControlType
 
-END = 2**63 - 1  # behind every log
+END = 2**63 - 1  # after every log
 
 
 class OffsetSlice(NamedTuple):

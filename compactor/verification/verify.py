@@ -79,7 +79,7 @@ class Verification:
     start_problems: list[StartProblem] = field(default_factory=list)  # each is a finding, too
     rebuilt: set[str] = field(default_factory=set)  # indexes with findings that a start mends
     to_remove: set[str] = field(default_factory=set)  # indexes without which a start mends all
-    # by the segment before: `.log.deleted` files that have all that is missing behind it
+    # by the segment before: `.log.deleted` files that have all that is missing after it
     to_rename: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

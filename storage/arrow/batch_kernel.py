@@ -71,7 +71,7 @@ def _write_nullable(out: ByteArray, at: Any, data: ByteArray, start: Any, length
 
 @kernel
 def _header_bytes(records: RecordArrays, number: int) -> int:
-    """The room that a record's headers need, behind their count."""
+    """The room that a record's headers need, after their count."""
     size = np.int64(0)
     for i in range(records.header_ends[number], records.header_ends[number + 1]):
         size += _nullable_bytes(_length(records.header_keys.ends, records.header_keys.valid, i))
@@ -97,7 +97,7 @@ def write_records(
     """Write the records of one batch to out from `start` on, one at least.
 
     room: so many bytes of records, unless there is one alone; and where out ends, for that one too.
-    Returns the number behind the last record, the position behind it, and the largest time; `first`
+    Returns the number after the last record, the position after it, and the largest time; `first`
     again where out has no room for them.
     """
     timestamps = records.timestamps
@@ -150,7 +150,7 @@ def make_batches(
     made: Int64Array,
     tools: Any,
 ) -> tuple[int, int, int]:
-    """Make batches of the records from `first` on, one behind the other.
+    """Make batches of the records from `first` on, one after another.
 
     limits: the codec, and how many bytes a batch has before it is compressed, unless it is a single
     record. buffers: for the batches, and for what is compressed. made: (most, MADE_COLUMNS), filled

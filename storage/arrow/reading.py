@@ -175,7 +175,7 @@ _TIMESTAMP = SCHEMA.field("timestamp").type
 
 
 class Filled(NamedTuple):
-    """The records of a run, and what is wrong behind them."""
+    """The records of a run, and what is wrong after them."""
 
     batch: pa.RecordBatch
     problem: CorruptFileError | None

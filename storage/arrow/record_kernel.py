@@ -1,7 +1,7 @@
 """The kernel that fills Arrow's buffers with the records of decompressed batches.
 
 Of each record that is wanted its offset, its time and the number of its batch go into columns of
-numbers; key, value and headers are put behind those of the record before, with where they end and
+numbers; key, value and headers are put after those of the record before, with where they end and
 a bit for those that are no null. What a batch says of all its records is looked up by its number
 afterwards. Layout: log-format F-5; as strict as `batch_columns.parse_records`.
 """
@@ -37,7 +37,7 @@ Int32Array = NDArray[np.int32]
 
 
 class Parts(NamedTuple):
-    """Nullable pieces of bytes, one behind the other; without any room where nobody wants them."""
+    """Nullable pieces of bytes, one after another; without any room where nobody wants them."""
 
     ends: Int32Array  # of piece i at i + 1; 0 before the first
     data: ByteArray
@@ -105,7 +105,7 @@ def fill_columns(
     """Walk the records of the chosen batches, and append those that are wanted to columns.
 
     payloads: the (decompressed) records of batch i stand in bounds[i, 0]:bounds[i, 1], with
-    SLACK_BYTES readable behind the last. columns: a part with a single end is not filled; one that
+    SLACK_BYTES readable after the last. columns: a part with a single end is not filled; one that
     is has room for all bytes of the payloads.
     Returns records and headers appended, then the index of the bad batch, error code and detail (or
     -1, OK, 0).

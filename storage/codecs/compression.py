@@ -1,7 +1,7 @@
 """The codecs of a batch: codec id to compress and decompress, in Kafka's framing (spec F-8).
 
 gzip    RFC 1952, one member when written; OS byte ff, as JDK 16 and later write it
-snappy  xerial stream: 16-byte header, then blocks of 32 KiB, each behind its int32 length
+snappy  xerial stream: 16-byte header, then blocks of 32 KiB, each after its int32 length
 lz4     frame of independent blocks of 64 KiB, no checksums, no content size
 zstd    one frame of level 3 without content size, which ends in an empty last block
 

@@ -2,7 +2,7 @@
 
 block: 1 bit, whether it is the last | 2 bits, its kind | stored bytes; or lengths of the codes of
 literals, lengths and distances, and then symbols up to the one that ends the block.
-A code is looked up by as many bits as most codes have; longer ones in a table behind that.
+A code is looked up by as many bits as most codes have; longer ones in a table after that.
 
 What is not taken may be sound all the same: zlib decides, and says what is wrong. Source: RFC 1951;
 zlib 1.2.13, inflate and inflate_table.
@@ -26,7 +26,7 @@ ByteArray = npt.NDArray[np.uint8]
 UInt32Array = npt.NDArray[np.uint32]
 
 NOT_TAKEN = -1
-FOLLOWING_BYTES = 8  # that stand behind a stream, at least: so it can be read a word at a time
+FOLLOWING_BYTES = 8  # that stand after a stream, at least: so it can be read a word at a time
 _MAX_BITS = 15  # of a code
 _END_OF_BLOCK = 256
 _LITERAL_SYMBOLS, _DISTANCE_SYMBOLS, _LENGTH_SYMBOLS = 288, 32, 19
@@ -96,8 +96,8 @@ def inflate(
     """Put what the stream that begins at span[0] holds into out[room[0]:room[1]].
 
     span: the stream ends FOLLOWING_BYTES before span[1], or earlier. tables: TABLE_SLOTS of uint32;
-    what is in them does not matter. Returns the positions behind the stream and behind what came
-    out; NOT_TAKEN for both: see above, and where there is little room. Bytes of out behind that
+    what is in them does not matter. Returns the positions after the stream and after what came
+    out; NOT_TAKEN for both: see above, and where there is little room. Bytes of out after that
     position, in bounds, may be written, too.
     """
     ip: Any = np.int64(span[0])
@@ -168,7 +168,7 @@ def _refill(source: ByteArray, bits: Any, held: Any, ip: Any, end: Any) -> tuple
 def _copy_stored(
     source: ByteArray, ip: Any, end: Any, out: ByteArray, op: Any, most: Any
 ) -> tuple[Any, Any]:
-    """The positions behind a stored block of which the header is read; the second -1: damaged."""
+    """The positions after a stored block of which the header is read; the second -1: damaged."""
     if end - ip < 4 + FOLLOWING_BYTES:
         return ip, np.int64(NOT_TAKEN)
     word = np.int64(load_le_uint64(source, ip) & np.uint64(0xFFFFFFFF))
@@ -184,7 +184,7 @@ def _copy_stored(
 def _read_lengths(
     source: ByteArray, bits: Any, held: Any, ip: Any, end: Any, tables: Any
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """Read the lengths of a block's codes: the place behind them, and how many of both kinds.
+    """Read the lengths of a block's codes: the place after them, and how many of both kinds.
 
     None of the first: it is damaged.
     """
@@ -329,7 +329,7 @@ def _make_table(
 
 @inlined
 def _value(bits: Any, held: Any, entry: Any) -> tuple[Any, Any, Any]:
-    """A length or a distance, with its extra bits, and the place behind them."""
+    """A length or a distance, with its extra bits, and the place after them."""
     taken = entry & np.uint64(0xFF)
     code_bits = entry >> np.uint64(_CODE_BITS_AT) & np.uint64(0xF)
     value = np.int64(entry >> np.uint64(_VALUE_AT))
@@ -339,7 +339,7 @@ def _value(bits: Any, held: Any, entry: Any) -> tuple[Any, Any, Any]:
 
 @inlined
 def _looked_up_within(tables: Any, begin: Any, bits: Any, held: Any, entry: Any) -> Any:
-    """The place behind what leads to a table within the table, and what is found there."""
+    """The place after what leads to a table within the table, and what is found there."""
     taken = entry & np.uint64(0xFF)
     inner_bits = entry >> np.uint64(_CODE_BITS_AT) & np.uint64(0xF)
     bits >>= taken
@@ -356,7 +356,7 @@ def _expand(
     places: tuple[int, int, int],
     tables: Any,
 ) -> tuple[Any, Any, Any, Any]:
-    """Put the symbols of a block into out: the place behind them, and the position in out.
+    """Put the symbols of a block into out: the place after them, and the position in out.
 
     places: where in out the stream begins, this block, and where the room ends. -1 for the position
     in out: they are damaged, or there is little room.

@@ -2,7 +2,7 @@
 
 sequence: token, lengths in its upper and lower four bits | more literal length | literals |
 offset uint16 LE | more match length. A length of 15 goes on in bytes that are added to it, up to
-one that is not 255. The last sequence ends behind its literals.
+one that is not 255. The last sequence ends after its literals.
 
 The library is linked into cramjam, which takes one block a call; here a kernel takes many. What
 `decompress_block` does not take may be sound all the same: the library decides, and says what is
@@ -52,9 +52,9 @@ def max_compressed_bytes(size: Any) -> Any:
 def decompress_block(
     source: ByteArray, start: int, end: int, out: ByteArray, at: int, limit: int
 ) -> int:
-    """Put what the block source[start:end] holds into out[at:limit]; the position behind it.
+    """Put what the block source[start:end] holds into out[at:limit]; the position after it.
 
-    Bytes of out behind that position, in bounds, may be written, too. NOT_TAKEN: damaged, of a
+    Bytes of out after that position, in bounds, may be written, too. NOT_TAKEN: damaged, of a
     form that is unusual near its end, or with too little room.
     """
     ip, op = _expand_most(source, (start, end), out, (at, limit))
@@ -108,7 +108,7 @@ def _expand_most(
     """Go over sequences as long as nothing is near an end; where the first one that is left begins.
 
     In source, and in out. Of a sequence that is malformed nothing counts as done. span, room: the
-    block, and where it may be put. A copy touches up to OVERSHOOT bytes behind its end.
+    block, and where it may be put. A copy touches up to OVERSHOOT bytes after its end.
     """
     ip: Any = np.int64(span[0])
     op: Any = np.int64(room[0])
@@ -137,7 +137,7 @@ def _expand_most(
 
 @inlined
 def _whole_length(source: ByteArray, ip: Any, length: Any, limit: Any) -> tuple[Any, Any]:
-    """The position behind a length of which the token's share is given, and the length.
+    """The position after a length of which the token's share is given, and the length.
 
     It is far too large where it does not end below the limit.
     """
@@ -156,7 +156,7 @@ def _whole_length(source: ByteArray, ip: Any, length: Any, limit: Any) -> tuple[
 def compress_block(
     source: ByteArray, start: int, end: int, slots: UInt16Array, out: ByteArray, at: int
 ) -> int:
-    """Put the block of source[start:end] into out at `at`; the position behind it.
+    """Put the block of source[start:end] into out at `at`; the position after it.
 
     At most MAX_BLOCK_BYTES of content; out has room for max_compressed_bytes of it. slots:
     TABLE_SLOTS of them; what is in them does not matter.

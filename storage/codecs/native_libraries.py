@@ -81,7 +81,7 @@ def zstd_functions_and_contexts() -> Int64Array:
 def zstd_decompress_frame(
     addresses: Int64Array, source: ByteArray, start: int, end: int, out: ByteArray, span: Any
 ) -> int:
-    """Put what the frame source[start:end] holds into out[span[0]:span[1]]; the position behind.
+    """Put what the frame source[start:end] holds into out[span[0]:span[1]]; the position after.
 
     FAILED: damaged, or with too little room.
     """
@@ -105,7 +105,7 @@ def zstd_decompress_frame(
 def zstd_compress_frame(
     addresses: Int64Array, source: ByteArray, start: int, end: int, out: ByteArray, span: Any
 ) -> int:
-    """Put Kafka's frame of source[start:end] into out[span[0]:span[1]]; the position behind it.
+    """Put Kafka's frame of source[start:end] into out[span[0]:span[1]]; the position after it.
 
     Kafka flushes before it closes, hence the empty last block (F-8.5). FAILED: too little room;
     the context is then to be used no more.

@@ -76,9 +76,9 @@ def max_payload_bytes(size: int) -> int:
 def decompress_payload(
     codec: int, source: ByteArray, span: tuple[int, int], out: ByteArray, room: Any, tools: Any
 ) -> int:
-    """Put what source[span[0]:span[1]] holds into out[room[0]:room[1]]; the position behind it.
+    """Put what source[span[0]:span[1]] holds into out[room[0]:room[1]]; the position after it.
 
-    tools: as of this module, of the thread. Bytes of out behind what is returned may be written,
+    tools: as of this module, of the thread. Bytes of out after what is returned may be written,
     too. NOT_TAKEN: see above.
     """
     start, end = span
@@ -105,7 +105,7 @@ def decompress_payload(
 def compress_payload(
     codec: int, source: ByteArray, span: tuple[int, int], out: ByteArray, at: int, tools: Any
 ) -> int:
-    """Put source[span[0]:span[1]] into out at `at` as Kafka's writer does; the position behind it.
+    """Put source[span[0]:span[1]] into out at `at` as Kafka's writer does; the position after it.
 
     out has room for max_payload_bytes of it. tools: as above.
     """

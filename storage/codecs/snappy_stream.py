@@ -4,7 +4,7 @@ magic 82 "SNAPPY" 00 | version int32 = 1 | compatible version int32 = 1 | blocks
 block: length int32 of the compressed bytes | raw snappy block of at most 32 KiB of content
 
 A header may come again between blocks, where streams were joined; the versions are not enforced.
-One to three bytes behind the last block are ignored.
+One to three bytes after the last block are ignored.
 Source: xerial snappy-java, SnappyOutputStream, SnappyInputStream.
 """
 

@@ -331,7 +331,7 @@ class _Opened:
     """An open file, which the last one to let go of it closes.
 
     A call keeps what it works on by a name of its own. So a file that the pool lets go of meanwhile
-    is closed behind the call, without a lock for each read.
+    is closed after the call, without a lock for each read.
     """
 
     __slots__ = ("descriptor", "file")

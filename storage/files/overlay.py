@@ -77,13 +77,13 @@ class FileChange(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Layered:
-    """The beginning of a file below, and what was written behind it."""
+    """The beginning of a file below, and what was written after it."""
 
     below: FilesBelow
     path: str  # of the file below; "": there is none
     kept: int = 0  # bytes of the file below that are still seen
     behind: bytearray = field(default_factory=bytearray)
-    zeros: int = 0  # bytes behind that, which no memory holds: an index is made 10 MiB long
+    zeros: int = 0  # bytes after that, which no memory holds: an index is made 10 MiB long
     entry: Entry | None = None  # of the file below, as it was when it was first looked at
     mtime_ns: int = 0
 

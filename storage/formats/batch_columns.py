@@ -53,7 +53,7 @@ from storage.kernels.key_hash import (
 from storage.kernels.memory_access import load_be_int16, load_be_int32, load_be_int64, load_byte
 from storage.kernels.varint_kernel import read_varint, read_varlong
 
-SLACK_BYTES = 64  # readable bytes that every buffer has behind its last batch
+SLACK_BYTES = 64  # readable bytes that every buffer has after its last batch
 MIN_MESSAGE_BYTES = 26  # of format v0; v1 has eight more
 MIN_RECORD_BYTES = 7  # length, attributes, two deltas, two lengths, count of headers
 
@@ -119,7 +119,7 @@ def walk_batches(
     rows: (capacity, BATCH_COLUMNS) int64, filled from the top; the walk also ends when it is full.
     Of a legacy wrapper the records, and with them its base offset, are still unknown.
     Returns batches framed, bytes framed, error code (OK if none) and the number it found wrong; an
-    error is of the batch behind the framed ones.
+    error is of the batch after the framed ones.
     """
     count = 0
     at = 0
@@ -202,7 +202,7 @@ def _fill_legacy_row(buffer: ByteArray, at: int, magic: Any, row: Int64Array) ->
 
 @inlined
 def skip_headers(buffer: ByteArray, position: int, end: int) -> Any:
-    """Return the position behind a record's headers, or one beyond end if they are malformed."""
+    """Return the position after a record's headers, or one beyond end if they are malformed."""
     malformed = np.int64(1) << np.int64(60)
     count, position = read_varint(buffer, position)
     if count < 0 or position > end or count > end - position:
@@ -336,7 +336,7 @@ def parse_records(
     """Walk the records of the batches in rows and append an entry for each to columns.
 
     payloads: the (decompressed) records of batch i stand in bounds[i, 0]:bounds[i, 1], with
-    SLACK_BYTES readable behind the last. secret: the two halves of the hash key. columns:
+    SLACK_BYTES readable after the last. secret: the two halves of the hash key. columns:
     first_hash, second_hash (uint64), offset (int64), state (uint8), each with room for all records;
     filled: how many entries they hold already. The first hash of a control record is its type. The
     records of a batch that is UNREAD are not parsed. The hashes are there only where nothing is

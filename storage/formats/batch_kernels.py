@@ -129,7 +129,7 @@ def decompress_batches(
     found: tuple[Int64Array, UInt64Array],
     tools: Any,
 ) -> tuple[int, int]:
-    """Decompress batches of v2, one behind the other, until one is not taken by the kernels.
+    """Decompress batches of v2, one after another, until one is not taken by the kernels.
 
     progress: how many are done already, and the end of what they
     were decompressed to. out: a buffer, and how much of it there is room in. found: filled in for

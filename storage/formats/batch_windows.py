@@ -48,7 +48,7 @@ from storage.formats.legacy_upgrade import FramedEntries, TakeArray, has_legacy,
 from storage.kernels.xxh3_kernel import digest_between
 
 WINDOW_BYTES = 4 << 20  # more would not stay in the cache between reading and checking
-LEGACY_WINDOW_BYTES = 1 << 20  # behind legacy messages: a row for each takes as much as it does
+LEGACY_WINDOW_BYTES = 1 << 20  # after legacy messages: a row for each takes as much as it does
 WINDOW_BATCHES = 1 << 16
 PAYLOAD_BYTES = 4 << 20  # decompressed at once, unless a single batch holds more
 PLAIN, COMPRESSED, UPGRADED = range(3)  # where the records of a batch are found
@@ -117,7 +117,7 @@ class Window(NamedTuple):
     file_position: int  # of buffer[0]
     rows: Int64Array  # (batches, BATCH_COLUMNS)
     upgraded: ByteArray = NO_RECORDS  # the records of legacy batches
-    problem: CorruptFileError | None = None  # what is wrong with the legacy batch behind them
+    problem: CorruptFileError | None = None  # what is wrong with the legacy batch after them
 
     def entries(self, first: int, end: int) -> FramedEntries:
         """Return some of its batches, as what decompresses and upgrades takes them."""

@@ -13,7 +13,7 @@ original, by hard links: a broker that works in one changes the other.
 
 A broker looks at no file of a name that it does not know. A directory that is not named like a
 partition ends a broker that starts (log-format F-1.4): here that is wanted. A mark is such a
-directory. It holds a text that says so to whoever finds it, and since it is not empty, tools that
+directory. It holds a text that says so, and since it is not empty, tools that
 leave empty directories out (rclone, object stores, git) take it along.
 """  # noqa: E501
 

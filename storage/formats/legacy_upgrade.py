@@ -71,7 +71,7 @@ WRAPPER, NO_ROOM, NO_MESSAGES, BAD_WRAPPER_OFFSET, COMPRESSED_INSIDE, BAD_INNER_
 
 @kernel
 def first_out_of_order(rows: Int64Array, previous_offset: int) -> int:
-    """The first row whose offsets do not begin behind those before it; -1: there is none."""
+    """The first row whose offsets do not begin after those before it; -1: there is none."""
     for i in range(rows.shape[0]):
         if rows[i, BASE_OFFSET] <= previous_offset:
             return i
@@ -83,7 +83,7 @@ def first_out_of_order(rows: Int64Array, previous_offset: int) -> int:
 def _write_record(
     buffer: ByteArray, span: tuple[Any, Any], deltas: tuple[Any, Any], out: ByteArray, out_at: Any
 ) -> Any:
-    """Write a message as a record of v2; the position behind it, or -1 if the message is malformed.
+    """Write a message as a record of v2; the position after it, or -1 if the message is malformed.
 
     span: where its key length stands, where the message ends; there are 8 bytes at least between.
     deltas: of timestamp and offset.
@@ -207,7 +207,7 @@ def upgrade_wrapper(
 ) -> tuple[int, int, int]:
     """Write the records of the messages in inner[:length], those of a wrapper, to out at `at`.
 
-    Completes the wrapper's row. Returns the position behind the records, code and detail.
+    Completes the wrapper's row. Returns the position after the records, code and detail.
     """
     count, last, code = _walk_inner(inner, length)
     if code != OK:
@@ -305,7 +305,7 @@ class Upgraded(NamedTuple):
     """How far the legacy entries were upgraded, and where their records stand."""
 
     done: int  # rows from the top that are complete; the others are left for later
-    records: ByteArray  # each row's in [RECORDS_START]:[RECORDS_END], SLACK_BYTES behind the last
+    records: ByteArray  # each row's in [RECORDS_START]:[RECORDS_END], SLACK_BYTES after the last
     problem: CorruptFileError | None  # what is wrong with row `done`
 
 
@@ -353,7 +353,7 @@ def _has_wrapper(rows: Int64Array) -> bool:
 
 
 def _in_order(entries: FramedEntries, previous_offset: int, upgraded: Upgraded) -> Upgraded:
-    """Cut at the first row that does not begin behind the one before it."""
+    """Cut at the first row that does not begin after the one before it."""
     row = first_out_of_order(entries.rows[: upgraded.done], previous_offset)
     if row < 0:
         return upgraded

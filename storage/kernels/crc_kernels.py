@@ -90,7 +90,7 @@ STREAM_BYTES = 512  # of each of three; a multiple of eight
 
 
 def _shift_tables(zeros: int) -> NDArray[np.uint32]:
-    """Table k holds what byte k of a checksum comes to behind so many bytes that are zero."""
+    """Table k holds what byte k of a checksum comes to after so many bytes that are zero."""
     bytes_of_it = np.arange(256, dtype=np.uint32)
     tables = np.stack([bytes_of_it << np.uint32(8 * k) for k in range(4)])
     for _ in range(zeros):

@@ -50,7 +50,7 @@ def hash_key(
 ) -> tuple[np.uint64, np.uint64]:
     """Return the hash of buffer[position : position + length] as two uint64.
 
-    Up to seven bytes behind the key are read and masked away: the caller's buffer has that slack.
+    Up to seven bytes after the key are read and masked away: the caller's buffer has that slack.
     """
     v0 = key_low ^ np.uint64(0x736F6D6570736575)
     v1 = key_high ^ np.uint64(0x646F72616E646F6D ^ 0xEE)  # 0xee: the variant with 128 bits
@@ -200,7 +200,7 @@ def put_key(
     """Let a key of at most MAX_LENGTH bytes wait for its hash, which is to be number `at`.
 
     Returns the number of its words where eight keys of as many wait now, or 0. Up to eight bytes
-    behind it are read and masked away: the caller's buffer has that slack.
+    after it are read and masked away: the caller's buffer has that slack.
     """
     count: Any = np.int64(length >> 3) + 1
     lane: Any = np.int64(queues[_WAITING_AT + count])

@@ -13,7 +13,7 @@ ByteArray = NDArray[np.uint8]
 
 @inlined
 def read_varint(buffer: ByteArray, position: int) -> tuple[Any, Any]:
-    """Return a zig-zag varint and the position behind it; one far out of range if malformed."""
+    """Return a zig-zag varint and the position after it; one far out of range if malformed."""
     byte = load_byte(buffer, position)
     if byte < np.uint64(0x80):  # nearly all are one byte or two
         return _unzigzag(byte), position + 1
@@ -69,7 +69,7 @@ def varint_bytes(value: Any) -> int:
 
 @inlined
 def write_varint(out: ByteArray, at: int, value: Any) -> int:
-    """Write the shortest zig-zag varint of value, and return the position behind it."""
+    """Write the shortest zig-zag varint of value, and return the position after it."""
     zigzag = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> np.int64(63))
     while zigzag >= np.uint64(0x80):
         out[at] = np.uint8((zigzag & np.uint64(0x7F)) | np.uint64(0x80))

@@ -210,7 +210,7 @@ class _Seen:
             self.is_first = False
 
     def add(self, batch: Batch, must_rise: bool) -> None:
-        # Kafka counts from the highest offset on to the lowest, which is not behind any
+        # Kafka counts from the highest offset on to the lowest, which is not after any
         if must_rise and not self.last_offset < batch.last_offset <= _MAX_LONG:
             raise OffsetsOutOfOrderError(
                 f"last offset {batch.last_offset} of a batch, behind {self.last_offset}"

@@ -6,7 +6,7 @@ counts is the newest snapshot and the records from its offset on. A broker may b
 a batch that is not all there yet ends the reading, as it does where a broker was killed. So does
 other damage to the last batch, but that is no broker's doing: `is_torn` tells the two apart.
 
-What a broker's disk holds may be a little behind its cluster, and may end with records that the
+What a broker's disk holds may be older than its cluster, and may end with records that the
 cluster never agreed on: which those are is not on disk.
 Source: Kafka, MetadataDelta, MetadataLoader, KafkaRaftLog, Snapshots, ZkMigrationState.
 """
@@ -194,7 +194,7 @@ def _apply_snapshot(image: "_Image", path: str, files: Files) -> None:
 
 
 def _ends_inside(error: CorruptFileError, files: Files) -> bool:
-    """Say whether a snapshot ends behind its first batch, and not with its last one."""
+    """Say whether a snapshot ends after its first batch, and not with its last one."""
     with files.open(error.path) as snapshot:
         rest = snapshot.read(error.position, snapshot.entry.size_bytes - error.position)
     if error.position == 0 or len(rest) < LOG_OVERHEAD_BYTES:

@@ -1,7 +1,7 @@
 """The index files of a segment that is in use: by offset, by time, and of aborted transactions.
 
 The file of a segment that is appended to is as long as segment.index.bytes allows, with zeros
-behind the entries in use; one that is opened again counts every slot as in use. The entries are
+after the entries in use; one that is opened again counts every slot as in use. The entries are
 kept in memory, too.
 
 A file is opened when it is first needed: a segment that was never written to, read or flushed has
@@ -128,7 +128,7 @@ class IndexFile:
         try:
             self._file.write(position, data)
         finally:
-            self._is_changed = True  # behind the write: a flush beside it may not have synced it
+            self._is_changed = True  # after the write: a flush beside it may not have synced it
 
     def keep(self, entries: int) -> None:
         """Forget all entries but the first ones; the file stays as it is."""
@@ -428,7 +428,7 @@ class TimeIndexFile:
             file.add(TIME_ENTRY.pack(timestamp_ms, relative))
 
     def add(self, packed: Bytes) -> None:
-        """Put entries behind the others, of which is known that they may come there."""
+        """Put entries after the others, of which is known that they may come there."""
         if len(packed):
             self.opened().add(packed)
 

@@ -304,7 +304,7 @@ class BatchCheck(NamedTuple):
     leader_epoch: int
     needs_keys: int
     max_batch_bytes: int
-    stops_at: int  # an offset: no batch is taken behind one that reaches it
+    stops_at: int  # an offset: no batch is taken after one that reaches it
     next_offset: int
 
 

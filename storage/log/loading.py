@@ -484,7 +484,7 @@ def split(local: LocalLog, segment: LogSegment, aborted: Sequence[AbortedTxn]) -
     if is_loaded:
         return [] if segment.base_offset in written else [segment]
     # Kafka's own way: an old one that was not loaded is replaced by the one of its base offset
-    # alone. Without such a one it stays, behind those that its batches are in.
+    # alone. Without such a one it stays, after those that its batches are in.
     segment.close_handles()
     return []
 

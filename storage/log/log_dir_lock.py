@@ -1,11 +1,11 @@
-"""Kafka's own lock of a log directory, so that a broker and whoever works here keep each other out.
+"""Kafka's own lock of a log directory, so that a broker and our commands keep each other out.
 
 A POSIX record lock on `.lock`, as a broker takes: a running broker makes us refuse, and we make a
 starting one refuse. Such a lock keeps nobody out who is in the same process, and closing any
 descriptor of the file there would drop it: so nothing else opens it, and of two calls at once in
 one process the second is refused by what is noted here.
 
-Who holds it is said in words: the kernel names the process to whoever asks for its lock (F_GETLK),
+Who holds it is said in words: the kernel names the process to one that asks (F_GETLK),
 and /proc the command. Of a process in another container, or on another host, neither is known.
 
 Source: log-format F-15.1; Kafka, LogManager.lockLogDirs.
@@ -232,7 +232,7 @@ def _is_named(own: Entry, path: str) -> bool:
 
 
 _FLOCK = Struct("@hhqqi4x")  # of Linux: type, whence, start, length, process
-_START_TIME = 19  # among the fields of /proc/…/stat behind the command, which are 3 to 52
+_START_TIME = 19  # among the fields of /proc/…/stat after the command, which are 3 to 52
 _LONGEST = 100  # characters of a command
 _TAKES_A_VALUE = ("-cp", "-classpath", "--class-path", "-p", "--module-path", "-m", "-c")
 _SECRET = re.compile(r"(?i)(pass|secret|token|credential)[^=]*=")

@@ -300,7 +300,7 @@ class CleanerView(NamedTuple):
 
 def view_of(state: LogState) -> CleanerView:
     segments, end = tuple(state.local.segments), state.local.end
-    active = segments[-1]  # behind the end may be what an append that failed has left
+    active = segments[-1]  # after the end may be what an append that failed has left
     is_end_known = end.segment == active.base_offset
     return CleanerView(
         segments=segments,

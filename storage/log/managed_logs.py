@@ -202,9 +202,9 @@ class LogDirectory:
         """A truncation of a log of the directory, as `LogOptions.truncating` says.
 
         The log is not cleaned meanwhile, and was cleaned up to what is its active segment then at
-        most: else a tombstone that is written behind would be taken for clean, and the value that
+        most: else a tombstone that is written later would be taken for clean, and the value that
         it deletes would come back. Its recovery point is not above its end: else what is written
-        behind would not be looked at after a crash.
+        later would not be looked at after a crash.
 
         Kafka lowers both afterwards. Here no crash leaves one above the log's end.
         """

@@ -418,7 +418,7 @@ class BatchAppends:
         """append_one: as Log.append_as_leader."""
         self._plain, self._append_one, self._how = plain, append_one, how
         self._done = AppendedBatches()
-        self._at = 0  # behind what is appended
+        self._at = 0  # after what is appended
 
     def append(self, data: Bytes) -> AppendedBatches:
         """Append all whole batches. Raise BatchAppendError at the first that is refused."""

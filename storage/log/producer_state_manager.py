@@ -196,7 +196,7 @@ class ProducerStateManager:
         self.producers = ProducerMap()
         self._verifications: dict[int, VerificationStateEntry] = {}
         self._ongoing: dict[int, TxnMetadata] = {}  # by first offset
-        self._unreplicated: dict[int, TxnMetadata] = {}  # likewise
+        self._unreplicated: dict[int, TxnMetadata] = {}  # the same
         self.map_end_offset = self._last_snapshot = 0
 
     def move_to(self, directory: str) -> None:

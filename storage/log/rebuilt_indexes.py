@@ -1,4 +1,4 @@
-"""The indexes of a sound segment made anew, without a change of its files.
+"""Rebuilds the indexes of a sound segment in memory, without a change of its files.
 
 What the recovery of a log makes, `storage.log` decides. Source: Kafka, LogSegment.recover;
 spec F-12.5.

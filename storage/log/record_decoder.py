@@ -103,7 +103,7 @@ def read_head(data: bytes, at: int, base_offset: int, base_time: int) -> tuple[R
         key_bytes, after = _signed(data, after, decode_varint)
         value_bytes, after = _signed(data, after + max(key_bytes, 0), decode_varint)
         after += max(value_bytes, 0)
-        if data[after] == 0 and after + 1 == end:  # no headers, and nothing behind them
+        if data[after] == 0 and after + 1 == end:  # no headers, and nothing after them
             time = base_time + time_delta
             if -(2**63) <= time < 2**63:
                 key = None if key_bytes < 0 else b""

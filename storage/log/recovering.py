@@ -53,8 +53,8 @@ class RecoveredSegment(NamedTuple):
 
     base_offset: int
     log_bytes: int  # up to the end of its last sound batch
-    cut_bytes: int  # behind it
-    end_offset: int  # behind its last sound batch
+    cut_bytes: int  # after it
+    end_offset: int  # after its last sound batch
     # of the first batch that begins below the end of one before it, which Kafka does not look at
     out_of_order_at: int | None
 
@@ -98,7 +98,7 @@ def recover(segment: LogSegment, recovery: Recovery) -> RecoveredSegment:
 class _Recovering:
     def __init__(self, segment: LogSegment, recovery: Recovery) -> None:
         self._segment, self._recovery = segment, recovery
-        self._valid = 0  # the position behind the last sound batch
+        self._valid = 0  # the position after the last sound batch
         self._end = segment.base_offset
         self._out_of_order_at: int | None = None
         self._window = np.empty(_WINDOW_BYTES, np.uint8)

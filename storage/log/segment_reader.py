@@ -4,7 +4,7 @@ The batches are read by their headers alone or whole (spec F-3). That is stricte
 reader, which stops silently at a tail that is cut short: here a file has to end where a batch ends.
 A message of format v0 or v1 is a batch, too.
 
-A crash tears the end of a log: behind the torn place there is nothing, zeros, or the rest of what
+A crash tears the end of a log: after the torn place there is nothing, zeros, or the rest of what
 was being written. Where a batch with a right CRC follows, the damage is in the middle, and cutting
 the log off there would lose what can still be read. So `first_sound_batch` looks for a batch at
 every byte: of any message format, and of any codec, since only its framing and its CRC are looked

@@ -2,7 +2,7 @@
 
 Each new segment is named after its first batch and takes the batches that follow as long as their
 last offset is at most 2^31 - 1 above that. It has the bytes of the source, indexes of its own, and
-the entries of the `.txnindex` whose markers it holds. Kafka leaves that file behind, and the
+the entries of the `.txnindex` whose markers it holds. Kafka leaves that file where it is, and the
 records of aborted transactions would come to life in its next round.
 
 Nothing is written here. A round puts the new files beside the log that nobody has open

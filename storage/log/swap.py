@@ -4,16 +4,16 @@ Names in, ordered lists of operations out. A round (`compactor.finalizer`, with 
 broker makes of each step) and a log in use (`storage.log.local_log`) do the same steps:
 
 1. the files of the new segments -> .cleaned; sync
-2. .cleaned -> .swap, .log first, the destinations in descending order, the lowest one behind a
+2. .cleaned -> .swap, .log first, the destinations in descending order, the lowest one after a
    sync; sync: now the new log counts
-3. the sources in the range of the destinations go, then those behind it, one after the other, the
+3. the sources in the range of the destinations go, then those after it, one after the other, the
    .log of each before its index files; a sync after each of these, and at the end
 4. .swap -> live, the destinations in ascending order, a sync after each .log
 5. sync
 
-The range begins at the lowest destination and ends where the highest one's last batch does. Behind
+The range begins at the lowest destination and ends where the highest one's last batch does. After
 it all the records of the group have gone, and that of an empty destination has nothing in it
-(C-15.9). What lies behind goes from the front, so that no tombstone goes before what it hides.
+(C-15.9). What lies after goes from the front, so that no tombstone goes before what it hides.
 
 Two things stand in .swap for the sake of settling alone, and are removed where the others get their
 names. An empty .txnindex beside an empty destination: the first source's own would outlive it
@@ -30,7 +30,7 @@ decided again from what it left, it comes to the same end:
                                      these names must not lose them to a power cut
 2. remove .swap at or above the      until all of them are gone on disk, the .cleaned still says
    lowest .cleaned; sync             that they are not complete: decided again, they go
-3. remove .cleaned; sync             likewise; without them the log is the old one
+3. remove .cleaned; sync             until then the same; without them the log is the old one
 4. remove what is in the range of    while a .log.swap stands it has the same range: the rest of the
    the .log.swap files and is not    sources goes. The snapshots in the range go with them
    .swap; sync

@@ -300,7 +300,7 @@ def _converted(batches: list[Batch], how: Validation) -> Validated:
         _check_batch(batch, first, how)
         checks = _RecordChecks(batch, how)
         for record in batch.records():
-            if checks.check(record) and checks.all_passed:  # behind a bad one, nothing is written
+            if checks.check(record) and checks.all_passed:  # after a bad one, nothing is written
                 found = whole(record)
                 require_encodable(found, how.target_magic)
                 kept.append(found._replace(offset=offset))
