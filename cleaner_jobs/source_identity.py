@@ -66,16 +66,16 @@ def _found(source: Source, files: Files) -> Entry:
     return entry_of(files, source.path)
 
 
-def _check_same(source: Source, found: Entry) -> None:
+def _check_same(source: Source, entry: Entry) -> None:
     """Compare by what every host sees alike: only a change of the file changes its ctime."""
     planned = source.log_bytes, source.log_mtime_ns, source.log_inode, source.log_ctime_ns
-    if planned == (found.size_bytes, found.mtime_ns, found.inode, found.ctime_ns):
+    if planned == (entry.size_bytes, entry.mtime_ns, entry.inode, entry.ctime_ns):
         return
     for what, before, now in (
-        ("size", source.log_bytes, found.size_bytes),
-        ("modification time", source.log_mtime_ns, found.mtime_ns),
-        ("inode", source.log_inode, found.inode),
-        ("time of change", source.log_ctime_ns, found.ctime_ns),
+        ("size", source.log_bytes, entry.size_bytes),
+        ("modification time", source.log_mtime_ns, entry.mtime_ns),
+        ("inode", source.log_inode, entry.inode),
+        ("time of change", source.log_ctime_ns, entry.ctime_ns),
     ):
         if before != now:
             raise _changed(source, what, before, now)

@@ -167,14 +167,14 @@ class HasReason(Protocol):
 Of = TypeVar("Of", bound=HasReason)
 
 
-def is_log_missing(found: HasReason) -> bool:
+def is_log_missing(outcome: HasReason) -> bool:
     """Say whether it is of a log whose records are gone, with which everything begins."""
-    return found.reason_code is ReasonCode.LOG_MISSING
+    return outcome.reason_code is ReasonCode.LOG_MISSING
 
 
-def missing_first(found: Iterable[Of]) -> list[Of]:
+def missing_first(outcomes: Iterable[Of]) -> list[Of]:
     """Put those first whose records are gone; else they stay in their order."""
-    return sorted(found, key=lambda each: not is_log_missing(each))
+    return sorted(outcomes, key=lambda each: not is_log_missing(each))
 
 
 _BY_CODE = {str(code): code for code in ReasonCode}

@@ -293,7 +293,7 @@ def _has_converted_identity(expected: Int64Array, out: ByteArray, at: Any) -> bo
 
 
 @inlined
-def _attributes(header: Any, row: Int64Array, is_emptied: bool, given_ms: Any) -> Any:
+def _attributes(header: Any, row: Int64Array, is_emptied: bool, horizon_ms: Any) -> Any:
     """Return those of a batch that is emptied (C-11.9) or rebuilt (C-11.13)."""
     _, base_timestamp, _, attributes = header
     if is_emptied:
@@ -301,7 +301,7 @@ def _attributes(header: Any, row: Int64Array, is_emptied: bool, given_ms: Any) -
             return attributes & LOG_APPEND_TIME
         return attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
     kept = attributes & PRESERVED_ATTRIBUTES
-    if given_ms >= 0 or (attributes & DELETE_HORIZON != 0 and base_timestamp >= 0):  # E-36
+    if horizon_ms >= 0 or (attributes & DELETE_HORIZON != 0 and base_timestamp >= 0):  # E-36
         kept |= DELETE_HORIZON
     return kept
 

@@ -47,11 +47,11 @@ def record_time_delta(payload: ByteArray, body: Any, end: Any) -> tuple[Any, Any
 
 
 @inlined
-def _is_shortest(payload: ByteArray, at: Any, behind: Any, value: Any) -> bool:
+def _is_shortest(payload: ByteArray, at: Any, end: Any, value: Any) -> bool:
     """Return whether a varint is as Kafka writes it: no byte, and no bit, too many."""
-    if behind - at != varint_bytes(value):
+    if end - at != varint_bytes(value):
         return False
-    return bool(behind - at < MAX_VARINT_BYTES or payload[behind - 1] < LAST_BYTE_BELOW)
+    return bool(end - at < MAX_VARINT_BYTES or payload[end - 1] < LAST_BYTE_BELOW)
 
 
 @inlined

@@ -40,7 +40,7 @@ def has_session() -> bool:
 LOCAL_DIR = "spark.local.dir"
 
 
-def given_local_dirs(environ: Mapping[str, str], session: "SparkSession | None") -> list[str]:
+def local_dirs_in_use(environ: Mapping[str, str], session: "SparkSession | None") -> list[str]:
     """Return the block directories that spark-submit, or a session, was given, if any.
 
     Of spark-submit before it has made any: it does so when a session begins.

@@ -230,19 +230,19 @@ def _of_loopback() -> Unfit | None:
     return None
 
 
-def settings_here(environ: Mapping[str, str]) -> list[tuple[str, Setting]]:
+def set_variables(environ: Mapping[str, str]) -> list[tuple[str, Setting]]:
     """Return the set variables of the table with their values, and the files with settings."""
     found = []
     for name in sorted(environ):
         row = setting_of(name)
         if row is not None and environ[name]:
             found.append((f"{name}={_shown(name, environ[name])}", row))
-    return [*found, *((text, Setting(text, True)) for text in _files_here(environ))]
+    return [*found, *((text, Setting(text, True)) for text in _settings_files(environ))]
 
 
-def counting_here(environ: Mapping[str, str]) -> str:
+def settings_notice(environ: Mapping[str, str]) -> str:
     """Return what to say after the cause of a start that failed; empty where nothing is set."""
-    counting = [text for text, row in settings_here(environ) if row.counts_on_cluster]
+    counting = [text for text, row in set_variables(environ) if row.counts_on_cluster]
     if not counting:
         return ""
     return f". These settings counted: {'; '.join(counting)}. Unset what is not meant for this run"
@@ -254,7 +254,7 @@ def _shown(name: str, value: str) -> str:
     return value if len(value) <= _MOST_SHOWN else f"{value[:_MOST_SHOWN]}…"
 
 
-def _files_here(environ: Mapping[str, str]) -> Iterator[str]:
+def _settings_files(environ: Mapping[str, str]) -> Iterator[str]:
     """Return the files with settings, without the values in them, which may be secret."""
     directory = Path(environ.get("SPARK_CONF_DIR") or spark_home(environ) / "conf")
     for name in CONF_FILES:

@@ -105,17 +105,17 @@ def end_java(process: "subprocess.Popen[bytes]") -> None:
     process.communicate()
 
 
-def _wait_for(told: Path, process: "subprocess.Popen[bytes]", waiting: Waiting) -> None:
+def _wait_for(info_file: Path, process: "subprocess.Popen[bytes]", waiting: Waiting) -> None:
     """Wait until Java has moved the file there, whole."""
     wait, looked = Wait(waiting.say), time.monotonic()
-    while not told.exists():
+    while not info_file.exists():
         waiting.let_signals_through()
         if process.poll() is not None:
             raise JavaStartError("Java ended before it listened")
         time.sleep(_EXISTS_SECONDS)
         if time.monotonic() - looked >= LOOK_SECONDS:
             looked = time.monotonic()
-            _require_room(told.with_name("probe"))
+            _require_room(info_file.with_name("probe"))
             if wait.look("Java, which was started, does not listen yet"):
                 raise JavaStartError(f"Java has not come to listen within {wait.bound:,.0f} s")
 

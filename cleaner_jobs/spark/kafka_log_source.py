@@ -171,11 +171,11 @@ class KafkaLogReader(DataSourceReader):
             and (self._partitions is None or partition in self._partitions)
         ]
 
-    def _require_topics(self, there: set[str]) -> None:
-        missing = sorted((self._named or frozenset()) - there)
+    def _require_topics(self, existing: set[str]) -> None:
+        missing = sorted((self._named or frozenset()) - existing)
         if missing:
-            some = ", ".join(sorted(there)[:_SHOWN_TOPICS]) or "no topic"
-            more = ", …" if len(there) > _SHOWN_TOPICS else ""
+            some = ", ".join(sorted(existing)[:_SHOWN_TOPICS]) or "no topic"
+            more = ", …" if len(existing) > _SHOWN_TOPICS else ""
             raise BadOptionError(
                 f"option topics of kafka-log: {self._path} has no topic {', '.join(missing)}; "
                 f"it has {some}{more}. Nothing was read"

@@ -28,11 +28,11 @@ from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.spark.callers_session import HAS_SESSION, LOCAL_DIR, has_session
 from cleaner_jobs.spark.environment import (
     LOOPBACK_ADDRESS,
-    counting_here,
     is_all_ours,
     is_local,
     own_environ,
     process_environ,
+    settings_notice,
     start_failed,
 )
 from cleaner_jobs.spark.gateway import (
@@ -274,7 +274,7 @@ def _settings_words(master: str | None) -> str:
     """Return the user's own settings that counted; Spark shows those of spark-submit."""
     if SUBMITTED_VARIABLE in os.environ or is_all_ours(master, os.environ):
         return ""
-    return counting_here(os.environ)
+    return settings_notice(os.environ)
 
 
 def _kill_words() -> str:

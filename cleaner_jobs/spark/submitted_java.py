@@ -65,13 +65,13 @@ def _follow_to_its_end(jvm: Any) -> None:
     threading.Thread(target=_wait, args=(reading,), name="Java's end", daemon=True).start()
 
 
-def _add_hook(jvm: Any, told: str, alive: str) -> None:
+def _add_hook(jvm: Any, pipe: str, alive: str) -> None:
     """RedirectThread copies what it reads: here a byte, and then nothing until the pipe's end."""
     java = jvm.java.io
     begun = java.ByteArrayInputStream(_ENDS)
     source = java.SequenceInputStream(begun, java.FileInputStream(alive))
     hook = jvm.org.apache.spark.util.RedirectThread(
-        source, java.FileOutputStream(told), "compactor", False
+        source, java.FileOutputStream(pipe), "compactor", False
     )
     jvm.java.lang.Runtime.getRuntime().addShutdownHook(hook)
 

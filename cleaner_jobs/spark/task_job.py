@@ -217,11 +217,11 @@ def _rows(spark: SparkContext, of: tuple[str, str], tasks: int, asked: Asked | N
 
 
 @lru_cache(maxsize=4)
-def _tasks_of_any_stage(spark: SparkContext, tasks: int, given: str | None) -> "RDD[Row]":
+def _tasks_of_any_stage(spark: SparkContext, tasks: int, asked: str | None) -> "RDD[Row]":
     """Return what the stages of most rounds have in common.
 
     To describe it to Java again takes Java a hundredth of a second each time, in which the cores
-    idle. given: what is asked of executors, as Python writes it.
+    idle. asked: what is asked of executors, as Python writes it.
     """
 
     def work(number: int) -> Iterator[Row]:
@@ -230,7 +230,7 @@ def _tasks_of_any_stage(spark: SparkContext, tasks: int, given: str | None) -> "
         from cleaner_jobs.tasks.executor_paths import Asked, require_fit_executor
         from cleaner_jobs.tasks.task import run_task  # the kernels, which the driver has no use for
 
-        paths = require_fit_executor(None if given is None else Asked(*literal_eval(given)))
+        paths = require_fit_executor(None if asked is None else Asked(*literal_eval(asked)))
         context = TaskContext.get()
         assert context is not None, "runs in a Spark task only"
         work_dir, stage = context.getLocalProperty(WORK_DIR), context.getLocalProperty(STAGE)

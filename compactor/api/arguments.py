@@ -100,9 +100,9 @@ def checked(function: F) -> F:
     return typing.cast(F, call)
 
 
-def _items_of_generator(found: Iterable[Any], bound: inspect.BoundArguments) -> Iterator[Any]:
+def _items_of_generator(items: Iterable[Any], bound: inspect.BoundArguments) -> Iterator[Any]:
     with errors_name_parameters(bound.signature, bound.arguments):
-        yield from found
+        yield from items
 
 
 def path_texts(paths: Paths) -> tuple[str, ...]:

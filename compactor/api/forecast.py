@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from cleaner_jobs.spark.callers_session import given_local_dirs
+from cleaner_jobs.spark.callers_session import local_dirs_in_use
 from compactor.api import path_arguments
 from compactor.api.budgeted_rounds import budgeted_rounds_of
 from compactor.api.path_arguments import require_blocks_elsewhere, require_temporary_elsewhere
@@ -141,7 +141,7 @@ def obstacles_before_plan(
         local = [path for path in map(os.path.abspath, log_dirs) if path_arguments.is_log_dir(path)]
     elsewhere: list[Callable[[], object]] = [
         partial(require_temporary_elsewhere, local),
-        partial(require_blocks_elsewhere, given_local_dirs(os.environ, None), local),
+        partial(require_blocks_elsewhere, local_dirs_in_use(os.environ, None), local),
     ]
     found = obstacles(local, allowed_file_systems, after_unclean_shutdown, assume_fully_replicated)
     return [*wrong, *obstacles_to(*elsewhere), *found]

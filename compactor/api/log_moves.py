@@ -110,7 +110,7 @@ def _require_movable(move: LogMove) -> None:
 
 
 def _require_no_future(at: LogLocation) -> None:
-    if at.key in list_log_dir(at.log_dir, LOCAL).moving_here:
+    if at.key in list_log_dir(at.log_dir, LOCAL).moving_in:
         raise RefusedError(
             f"{at.log_dir}: a broker was moving {at.name} here. Let it finish. Nothing was changed",
             ReasonCode.MOVING,

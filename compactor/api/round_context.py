@@ -174,9 +174,9 @@ def require_round_context(rules: Rules, log_dirs: tuple[str, ...], to_write: boo
     doubt = None if rules.any_clock or rules.as_of is None else _doubt_of_clock(rules, context)
     if doubt is not None and to_write:
         raise UsageError(doubt)
-    topics, moving_here = topics_in(log_dirs, context.files)
+    topics, moving_in = topics_in(log_dirs, context.files)
     current_context().topics |= topics
-    require_include(context.config, topics, moving_here)
+    require_include(context.config, topics, moving_in)
     if to_write:
         replicated = context.config.assume_fully_replicated
         require_high_watermarks(log_dirs, replicated, context.files)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cleaner_jobs.messages import SCAN
 from cleaner_jobs.niceness import be_nice
-from cleaner_jobs.spark.callers_session import given_local_dirs
+from cleaner_jobs.spark.callers_session import local_dirs_in_use
 from cleaner_jobs.spark.java_cache import cache_dir
 from cleaner_jobs.staging import STAGED_MARKER
 from compactor.api import path_arguments, saved_plans
@@ -185,7 +185,7 @@ def _checked_directories(
     paths = path_arguments.log_dirs(log_dirs, to_write=is_in_place)
     copies = output_dirs(options.output, paths)
     require_temporary_elsewhere((*paths, *copies))
-    require_blocks_elsewhere(given_local_dirs(os.environ, options.session), (*paths, *copies))
+    require_blocks_elsewhere(local_dirs_in_use(os.environ, options.session), (*paths, *copies))
     machine.require_open_files()
     work_dir = path_arguments.work_dir(options.work_dir, (*paths, *copies))
     originals_dir = path_arguments.keep_originals(options.keep_originals, paths)

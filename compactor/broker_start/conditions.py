@@ -142,16 +142,16 @@ def problems_of_identities(
 
 
 def names_another(
-    path: str, found: MetaProperties, model: MetaProperties
+    path: str, properties: MetaProperties, model: MetaProperties
 ) -> Iterator[StartProblem]:
     """Yield a problem where a directory names another broker than the one whose it is."""
-    if (found.cluster_id, found.node_id) == (model.cluster_id, model.node_id):
+    if (properties.cluster_id, properties.node_id) == (model.cluster_id, model.node_id):
         return
     yield StartProblem(
         outcome=StartOutcome.BROKER_ENDS,
         path=os.path.join(path, META_PROPERTIES),
-        problem=f"it names node {found.node_id} of cluster {found.cluster_id}, and the metadata "
-        f"log has this directory for node {model.node_id} of cluster {model.cluster_id}",
+        problem=f"it names node {properties.node_id} of cluster {properties.cluster_id}, and the "
+        f"metadata log has this directory for node {model.node_id} of cluster {model.cluster_id}",
         repair=f"Write node.id={model.node_id} and cluster.id={model.cluster_id} into it.",
     )
 

@@ -62,7 +62,7 @@ def problems_of_topics(
                     is_missed = _is_missed(key, log.dir_name, cluster)
                     yield _without_id(directory.path, log, found, known, is_missed)
             elif not _is_put_aside(log.dir_name):
-                if cluster is None or _is_placed_here(found, cluster):
+                if cluster is None or _is_placed_in_it(found, cluster):
                     kept.setdefault((key, found.is_future), []).append(found)
                 else:
                     strangers.append(found)
@@ -153,7 +153,7 @@ def _id_of(
     return None
 
 
-def _is_placed_here(log: _Identified, cluster: ClusterFacts) -> bool:
+def _is_placed_in_it(log: _Identified, cluster: ClusterFacts) -> bool:
     topic, partition = log.partition
     image = cluster.topics.get(topic)
     if image is None or image.topic_id != log.topic_id:
@@ -164,17 +164,17 @@ def _is_placed_here(log: _Identified, cluster: ClusterFacts) -> bool:
 def _without_id(
     log_dir: str,
     log: PartitionFiles,
-    found: tuple[StartOutcome, str] | None,
+    state: tuple[StartOutcome, str] | None,
     known: tuple[UUID, str] | None,
     is_missed: bool,
 ) -> StartProblem:
     """is_missed: whether an empty log is made in its place if it is renamed to -stray."""
     path = os.path.join(log_dir, log.dir_name, PARTITION_METADATA)
     missing = "there is no such file"
-    if found is None and not is_missed:
+    if state is None and not is_missed:
         return _set_aside(path, missing)
-    outcome, problem = found or (StartOutcome.LOG_EMPTIED, missing)
-    code = ReasonCode.DAMAGED if found else ReasonCode.NO_TOPIC_ID
+    outcome, problem = state or (StartOutcome.LOG_EMPTIED, missing)
+    code = ReasonCode.DAMAGED if state else ReasonCode.NO_TOPIC_ID
     command = None
     if known is None:
         repair = (

@@ -75,14 +75,14 @@ class Removals:
         at_once = max(1, len(paths) * REMOVED_AT_ONCE_BYTES // max(1, log_bytes))
         remove, threads = _remove_each, len(paths)
         are_few = not are_large and len(paths) <= at_once  # whatever file system they are on
-        if not are_few and self._may_free_behind(os.path.dirname(paths[0])):
+        if not are_few and self._may_close_in_background(os.path.dirname(paths[0])):
             if are_large:
                 remove, at_once = _remove_open, OPEN_AT_ONCE
             else:  # on a disk one thread has the directory: others wait for it, and for Python
                 at_once, threads = SMALL_FILES_AT_ONCE, SMALL_FILES_THREADS
         return [partial(remove, self._disk, some) for some in _runs(paths, at_once)], threads
 
-    def _may_free_behind(self, directory: str) -> bool:
+    def _may_close_in_background(self, directory: str) -> bool:
         if directory not in self._frees_behind:
             self._frees_behind[directory] = can_remove_while_open(self._disk, directory)
         return self._frees_behind[directory]

@@ -365,19 +365,19 @@ def _segment_ends(log: LogTransactions) -> Int64Array:
     return np.repeat(of_indexes, [len(index.entries) for index in log.indexes])
 
 
-def _is_wrong(entries: Entries, found: Int64Array, ends: Int64Array) -> NDArray[np.bool_]:
+def _is_wrong(entries: Entries, judged: Int64Array, ends: Int64Array) -> NDArray[np.bool_]:
     """Whether an entry cannot be, by what the batches say of it."""
-    owners, known = found[:, MARKER_OWNER], found[:, IS_KNOWN] != 0
+    owners, known = judged[:, MARKER_OWNER], judged[:, IS_KNOWN] != 0
     of_another = (owners != NONE) & (owners != entries[:, ENTRY_PRODUCER])
     without = (ends >= 0) & ~(known & (entries[:, ENTRY_LAST] < ends))
-    behind = found[:, MARKER_BEFORE] >= entries[:, ENTRY_FIRST]
-    without_marker = (found[:, FIRST_DATA] != NONE) & ~known
+    behind = judged[:, MARKER_BEFORE] >= entries[:, ENTRY_FIRST]
+    without_marker = (judged[:, FIRST_DATA] != NONE) & ~known
     wrong: NDArray[np.bool_] = of_another | without | behind | without_marker
     return wrong
 
 
-def _problem(entry: AbortedTxn, found: Sequence[int], segment_end: int) -> str:
-    owner, before, _, is_known = found
+def _problem(entry: AbortedTxn, judged: Sequence[int], segment_end: int) -> str:
+    owner, before, _, is_known = judged
     if owner not in (NONE, entry.producer_id):
         return f"the marker at {entry.last_offset} is of producer {owner}"
     if segment_end >= 0 and not (is_known and entry.last_offset < segment_end):

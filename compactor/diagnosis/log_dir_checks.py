@@ -250,10 +250,10 @@ _SUBJECT = "settings of topics"
 _PASSED_OVER = (ReasonCode.TOPIC_DELETED, ReasonCode.TOPIC_ID_MISMATCH)
 
 
-def settings_check(listing: LogDirListing, given: Sequence[str], now_ms: int) -> Check:
-    """Check what a broker's own files say of its topics. given: all log directories."""
+def settings_check(listing: LogDirListing, all_log_dirs: Sequence[str], now_ms: int) -> Check:
+    """Check what a broker's own files say of its topics. all_log_dirs: all log directories."""
     try:
-        brokers = by_broker(given, LOCAL)
+        brokers = by_broker(all_log_dirs, LOCAL)
         own = next(each.log_dirs for each in brokers if listing.path in each.log_dirs)
         cluster = read_cluster_settings(own, MetadataSource(), LOCAL, now_ms)
     except (ConfigError, CorruptFileError) as error:

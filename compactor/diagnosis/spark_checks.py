@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
-from cleaner_jobs.spark.environment import own_environ, settings_here, why_unfit
+from cleaner_jobs.spark.environment import own_environ, set_variables, why_unfit
 from cleaner_jobs.spark.java_cache import (
     SUBMITTED_VARIABLE,
     archive_path,
@@ -59,7 +59,7 @@ def _settings(environ: Mapping[str, str]) -> Iterator[Check]:
             "If spark-submit did not start this command, unset that variable.",
         )
         return
-    found = settings_here(environ)
+    found = set_variables(environ)
     if not found:
         return
     counting = [text for text, row in found if row.counts_on_cluster]

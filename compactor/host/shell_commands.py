@@ -58,11 +58,11 @@ def typed_options_forgotten() -> Iterator[None]:
         _typed_options.reset(token)
 
 
-def note_typed_options(given: TypedOptions) -> None:
+def note_typed_options(typed: TypedOptions) -> None:
     """Note what was typed for the command that is about to begin."""
     noted = _typed_options.get()
     if noted is not None:
-        noted[:] = [given]
+        noted[:] = [typed]
 
 
 def named(command: str) -> str:

@@ -49,10 +49,10 @@ def is_being_made(path: str, files: Files) -> bool:
     return directory_state(path, files) is DirectoryState.UNFINISHED_COPY
 
 
-def lacking_in(path: str, here: Collection[str], files: Files) -> Lacking:
+def lacking_in(path: str, names: Collection[str], files: Files) -> Lacking:
     """Say what a log directory lacks; nothing unless it is a copy that does.
 
-    here: the logs that it has by now: one that has come since is not lacking.
+    names: the logs that it has by now: one that has come since is not lacking.
     Raise RefusedError where a copy lacks something, or may, and its manifest cannot say what;
     OSError where the manifest cannot be read.
     """
@@ -69,8 +69,8 @@ def lacking_in(path: str, here: Collection[str], files: Files) -> Lacking:
     except (KeyError, TypeError, AttributeError) as error:
         raise _unknown(path, f"not what was written there: {error}") from error
     return Lacking(
-        {name: why for name, why in missing.items() if name not in here},
-        tuple(name for name in not_wanted if name not in here),
+        {name: why for name, why in missing.items() if name not in names},
+        tuple(name for name in not_wanted if name not in names),
     )
 
 

@@ -79,9 +79,9 @@ def bring_back(files: Files, mark: FileMark, source: str, target: str) -> None:
     files.sync_file(target)  # a broker that was killed may not have
 
 
-def require_kept(mark: FileMark, found: FileMark, source: str) -> None:
+def require_kept(mark: FileMark, current: FileMark, source: str) -> None:
     """Raise CorruptFileError where what stands at source is not what was kept."""
-    if (found.size_bytes, found.checksum) != (mark.size_bytes, mark.checksum):
+    if (current.size_bytes, current.checksum) != (mark.size_bytes, mark.checksum):
         raise CorruptFileError(source, 0, "not the file that was kept")
 
 

@@ -240,9 +240,9 @@ def after_run(
     }
 
 
-def conditions_after(memory: SetAsideMemory, found: Iterable[str], now_ms: int) -> dict[str, int]:
+def conditions_after(memory: SetAsideMemory, texts: Iterable[str], now_ms: int) -> dict[str, int]:
     """What is wrong with sources of settings after a run, and since when."""
-    return {text: memory.contents.conditions.get(text, now_ms) for text in found}
+    return {text: memory.contents.conditions.get(text, now_ms) for text in texts}
 
 
 def waiting_after(

@@ -194,7 +194,7 @@ def moves(surveys: Sequence[LogDirSurvey]) -> dict[TopicPartition, str]:
     """
     places: dict[TopicPartition, list[str]] = {}
     for survey in surveys:
-        for key in survey.listing.moving_here:
+        for key in survey.listing.moving_in:
             places.setdefault(key, []).append(survey.path)
     return {
         key: f"is being moved to {_and(paths)}: a record that is removed here could come back "

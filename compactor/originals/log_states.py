@@ -29,7 +29,7 @@ def left_by(before: LogBefore, steps: Sequence[KeptStep]) -> State:
 
 
 def steps_done(
-    found: Mapping[str, _Seen],
+    files: Mapping[str, _Seen],
     before: LogBefore,
     steps: Sequence[KeptStep],
     seen: Callable[[FileMark], _Seen],
@@ -40,16 +40,16 @@ def steps_done(
     settled its swap and left the last of the sources, of which nothing is in what took their place.
     """
     state = {name: seen(mark) for name, mark in left_by(before, steps).items()}
-    wrong = {name for name in found.keys() | state.keys() if found.get(name) != state.get(name)}
+    wrong = {name for name in files.keys() | state.keys() if files.get(name) != state.get(name)}
     for done, step in zip(range(len(steps), 0, -1), reversed(steps), strict=True):
         if not wrong:
             return done
-        is_left_over = wrong == _left_over(found, step, seen)
+        is_left_over = wrong == _left_over(files, step, seen)
         for mark in logs_of(step.put):
             state.pop(mark.name, None)
         state |= {mark.name: seen(mark) for mark in logs_of(step.originals)}
         for mark in logs_of((*step.put, *step.originals)):
-            if found.get(mark.name) == state.get(mark.name):
+            if files.get(mark.name) == state.get(mark.name):
                 wrong.discard(mark.name)
             else:
                 wrong.add(mark.name)
@@ -63,10 +63,10 @@ def logs_of(marks: Iterable[FileMark]) -> list[FileMark]:
     return sorted(mark for mark in marks if mark.name.endswith(LOG))
 
 
-def difference(found: State, left: State, removed: Set[str]) -> str:
+def difference(current: State, left: State, removed: Set[str]) -> str:
     """Name the first file that is not what the run left, which must exist. removed: by the run."""
-    for name in sorted(found.keys() | left.keys()):
-        now, then = found.get(name), left.get(name)
+    for name in sorted(current.keys() | left.keys()):
+        now, then = current.get(name), left.get(name)
         if now == then:
             continue
         if now is None:
@@ -81,12 +81,12 @@ def difference(found: State, left: State, removed: Set[str]) -> str:
 
 
 def _left_over(
-    found: Mapping[str, _Seen], step: KeptStep, seen: Callable[[FileMark], _Seen]
+    files: Mapping[str, _Seen], step: KeptStep, seen: Callable[[FileMark], _Seen]
 ) -> set[str]:
     """The last sources of a swap that still exist."""
     put, left = {mark.name for mark in step.put}, set()
     for mark in reversed(logs_of(step.originals)):
-        if not put or mark.name in put or found.get(mark.name) != seen(mark):
+        if not put or mark.name in put or files.get(mark.name) != seen(mark):
             break
         left.add(mark.name)
     return left

@@ -89,16 +89,16 @@ def estimate_of(
     return Estimate(least, greatest, blocks.log_bytes)
 
 
-def unseen_keys(found: Sequence[int], drawn: int, blocks: int, clumped: float = 1.0) -> Unseen:
+def unseen_keys(seen: Sequence[int], drawn: int, blocks: int, clumped: float = 1.0) -> Unseen:
     """Return how many keys are in none of the blocks that were drawn.
 
     Args:
-        found: How many keys are in one of the drawn blocks, in two, and so on.
+        seen: How many keys are in one of the drawn blocks, in two, and so on.
         drawn: How many blocks were drawn.
         blocks: How many blocks the log has.
         clumped: What `clumping` returned.
     """
-    counts = np.array(found, np.float64)
+    counts = np.array(seen, np.float64)
     chances = _chances(len(counts), drawn, blocks)
     if drawn >= blocks or not counts.any():
         return Unseen(0.0, 0.0)

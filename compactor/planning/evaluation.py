@@ -175,31 +175,31 @@ def _write_other_half(asked: EvaluationRequest, out: BinaryIO) -> None:
     pickle.dump((_known_by_both(found), found.outcomes), out, pickle.HIGHEST_PROTOCOL)
 
 
-def _combine(found: Evaluation, data: bytes) -> Evaluation | None:
+def _combine(evaluation: Evaluation, data: bytes) -> Evaluation | None:
     """data: the other half, or what has come of it."""
     try:
         known, theirs = pickle.loads(data)  # noqa: S301  # of our own, by a pipe of our own
     except (EOFError, pickle.UnpicklingError):  # it has ended early
         return None
-    if known != _known_by_both(found):
+    if known != _known_by_both(evaluation):
         return None
-    own, others = iter(found.outcomes), iter(theirs)
+    own, others = iter(evaluation.outcomes), iter(theirs)
     outcomes = [
         next(own if _is_first(partition.name) else others)
-        for survey in found.surveys
+        for survey in evaluation.surveys
         for partition in survey.listing.partitions
     ]
-    return Evaluation(_with_partitions(found.surveys, outcomes), outcomes)
+    return Evaluation(_with_partitions(evaluation.surveys, outcomes), outcomes)
 
 
-def _known_by_both(found: Evaluation) -> list[object]:
+def _known_by_both(evaluation: Evaluation) -> list[object]:
     """The surveys with nothing of a partition but its name."""
     return [
         (
             replace(survey, listing=survey.listing._replace(partitions=())),
             [partition.name for partition in survey.listing.partitions],
         )
-        for survey in found.surveys
+        for survey in evaluation.surveys
     ]
 
 

@@ -187,11 +187,11 @@ def plan_space(
     return SpacePlan(_needs(loads, work, places, in_flight_bytes), left_out)
 
 
-def leaving_out(found: SpacePlan) -> list[str]:
+def leaving_out(plan: SpacePlan) -> list[str]:
     """A line on the logs that a run would not take on for want of room; none where all have it."""
-    if not found.left_out:
+    if not plan.left_out:
         return []
-    logs, reason = counted(len(found.left_out), "log"), next(iter(found.left_out.values()))
+    logs, reason = counted(len(plan.left_out), "log"), next(iter(plan.left_out.values()))
     return [
         f"There is no room for {logs} beside the others ({reason}): a run takes them in later "
         "turns, as far as the earlier ones free enough"

@@ -17,15 +17,15 @@ _SYNTAX = re.compile(r"[\\^$.*+?()\[\]{}|]")
 
 
 def require_include(
-    config: Config, topics: Collection[str], moving_here: Collection[str] = ()
+    config: Config, topics: Collection[str], moving_in: Collection[str] = ()
 ) -> None:
     """Raise ConfigError where the topics to include are none of these: nothing would be done.
 
-    moving_here: topics with the copy of a move (`-future`) in these log directories.
+    moving_in: topics with the copy of a move (`-future`) in these log directories.
     """
     include = config.include
     if include is not None and not any(map(include.fullmatch, topics)):
-        moving = sorted(filter(include.fullmatch, moving_here))
+        moving = sorted(filter(include.fullmatch, moving_in))
         hint = (
             f": of {_some(moving)} there is only what a broker has begun to move here (-future)"
             if moving

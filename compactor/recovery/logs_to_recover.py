@@ -118,22 +118,22 @@ class LogsToRecover:
         log = list_partition(self._path(topic, partition), topic, partition, files)
         return rehearse_recovery(log, self._facts(topic, partition)) if log.segments else None
 
-    def put_in_place(self, found: RecoveredLog, seen: Files | None = None) -> PutInPlace:
+    def put_in_place(self, recovered: RecoveredLog, seen: Files | None = None) -> PutInPlace:
         """Let a log be so. LogChangedError where another writer was at work meanwhile.
 
         seen: the files that show it; None: those of the directory. Then the cleaner's checkpoint
         is lowered before the log is cut off: no crash leaves it above the log's end. Where it
         cannot be read, CorruptFileError.
         """
-        log = found.log
+        log = recovered.log
         index_bytes = self._topics[log.topic].segment_index_bytes
-        if found.is_cut:
+        if recovered.is_cut:
             self._cleaned_to.require_known()
         if seen is not None:
-            return put_in_place(replace(found, log=log._replace(access=seen)), index_bytes)
-        start, end = found.log_start_offset, found.end_offset
+            return put_in_place(replace(recovered, log=log._replace(access=seen)), index_bytes)
+        start, end = recovered.log_start_offset, recovered.end_offset
         is_lowered = self._lower(log.topic, log.partition, start, end)
-        done = put_in_place(found, index_bytes)
+        done = put_in_place(recovered, index_bytes)
         return done._replace(rebuilt=(*done.rebuilt, *is_lowered))
 
     def load_as_kafka(self, topic: str, partition: int, is_clean: bool) -> LoadedAsKafka:

@@ -260,13 +260,13 @@ def require_all_log_dirs(cluster: ClusterSettings, log_dirs: Sequence[str], file
         )
 
 
-def only_one(found_in: Sequence[str]) -> str | None:
+def only_one(paths: Sequence[str]) -> str | None:
     """Give the one metadata log of these; None without one, ConfigError for several."""
-    if len(found_in) > 1:
+    if len(paths) > 1:
         raise ConfigError(
-            f"{' and '.join(found_in)}: a broker has one metadata log; say with --metadata which"
+            f"{' and '.join(paths)}: a broker has one metadata log; say with --metadata which"
         )
-    return found_in[0] if found_in else None
+    return paths[0] if paths else None
 
 
 def directory_id_of(log_dir: str, files: Files) -> UUID | None:

@@ -448,9 +448,9 @@ def _regex(text: str, place: str) -> re.Pattern[str]:
 
 
 def _refuse_unknown(
-    found: Mapping[str, object], known: tuple[str, ...], place: str, kind: str
+    table: Mapping[str, object], known: tuple[str, ...], place: str, kind: str
 ) -> None:
-    for name in found:
+    for name in table:
         if name not in known:
             where = (
                 "; it is a topic configuration: put it in [defaults]" if name in SETTINGS else ""

@@ -51,16 +51,16 @@ def last_write(partition: PartitionListing, after_ms: int = -1) -> LastWrite | N
     return None
 
 
-def others_ms(found: LastWrite | None, own: OwnWrite | None) -> int:
+def others_ms(last: LastWrite | None, own: OwnWrite | None) -> int:
     """Give the time of the last records that somebody else wrote; -1: none.
 
     Both the file and its records have to say so: a copy may have new files, and a producer may have
     sent any time.
     """
-    if found is None:
+    if last is None:
         return -1
-    is_own = own is not None and own.log_ms == found.log_ms
-    return own.others_ms if own is not None and is_own else min(found)
+    is_own = own is not None and own.log_ms == last.log_ms
+    return own.others_ms if own is not None and is_own else min(last)
 
 
 def read(log_dir: str, files: Files) -> dict[TopicPartition, OwnWrite]:

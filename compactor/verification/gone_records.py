@@ -204,7 +204,7 @@ class GoneRecords:
             what += ", a tombstone before its delete horizon,"
         problem = f"offset {offset}: {what} is gone without a reason"
         path = self._books.reader.path(int(batch["segment"]))
-        if is_tombstone and _may_be_given_horizon(batch) and offset < self._books.bounds.end:
+        if is_tombstone and _may_get_horizon(batch) and offset < self._books.bounds.end:
             self._wait(EXPIRED, _Pending(path, int(batch["position"]), problem))
             return
         self._proof.take(unexplained(path, int(batch["position"]), problem))
@@ -283,5 +283,5 @@ class GoneRecords:
                 self._proof.take(unexplained(path, position, told))
 
 
-def _may_be_given_horizon(batch: np.void) -> bool:
+def _may_get_horizon(batch: np.void) -> bool:
     return bool(batch["magic"] == MAGIC and not batch["attributes"] & DELETE_HORIZON)

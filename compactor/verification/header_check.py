@@ -343,17 +343,17 @@ def _expected(was: Batches, now: Batches, kept: _Kept, had: BoolArray) -> Batche
     return expected
 
 
-def _difference(expected: np.void, found: np.void) -> str:
+def _difference(expected: np.void, actual: np.void) -> str:
     """The first field of a header that is not what it has to be; "" if all are."""
     if expected["attributes"] & DELETE_HORIZON:
         horizon_ms = expected["base_timestamp"]
-        if not found["attributes"] & DELETE_HORIZON:
+        if not actual["attributes"] & DELETE_HORIZON:
             return f"has lost its delete horizon {horizon_ms}"
-        if found["base_timestamp"] != horizon_ms:
-            return f"has delete horizon {found['base_timestamp']}, before {horizon_ms}"
+        if actual["base_timestamp"] != horizon_ms:
+            return f"has delete horizon {actual['base_timestamp']}, before {horizon_ms}"
     for name in _HEADER:
-        if expected[name] != found[name]:
-            return f"has {name.replace('_', ' ')} {found[name]}, expected {expected[name]}"
+        if expected[name] != actual[name]:
+            return f"has {name.replace('_', ' ')} {actual[name]}, expected {expected[name]}"
     return ""
 
 

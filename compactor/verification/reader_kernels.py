@@ -138,17 +138,17 @@ def put_latest(
 
 @kernel
 def get_latest(
-    table_keys: UInt64Array, table_offsets: Int64Array, keys: UInt64Array, found: Int64Array
+    table_keys: UInt64Array, table_offsets: Int64Array, keys: UInt64Array, out: Int64Array
 ) -> None:
-    """Fill `found` with the offset of each key; FREE for an unknown one."""
+    """Fill `out` with the offset of each key; FREE for an unknown one."""
     mask = np.uint64(table_offsets.shape[0] - 1)
-    for i in range(found.shape[0]):
+    for i in range(out.shape[0]):
         slot = keys[i, 0] & mask
         while table_offsets[slot] != FREE and (
             table_keys[slot, 0] != keys[i, 0] or table_keys[slot, 1] != keys[i, 1]
         ):
             slot = (slot + np.uint64(1)) & mask
-        found[i] = table_offsets[slot]
+        out[i] = table_offsets[slot]
 
 
 class LatestOffsets:

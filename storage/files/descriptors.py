@@ -49,18 +49,18 @@ def read_into(descriptor: int, position: int, target: memoryview) -> int:
     return got
 
 
-def entry_with(name: str, found: os.stat_result) -> Entry:
+def entry_with(name: str, status: os.stat_result) -> Entry:
     """Make the entry of a name that is no directory's."""
-    mode = found.st_mode
+    mode = status.st_mode
     values = (  # not by the fields' names, which takes as long as the look at the file
         name,
         False,
-        found.st_size,
-        found.st_mtime_ns,
-        found.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ino,
         "" if stat.S_ISREG(mode) else special_kind(mode),
-        found.st_ctime_ns,
-        found.st_dev,
+        status.st_ctime_ns,
+        status.st_dev,
     )
     return tuple.__new__(Entry, values)
 

@@ -144,8 +144,8 @@ def kept_descriptor(path: str, to_change: bool) -> int | None:
     return _kept.descriptor
 
 
-def _require_same(path: str, held: _Held, found: os.stat_result) -> None:
-    if found.st_ino != held.inode or held.device not in (None, found.st_dev):
+def _require_same(path: str, held: _Held, status: os.stat_result) -> None:
+    if status.st_ino != held.inode or held.device not in (None, status.st_dev):
         raise DirectoryExchangedError(errno.ESTALE, EXCHANGED, path)
 
 

@@ -69,8 +69,8 @@ def make_own(descriptor: int, path: str) -> None:
     filesystem.sync_directory(os.path.dirname(path))
 
 
-def _is_at(found: os.stat_result, named: Entry | None) -> bool:
-    return named is not None and (named.device, named.inode) == (found.st_dev, found.st_ino)
+def _is_at(status: os.stat_result, named: Entry | None) -> bool:
+    return named is not None and (named.device, named.inode) == (status.st_dev, status.st_ino)
 
 
 def _nameless(path: str) -> OSError:

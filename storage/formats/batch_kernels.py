@@ -126,20 +126,20 @@ def decompress_batches(
     batches: PackedBatches,
     progress: tuple[int, int],
     out: tuple[ByteArray, int],
-    found: tuple[Int64Array, UInt64Array],
+    results: tuple[Int64Array, UInt64Array],
     tools: Any,
 ) -> tuple[int, int]:
     """Decompress batches of v2, one after another, until one is not taken by the kernels.
 
     progress: how many are done already, and the end of what they
-    were decompressed to. out: a buffer, and how much of it there is room in. found: filled in for
+    were decompressed to. out: a buffer, and how much of it there is room in. results: filled in for
     each, its bounds in out, and a digest of that, unless no digests are asked for (an empty array).
     tools: as of payload_kernels. Returns progress as it is then.
     """
     buffer, file_position, rows, is_read = batches
     done, at = progress
     target, limit = out
-    bounds, digests = found
+    bounds, digests = results
     while done < rows.shape[0]:
         end: Any = np.int64(at)
         if is_read[done]:

@@ -327,14 +327,14 @@ class Decompressed(NamedTuple):
 def decompress(
     entries: FramedEntries,
     is_read: NDArray[np.bool_],
-    found: tuple[Int64Array, UInt64Array],
+    results: tuple[Int64Array, UInt64Array],
     take: TakeArray,
 ) -> Decompressed:
     """Decompress consecutive batches as long as there is room: one at least, unless it is damaged.
 
     Of a batch that is not read nothing is decompressed.
 
-    found: filled in, where the records of each stand, and, unless it is empty, a digest of each,
+    results: filled in, where the records of each stand, and, unless it is empty, a digest of each,
     taken while nothing else has happened to it. take: gives the buffer `payload`, which grows where
     one batch is larger.
     """
@@ -342,7 +342,7 @@ def decompress(
     while True:
         out = take("payload", room + SLACK_BYTES)
         room = len(out) - SLACK_BYTES
-        done, problem = _fill(entries, is_read, found, out)
+        done, problem = _fill(entries, is_read, results, out)
         if done or problem is not None:
             return Decompressed(done, out, problem)
         if room >= MAX_DECOMPRESSED_BYTES:
@@ -355,18 +355,18 @@ def decompress(
 def _fill(
     entries: FramedEntries,
     is_read: NDArray[np.bool_],
-    found: tuple[Int64Array, UInt64Array],
+    results: tuple[Int64Array, UInt64Array],
     out: ByteArray,
 ) -> tuple[int, CorruptFileError | None]:
     """How many found room, and what is wrong with the next."""
-    bounds, digests = found
+    bounds, digests = results
     limit, done, at = len(out) - SLACK_BYTES, 0, 0
     while True:
         done, at = decompress_batches(
             PackedBatches(entries.buffer, entries.file_position, entries.rows, is_read),
             (done, at),
             (out, limit),
-            found,
+            results,
             tools_of_thread(),
         )
         if done == len(entries.rows):

@@ -27,8 +27,8 @@ def _make_call() -> Any:
     def call(_context: Any, _address: Any, arguments: Any) -> Any:
         count = len(arguments)
 
-        def generate(_: Any, builder: Any, _signature: Any, given: Any) -> Any:
-            address, values = given
+        def generate(_: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            address, values = args
             word = ir.IntType(64)
             kind = ir.FunctionType(word, [word] * count)
             unpacked = [builder.extract_value(values, i) for i in range(count)]
@@ -42,8 +42,8 @@ def _make_call() -> Any:
 def _make_address() -> Any:
     @intrinsic
     def address(_context: Any, buffer: Any, _at: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            array, at = given
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array, at = args
             data = context.make_array(signature.args[0])(context, builder, array).data
             return builder.ptrtoint(builder.gep(data, [at]), ir.IntType(64))
 

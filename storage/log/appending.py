@@ -100,7 +100,7 @@ def append(
     if how.gives_offsets:
         data, info = _validated(state, data, info, how)
     else:
-        _require_behind_end(state, data, info)
+        _require_after_end(state, data, info)
     batches = list(in_memory(data))
     _note_epochs(state, batches)
     if len(data) > state.config.segment_bytes:
@@ -252,7 +252,7 @@ def _validated(
     return bytearray(done.data), info
 
 
-def _require_behind_end(state: LogState, data: bytearray, info: LogAppendInfo) -> None:
+def _require_after_end(state: LogState, data: bytearray, info: LogAppendInfo) -> None:
     end = state.local.end_offset
     if info.first_or_last_of_first_batch < end:
         first = info.first_offset

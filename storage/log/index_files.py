@@ -120,7 +120,7 @@ class IndexFile:
         self.data[at:end] = packed
         self.entries = end // self._entry.size
 
-    def put_behind(self, packed: Bytes) -> None:
+    def put_after_last(self, packed: Bytes) -> None:
         """Write bytes after the last entry, not counted; the next entry overwrites them."""
         self._write(self.size_bytes, packed)
 
@@ -423,7 +423,9 @@ class TimeIndexFile:
         if timestamp_ms > last_ms:
             relative = offset - self._base_offset
             if not fits(relative):
-                file.put_behind(_TIME_FIELD.number.pack(timestamp_ms))  # as Kafka, before it looks
+                file.put_after_last(
+                    _TIME_FIELD.number.pack(timestamp_ms)
+                )  # as Kafka, before it looks
                 raise IndexOffsetOverflowError(f"offset {offset} does not fit {file.path}")
             file.add(TIME_ENTRY.pack(timestamp_ms, relative))
 

@@ -96,7 +96,7 @@ class LeaderEpochFileCache:
         removed = [e for e, start in self.starts.items() if start >= end_offset]
         if end_offset >= 0 and removed:
             self.starts = {e: start for e, start in self.starts.items() if start < end_offset}
-            self._scheduler.schedule_once(self._write_if_there)
+            self._scheduler.schedule_once(self._write_if_exists)
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget the epochs before an offset; the one that it is in begins at it now."""
@@ -104,7 +104,7 @@ class LeaderEpochFileCache:
         if removed:
             kept = {e: start for e, start in self.starts.items() if start > start_offset}
             self.starts = {removed[-1]: start_offset, **kept}
-            self._scheduler.schedule_once(self._write_if_there)
+            self._scheduler.schedule_once(self._write_if_exists)
 
     def move_to(self, directory: str) -> None:
         """The directory of the log has got another name."""
@@ -123,6 +123,6 @@ class LeaderEpochFileCache:
     def _write(self) -> None:
         leader_epoch_checkpoint.write(self._path, self.entries, self._files)
 
-    def _write_if_there(self) -> None:
+    def _write_if_exists(self) -> None:
         if self._files.is_directory(self._directory):
             self._write()

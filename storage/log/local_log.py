@@ -292,10 +292,10 @@ class LocalLog:
         return self.read(offset, 1, False, end, False).metadata
 
     def _aborted_of(
-        self, start: int, segment: LogSegment, found: SegmentRead
+        self, start: int, segment: LogSegment, read: SegmentRead
     ) -> tuple[tuple[int, int], ...]:
-        size = 0 if found.records is None else found.records.size_bytes
-        place = OffsetPosition(found.metadata.offset, found.metadata.position)
+        size = 0 if read.records is None else read.records.size_bytes
+        place = OffsetPosition(read.metadata.offset, read.metadata.position)
         upper = segment.upper_bound(place, size)
         if upper is None:
             after = self.segments.higher(segment.base_offset)

@@ -89,7 +89,7 @@ class LogDirListing(NamedTuple):
     ignored: tuple[tuple[str, str], ...]  # directories that hold no log to work on: name, reason
     has_clean_shutdown: bool
     has_meta_properties: bool
-    moving_here: tuple[tuple[str, int], ...] = ()  # logs of which a `-future` copy stands here
+    moving_in: tuple[tuple[str, int], ...] = ()  # logs of which a `-future` copy stands here
 
 
 def partition_of(dir_name: str) -> tuple[str, int] | None:
@@ -110,11 +110,11 @@ def list_log_dir(
     partitions = []
     ignored = []
     files = set()
-    moving_here = set()
+    moving_in = set()
     for entry in access.list_directory(path):
         future = parse_future_dir(entry.name)
         if future is not None and (entry.is_dir or entry.special):
-            moving_here.add(future)
+            moving_in.add(future)
         topic_partition = partition_of(entry.name)
         if not entry.is_dir:
             files.add(entry.name)
@@ -142,7 +142,7 @@ def list_log_dir(
         ignored=tuple(sorted(ignored)),
         has_clean_shutdown=CLEAN_SHUTDOWN in files,
         has_meta_properties=META_PROPERTIES in files,
-        moving_here=tuple(sorted(moving_here)),
+        moving_in=tuple(sorted(moving_in)),
     )
 
 

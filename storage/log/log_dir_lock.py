@@ -130,9 +130,9 @@ def require_nobody(log_dir: str) -> None:
             os.close(descriptor)
 
 
-def _require_not_ours(found: Entry | None, path: str) -> None:
+def _require_not_ours(entry: Entry | None, path: str) -> None:
     """Raise LogDirLockedError where this process holds that lock."""
-    if found is not None and (found.device, found.inode) in _held:
+    if entry is not None and (entry.device, entry.inode) in _held:
         raise LogDirLockedError(
             path,
             "locked: this process works in this log directory already",

@@ -44,10 +44,10 @@ class LogLoading:
     """One start."""
 
     def __init__(
-        self, options: ManagerOptions, config_of: Callable[[str], LogConfig], found: FoundLogs
+        self, options: ManagerOptions, config_of: Callable[[str], LogConfig], loaded: FoundLogs
     ) -> None:
-        """found: gets the logs; after an error, too, so that they can be closed."""
-        self._options, self._config_of, self._found = options, config_of, found
+        """loaded: gets the logs; after an error, too, so that they can be closed."""
+        self._options, self._config_of, self._found = options, config_of, loaded
 
     def load(self, directories: Sequence[LogDirectory]) -> None:
         """Load everything.

@@ -226,13 +226,13 @@ def test_what_counted_is_named_without_secrets(other: Path) -> None:
         "SPARK_REMOTE": "sc://host",
         "HOME": "/home/me",
     }
-    assert environment.counting_here(environ) == (
+    assert environment.settings_notice(environ) == (
         f". These settings counted: JAVA_TOOL_OPTIONS=…; PYSPARK_SUBMIT_ARGS={'a' * 120}…; "
         f"SPARK_CONF_DIR={other}/conf; SPARK_RPC_AUTHENTICATION_SECRET=…; "
         f"{other}/conf/spark-defaults.conf (spark.jars.packages, spark.submit.deployMode, "
         f"spark.ssl.keyPassword); {other}/conf/spark-env.sh. Unset what is not meant for this run"
     )
-    assert environment.counting_here({"HOME": "/home/me"}) == ""
+    assert environment.settings_notice({"HOME": "/home/me"}) == ""
 
 
 @pytest.fixture
