@@ -57,7 +57,7 @@ from cleaner_jobs.kernels.scan_runs import (
     frame_chunk,
     plausible,
 )
-from cleaner_jobs.kernels.transactions import flag_aborted, mark_read
+from cleaner_jobs.kernels.transaction_kernels import flag_aborted, mark_read
 from storage.formats.batch_columns import (
     ABORTED,
     ATTRIBUTES,

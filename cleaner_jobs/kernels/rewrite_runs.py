@@ -37,7 +37,7 @@ from cleaner_jobs.kernels.scan_runs import (
     frame_run,
     plausible,
 )
-from cleaner_jobs.kernels.transactions import flag_discardable
+from cleaner_jobs.kernels.transaction_kernels import flag_discardable
 from storage.formats.batch_columns import LAST_OFFSET, SLACK_BYTES, ByteArray, Int64Array
 from storage.formats.batch_kernels import (
     PackedBatches,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.batch_comparison import sum_heads
-from cleaner_jobs.kernels.transactions import flag_aborted, mark_read
+from cleaner_jobs.kernels.transaction_kernels import flag_aborted, mark_read
 from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.formats.batch_columns import (
     ATTRIBUTES,

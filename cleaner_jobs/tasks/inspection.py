@@ -43,7 +43,7 @@ from cleaner_jobs.kernels.record_counts import (
     count_run,
 )
 from cleaner_jobs.kernels.scan_runs import NO_MORE, PART_FULL, PartSoFar, Scratch
-from cleaner_jobs.kernels.transactions import flag_aborted
+from cleaner_jobs.kernels.transaction_kernels import flag_aborted
 from cleaner_jobs.messages import RoundSettings, Stretch
 from cleaner_jobs.source_identity import LogChangedError
 from cleaner_jobs.tasks.entry_files import write_entries

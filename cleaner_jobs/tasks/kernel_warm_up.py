@@ -19,7 +19,7 @@ from cleaner_jobs.kernels import (
     record_counts,
     rewrite_runs,
     scan_runs,
-    transactions,
+    transaction_kernels,
 )
 from cleaner_jobs.kernels.batch_comparison import EXPECTED_COLUMNS
 from cleaner_jobs.tasks import index_check, map_capacity
@@ -61,8 +61,8 @@ def warm() -> None:
     digest_between(window, 0, 0)
     nothing = batch_kernels.PackedBatches(window, 0, rows[:0], np.zeros(0, np.bool_))
     batch_kernels.decompress_batches(nothing, (0, 0), (window, 0), (bounds, digests), tools)
-    transactions.flag_aborted(rows[:0], np.zeros((0, 4), np.int64))
-    transactions.flag_discardable(rows[:0], np.zeros(0, np.int64))
+    transaction_kernels.flag_aborted(rows[:0], np.zeros((0, 4), np.int64))
+    transaction_kernels.flag_discardable(rows[:0], np.zeros(0, np.int64))
     _warm_transactions()
     entries = np.zeros((1, offset_map.ENTRY_WORDS), np.uint64)
     offset_map.sum_fingerprints(columns, 0)
@@ -85,7 +85,7 @@ def warm() -> None:
     index_check.first_unordered(pairs, 0)
     index_check.first_unfitting(pairs, 0, 0, rows[:0])
     words = np.zeros((0, TXN_WORDS), np.int64)
-    transactions.note_txn_batches(rows[:0], 0, 0, columns[0], words)
+    transaction_kernels.note_txn_batches(rows[:0], 0, 0, columns[0], words)
     scan_runs.first_above(window, bounds[:0], rows[:0], 1)
     kept = kept_batches.KeptBatches.of(0, ())
     actions, kept_records = np.zeros(1, np.uint8), np.zeros(1, np.int32)
@@ -122,7 +122,7 @@ def warm() -> None:
     scratch = scan_runs.Scratch(window, bounds, np.zeros(1, np.bool_), tools)
     part = scan_runs.PartSoFar(0, 0, -1, 0)
     scan_runs.scan_run(chunks, place, part, parsing, scratch, rows, columns, False)
-    transactions.mark_read(rows[:0], np.zeros(0, np.bool_))
+    transaction_kernels.mark_read(rows[:0], np.zeros(0, np.bool_))
     _warm_counts((window, bounds, rows), columns, entries)
     counters, sizes = inspection_counters.new_counters(), np.zeros(1, np.uint32)
     counting = record_counts.Counting(
@@ -177,14 +177,14 @@ def _warm_transactions() -> None:
     """Call the kernels of the driver: from now on they are in the cache."""
     rows, numbers = np.zeros((0, TXN_WORDS), np.int64), np.zeros(0, np.int64)
     four = np.zeros((0, 4), np.int64)  # columns of ranges, entries, tables and what is found
-    table, flags = np.zeros((2, transactions.TABLE_COLUMNS), np.int64), np.zeros(0, np.uint8)
-    transactions.move_table(table, table.copy())
-    aborted = transactions.AbortedTxns(four, numbers, 0)
-    transactions.follow_transactions((rows, 0), aborted, (table, 0), (flags, numbers))
-    transactions.flags_in_ranges(rows, four, flags)
-    transactions.follow_markers((rows, 0), (four, numbers, 0), (table, 0), four)
-    transactions.judge_entries((four, numbers, 0), table, 0, four)
-    transactions.with_open_data(table, numbers)
+    table, flags = np.zeros((2, transaction_kernels.TABLE_COLUMNS), np.int64), np.zeros(0, np.uint8)
+    transaction_kernels.move_table(table, table.copy())
+    aborted = transaction_kernels.AbortedTxns(four, numbers, 0)
+    transaction_kernels.follow_transactions((rows, 0), aborted, (table, 0), (flags, numbers))
+    transaction_kernels.flags_in_ranges(rows, four, flags)
+    transaction_kernels.follow_markers((rows, 0), (four, numbers, 0), (table, 0), four)
+    transaction_kernels.judge_entries((four, numbers, 0), table, 0, four)
+    transaction_kernels.with_open_data(table, numbers)
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cleaner_jobs.kernels.offset_map import table_slots
-from cleaner_jobs.kernels.transactions import flag_aborted
+from cleaner_jobs.kernels.transaction_kernels import flag_aborted
 from cleaner_jobs.messages import MapEnd, RoundSettings, Stretch
 from cleaner_jobs.tasks.window_reader import RecordColumns, WindowReader, check_checksums, payloads
 from cleaner_jobs.txn_batches import load_array

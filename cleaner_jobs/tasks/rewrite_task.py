@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cleaner_jobs.kernels.kept_batches import KeptBatches, delete_horizon
 from cleaner_jobs.kernels.offset_map import drop_superseded
 from cleaner_jobs.kernels.scan_runs import NO_MORE
-from cleaner_jobs.kernels.transactions import flag_discardable
+from cleaner_jobs.kernels.transaction_kernels import flag_discardable
 from cleaner_jobs.messages import (
     FINGERPRINT_RANGE,
     LogRules,

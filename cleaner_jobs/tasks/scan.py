@@ -28,7 +28,7 @@ from cleaner_jobs.kernels.scan_runs import (
     first_above,
     scan_run,
 )
-from cleaner_jobs.kernels.transactions import flag_aborted, note_txn_batches
+from cleaner_jobs.kernels.transaction_kernels import flag_aborted, note_txn_batches
 from cleaner_jobs.messages import FINGERPRINT_RANGE, Part, PartSection, RoundSettings, Stretch
 from cleaner_jobs.problems import OversizedRecordError
 from cleaner_jobs.source_identity import LogChangedError

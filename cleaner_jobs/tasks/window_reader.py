@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.scan_runs import Chunks, Parsing
-from cleaner_jobs.kernels.transactions import mark_read
+from cleaner_jobs.kernels.transaction_kernels import mark_read
 from cleaner_jobs.messages import RoundSettings, Source
 from cleaner_jobs.problems import FAULT, MiswrittenError
 from cleaner_jobs.source_identity import check_open, check_opened

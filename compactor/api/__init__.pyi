@@ -79,7 +79,7 @@ from compactor.outcome.start_problems import forbid_start as forbid_start
 from compactor.planning.round_plan import RoundPlan as RoundPlan
 from compactor.recovery.log_dir_recovery import LogDirRecovery as LogDirRecovery
 from compactor.recovery.log_dir_recovery import LogRecovery as LogRecovery
-from compactor.recovery.recovery_account import problems_of as problems_of
+from compactor.recovery.log_dir_recovery import problems_of as problems_of
 from compactor.settings.rules import Order as Order
 from compactor.settings.rules import Rules as Rules
 from compactor.settings.rules import RunOptions as RunOptions

@@ -26,7 +26,7 @@ from compactor.host.printable import counted, iso_time, size_text
 from compactor.host.progress import COPY_STAGE, MANIFEST_STAGE, ChangeWatch, running_total
 from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER, UNFINISHED, lacking_in
 from compactor.log_dirs.kept_files import FileMark
-from compactor.log_dirs.log_dir_lock import lock_log_dirs, require_working_locks
+from compactor.log_dirs.locked_log_dirs import lock_log_dirs, require_working_locks
 from compactor.log_dirs.preconditions import Obstacle, obstacles_to
 from compactor.log_dirs.survey import require_high_watermarks
 from compactor.outcome.round_report import (

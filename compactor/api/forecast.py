@@ -38,8 +38,7 @@ from compactor.planning.space import (
     with_room,
 )
 from compactor.reason_codes import Reason, ReasonCode
-from compactor.recovery.log_dir_recovery import recover_log_dir
-from compactor.recovery.recovery_account import problems_of
+from compactor.recovery.log_dir_recovery import problems_of, recover_log_dir
 from compactor.settings.rules import Rules
 from storage.errors import LogCompactionError
 from storage.files.files import Files

@@ -28,7 +28,7 @@ from compactor.command_context import current_context
 from compactor.errors import RefusedError, UsageError
 from compactor.host.shell_commands import compactor
 from compactor.log_dirs.directory_state import require_may_change
-from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.locked_log_dirs import lock_log_dirs
 from compactor.offline_log import append, truncate
 from compactor.offline_log.log_location import (
     KnownOffsets,

@@ -8,7 +8,7 @@ from compactor.api.round_context import read_round_context
 from compactor.command_context import current_context
 from compactor.errors import RefusedError, UsageError
 from compactor.host.shell_commands import compactor
-from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.locked_log_dirs import lock_log_dirs
 from compactor.offline_log import log_move as moving
 from compactor.offline_log.log_location import (
     LogLocation,

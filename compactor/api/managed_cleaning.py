@@ -33,8 +33,8 @@ from storage.file_names import (
 from storage.files.filesystem import discard_directory
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown, producer_snapshot
+from storage.formats.kafka_settings import COMPACT, MAX_INT
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.formats.topic_config import COMPACT, MAX_INT
 from storage.log.log_manager import CleanedLog, LogToClean
 from storage.log.log_state import CleanedGroup
 

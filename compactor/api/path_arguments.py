@@ -31,7 +31,7 @@ from compactor.log_dirs.directory_state import (
     require_may_change,
     require_whole,
 )
-from compactor.log_dirs.log_dir_lock import require_free
+from compactor.log_dirs.locked_log_dirs import require_free
 from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from compactor.originals.kept_manifest import DISCARDED_FILE, RUN_FILE
 from compactor.reason_codes import ReasonCode

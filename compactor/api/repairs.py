@@ -9,7 +9,7 @@ from compactor.api.round_context import RoundContext, read_round_context
 from compactor.command_context import current_context
 from compactor.errors import ConfigError, RefusedError
 from compactor.host.progress import RECOVERY_STAGE, ChangeWatch
-from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.locked_log_dirs import lock_log_dirs
 from compactor.log_dirs.missing_directories import entries_in, gone_from, logs_of_replaced
 from compactor.log_dirs.survey import topics_in
 from compactor.originals import kept_run

@@ -36,7 +36,7 @@ from compactor.settings.rules import Rules
 from compactor.settings.sources import SourceFinding
 from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
-from storage.formats.topic_config import COMPACT
+from storage.formats.kafka_settings import COMPACT
 from storage.kafka_versions import KafkaUse
 
 

@@ -56,7 +56,7 @@ from compactor.host.clock import now_ms
 from compactor.host.machine import UNSET_IT, why_not_compiled
 from compactor.host.progress import START_STAGE, ChangeWatch
 from compactor.host.run_history import PastRun, remember
-from compactor.log_dirs.log_dir_lock import Patience, lock_log_dirs
+from compactor.log_dirs.locked_log_dirs import Patience, lock_log_dirs
 from compactor.log_dirs.preconditions import obstacles_to
 from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.originals.kept_run import discard_expired
@@ -75,8 +75,7 @@ from compactor.planning.saved_plan import (
 from compactor.planning.skipped_logs import stop_if_corrupt
 from compactor.planning.space import SpacePlan, leaving_out, require_room, space_of, with_room
 from compactor.reason_codes import ReasonCode
-from compactor.recovery.log_dir_recovery import LogDirRecovery
-from compactor.recovery.recovery_account import problems_of, with_recovery_noted
+from compactor.recovery.log_dir_recovery import LogDirRecovery, problems_of, with_recovery_noted
 from compactor.settings.rules import KAFKAS_DEFAULTS, ONE_ROUND, Rules, RunOptions
 from storage.files.io_limit import limited
 from storage.formats import clean_shutdown

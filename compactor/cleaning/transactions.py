@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cleaner_jobs.kernels.transactions import (
+from cleaner_jobs.kernels.transaction_kernels import (
     ENTRY_FIRST,
     ENTRY_LAST,
     ENTRY_PRODUCER,

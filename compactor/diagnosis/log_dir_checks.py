@@ -22,7 +22,7 @@ from compactor.host.printable import (
 )
 from compactor.host.shell_commands import compactor
 from compactor.log_dirs.brokers import by_broker
-from compactor.log_dirs.log_dir_lock import LOCK_FILE
+from compactor.log_dirs.locked_log_dirs import LOCK_FILE
 from compactor.log_dirs.missing_directories import entries_in, gone_from
 from compactor.log_dirs.missing_logs import START_NO_BROKER, recorded_ends
 from compactor.log_dirs.preconditions import Obstacle

@@ -29,7 +29,7 @@ from compactor.settings.config import Config, with_filters
 from compactor.settings.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import Segment, is_special_dir, parse_partition_dir
-from storage.formats.topic_config import MAX_LONG
+from storage.formats.kafka_settings import MAX_LONG
 from storage.kafka_versions import RECORD_LIMIT, record_limit
 from storage.log.log_dir import log_end_offset
 

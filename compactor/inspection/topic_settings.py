@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from compactor.settings.cluster_settings import KAFKAS_DEFAULT, TOPICS_OWN
 from compactor.settings.config import Config
-from storage.formats.topic_config import KNOWN_ELSEWHERE, SETTINGS, Value
+from storage.formats.kafka_settings import KNOWN_ELSEWHERE, SETTINGS, Value
 from storage.kafka_versions import has_setting
 
 

@@ -4,9 +4,9 @@ Each check raises what a run ends with. A run stops at the first of them; a comm
 takes no lock, writes nothing, and learns of all of them, in the run's order:
 
 1. files may be opened, enough of them at once (`host.machine`)
-2. a lock in each log directory would keep a broker out (`log_dir_lock.require_working_locks`)
+2. a lock in each log directory would keep a broker out (`locked_log_dirs.require_working_locks`)
 3. each log directory is free, was left in good order, and its checkpoints can be replaced
-   (`log_dir_lock.conditions_of`)
+   (`locked_log_dirs.conditions_of`)
 4. something says how far the logs are replicated (`survey.require_high_watermarks`)
 
 What `compactor.api.forecast` adds before and after them concerns a run's arguments and its plan.
@@ -19,7 +19,7 @@ from functools import partial
 from compactor.errors import RefusedError
 from compactor.host import machine
 from compactor.host.printable import one_line
-from compactor.log_dirs.log_dir_lock import conditions_of, require_working_locks
+from compactor.log_dirs.locked_log_dirs import conditions_of, require_working_locks
 from compactor.log_dirs.survey import require_high_watermarks
 from compactor.outcome.exit_codes import ExitCode, ending_of_error, error_line
 from compactor.outcome.round_report import LogReport

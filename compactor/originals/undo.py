@@ -37,7 +37,7 @@ from cleaner_jobs.staging import STAGED_MARKER, staged_suffix
 from compactor.finalizer import StagedGroup, StagedSegment, mark_deleted, swap_group, sweep_staged
 from compactor.log_dirs import kept_files
 from compactor.log_dirs.kept_files import FileMark
-from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.locked_log_dirs import lock_log_dirs
 from compactor.originals.kept_manifest import KeptStep
 from compactor.originals.kept_run import KeptLog, read_logs, read_run
 from compactor.originals.log_states import ChangedSinceError, logs_of

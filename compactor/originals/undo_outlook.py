@@ -14,7 +14,7 @@ import xxhash
 from compactor.log_dirs import kept_files
 from compactor.log_dirs.directory_state import require_may_change
 from compactor.log_dirs.kept_files import FileMark
-from compactor.log_dirs.log_dir_lock import conditions_of, require_working_locks
+from compactor.log_dirs.locked_log_dirs import conditions_of, require_working_locks
 from compactor.originals.kept_run import KeptLog, read_logs, read_run
 from compactor.originals.undo import PROBLEMS, UndoReport, failed, judge_logs, no_log_dir, undo_log
 from compactor.originals.undo_judgement import (

@@ -9,7 +9,7 @@ from compactor.planning.candidate import Judgement
 from compactor.planning.selection import Bound, BoundName, DirtyFrom
 from compactor.reason_codes import Reason, ReasonCode
 from compactor.settings.topic_config import TopicConfig
-from storage.formats.topic_config import MAX_LONG
+from storage.formats.kafka_settings import MAX_LONG
 
 CODE_OF_BOUND = {
     BoundName.ACTIVE_SEGMENT: ReasonCode.NOTHING_NEW,

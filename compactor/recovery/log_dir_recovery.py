@@ -1,6 +1,6 @@
 """Finish or undo what was cut short in a log directory: of a cleaning, of a run, of a broker.
 
-First every partition is settled: `settling` decides, this module carries it out. It looks at the
+First every partition is settled: `leftovers` decides, this module carries it out. It looks at the
 names in each partition directory, and reads of the files no more than the end of those to be
 swapped in: where such a file is damaged, nothing of its log is changed. Then, if that is asked for
 and no broker left the directory in good order, each log is recovered as a broker that starts would
@@ -13,17 +13,20 @@ Other directories (`-delete`, `-stray`, …), and `__cluster_metadata-0`, are a 
 """
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.source_identity import LogChangedError
+from compactor.host.printable import counted
+from compactor.log_dirs.locked_log_dirs import UNTIL_A_CLEAN_SHUTDOWN
 from compactor.log_dirs.missing_directories import Gone
 from compactor.log_dirs.missing_logs import RecordedEnds, recorded_ends
 from compactor.log_dirs.set_aside_memory import SET_ASIDE
+from compactor.outcome.round_report import CleaningReport
 from compactor.reason_codes import Reason, ReasonCode, missing_first, reason_code_of
-from compactor.recovery.settling import TEMPORARY, Settlement, decide_settlement, require_no_use
+from compactor.recovery.leftovers import TEMPORARY, Settlement, decide_settlement, require_no_use
 from compactor.recovery.whole_logs import why_not_whole
 from compactor.settings.config import Config
 from storage.errors import CorruptFileError, LogCompactionError
@@ -31,6 +34,7 @@ from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.files.overlay import OverlayFiles
 from storage.formats import checkpoint, clean_shutdown
+from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.log.log_dir import (
     is_of_file,
     is_unloadable,
@@ -42,7 +46,7 @@ from storage.log.log_dir import (
 from storage.log.swap import apply_steps
 
 if TYPE_CHECKING:
-    from compactor.recovery.logs_to_recover import LogsToRecover
+    from compactor.recovery.log_recovery import LogsToRecover
 
 LOAD_THREADS = 8  # they wait for the disk most of the time
 _REPLACED_FILES = (
@@ -219,7 +223,7 @@ def _own_rules(
         return _OwnRules(check, lambda log: log)
     if is_clean and not rules.as_kafka:
         return _OwnRules(check, lambda log: _check_end(files, log))
-    from compactor.recovery.logs_to_recover import LogsToRecover  # with kernels
+    from compactor.recovery.log_recovery import LogsToRecover  # with kernels
 
     logs = LogsToRecover(log_dir, rules.config, rules.now_ms, topics, files)
     if rules.as_kafka:
@@ -241,7 +245,7 @@ def _without_records(files: Files, log: LogRecovery, ends: RecordedEnds) -> LogR
     try:
         found = ends.why_missing_by_names(key, files.list_names(log.path)[1])
     except OSError:
-        return None  # which settling reports
+        return None  # which `leftovers` reports
     return None if found is None else replace(log, problem=found.text, reason_code=found.code)
 
 
@@ -399,3 +403,58 @@ def _check_settled(
         return check(seen, log)
     finally:
         seen.close()
+
+
+def problems_of(recovered: Iterable[LogDirRecovery]) -> dict[str, str]:
+    """By path of the partition directory: why a log could not be recovered."""
+    return {
+        log.path: log.problem
+        for log_dir in recovered
+        for log in log_dir.logs
+        if log.problem is not None
+    }
+
+
+def what_was_done(log: LogRecovery) -> str:
+    """In a few words, for a person."""
+    counts = (
+        (log.finished, "of a complete swap put in place"),
+        (log.undone, "of an incomplete one removed"),
+        (log.removed, "left over removed"),
+        (log.rebuilt, "made anew"),
+    )
+    done = [f"{counted(len(names), 'file')} {what}" for names, what in counts if names]
+    return ", ".join(done + ([f"cut off: {log.truncated}"] if log.truncated else []))
+
+
+def advice_of(recovered: Iterable[LogDirRecovery]) -> list[str]:
+    """What people have to judge, and what a run after this recovery needs: a line for each."""
+    advice = []
+    for log_dir in recovered:
+        advice += [f"{log_dir.path}: {notice}." for notice in log_dir.notices]
+        if not log_dir.has_clean_shutdown:
+            advice.append(
+                f"{log_dir.path}: no {CLEAN_SHUTDOWN}, and recover writes none: each run here "
+                f"needs --recover-first {UNTIL_A_CLEAN_SHUTDOWN}."
+            )
+    return advice
+
+
+def with_recovery_noted(
+    report: CleaningReport, recovered: Sequence[LogDirRecovery]
+) -> CleaningReport:
+    """Note on each log what was settled before the round, and what the next run needs."""
+    notes = {
+        (log.log_dir, log.topic, log.partition): f"recovered first: {what_was_done(log)}"
+        for log_dir in recovered
+        for log in log_dir.logs
+        if log.problem is None
+    }
+    logs = (
+        replace(log, notes=(notes[key], *log.notes))
+        if (key := (log.log_dir, log.topic, log.partition)) in notes
+        else log
+        for log in report.logs
+    )
+    advice = tuple(line.removesuffix(".") for line in advice_of(recovered))
+    return replace(report, logs=tuple(logs), notices=(*report.notices, *advice))

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from compactor.errors import ConfigError
-from storage.formats.topic_config import SETTINGS, Value, check_values
+from storage.formats.kafka_settings import SETTINGS, Value, check_values
 
 _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
 

@@ -30,11 +30,7 @@ from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
 from storage.formats import clean_shutdown, java_text, meta_properties
 from storage.formats.checkpoint import TopicPartition
-from storage.formats.meta_properties import MetaProperties
-from storage.formats.partition_metadata import PARTITION_METADATA, decode_uuid, encode_uuid
-from storage.formats.partition_metadata import read as read_partition_metadata
-from storage.formats.producer_snapshot import EXPIRATION_MS
-from storage.formats.topic_config import (
+from storage.formats.kafka_settings import (
     DELETE,
     KNOWN_ELSEWHERE,
     SETTINGS,
@@ -43,6 +39,10 @@ from storage.formats.topic_config import (
     check_value,
     int_setting,
 )
+from storage.formats.meta_properties import MetaProperties
+from storage.formats.partition_metadata import PARTITION_METADATA, decode_uuid, encode_uuid
+from storage.formats.partition_metadata import read as read_partition_metadata
+from storage.formats.producer_snapshot import EXPIRATION_MS
 from storage.kafka_versions import NOBODY_SAYS, KafkaChoice
 from storage.log.cluster_metadata import (
     CLUSTER_DEFAULT,

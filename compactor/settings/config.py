@@ -31,8 +31,7 @@ from compactor.reason_codes import Reason
 from compactor.settings.broker_settings import Layer, known_values
 from compactor.settings.cluster_settings import BROKER_SETTINGS, ClusterSettings
 from compactor.settings.topic_config import BROKER_TOPICS, TopicConfig, topic_config
-from storage.formats.producer_snapshot import EXPIRATION_MS
-from storage.formats.topic_config import (
+from storage.formats.kafka_settings import (
     COMPACT,
     SETTINGS,
     Value,
@@ -40,6 +39,7 @@ from storage.formats.topic_config import (
     check_values,
     value_text,
 )
+from storage.formats.producer_snapshot import EXPIRATION_MS
 from storage.kafka_versions import BY_NAME, NAMES, NOBODY_SAYS, KafkaChoice
 
 CLOCKS_DIFFER_MS = 5 * 60_000  # those of two hosts, at most

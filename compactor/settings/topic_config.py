@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from storage.errors import ConfigError
-from storage.formats.topic_config import COMPACT, DELETE, SETTINGS, Value
+from storage.formats.kafka_settings import COMPACT, DELETE, SETTINGS, Value
 
 # What a broker creates its own compacted topics with (C-20.4).
 _OWN_TOPIC: Mapping[str, Value] = MappingProxyType(

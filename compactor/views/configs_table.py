@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from compactor.host.printable import counted, printable
 from compactor.inspection.topic_settings import TopicConfiguration
 from compactor.views.report_json import JsonObject
-from storage.formats.topic_config import json_value, value_text
+from storage.formats.kafka_settings import json_value, value_text
 
 # The width of the column of values: a longer one moves what follows it, in its own line alone.
 _USUAL_VALUE = 16

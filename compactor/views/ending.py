@@ -11,7 +11,7 @@ from compactor.log_dirs.preconditions import RunEnding
 from compactor.outcome.exit_codes import ExitCode
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_json import JsonObject, ending, summary
-from storage.formats.topic_config import json_value
+from storage.formats.kafka_settings import json_value
 from storage.kafka_versions import KafkaUse
 
 if TYPE_CHECKING:  # most plans and runs have no conditions, and need not load what reads them

@@ -13,7 +13,7 @@ from compactor.planning.round_plan import LogDirFacts, LogFacts, RoundPlan, noti
 from compactor.planning.space import SpaceFacts
 from compactor.settings.rules import Order
 from compactor.views.report_json import JsonObject, retention_document
-from storage.formats.topic_config import MAX_LONG
+from storage.formats.kafka_settings import MAX_LONG
 
 
 def plan_document(

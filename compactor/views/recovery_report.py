@@ -6,8 +6,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from compactor.host.printable import counted, one_line, printable
-from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery
-from compactor.recovery.recovery_account import advice_of, what_was_done
+from compactor.recovery.log_dir_recovery import (
+    LogDirRecovery,
+    LogRecovery,
+    advice_of,
+    what_was_done,
+)
 from compactor.views.fitting_table import name_lines, whole_words
 from compactor.views.report_json import JsonObject
 

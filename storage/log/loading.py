@@ -70,9 +70,9 @@ from storage.log.producer_state_manager import (
     rebuild_producers,
     required_offset,
 )
-from storage.log.recovering import RecoveredSegment, recover_segment
 from storage.log.scheduler import Scheduler
 from storage.log.segment import Clock, LogPlace, LogSegment
+from storage.log.segment_recovery import RecoveredSegment, recover_segment
 from storage.log.swap import apply_steps, complete_swaps, swap_settlement
 
 if TYPE_CHECKING:

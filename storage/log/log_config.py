@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from storage.codecs.compression import DEFAULT_LEVELS, Codec
-from storage.formats.topic_config import SETTINGS, Effect, Value, check_values
+from storage.formats.kafka_settings import SETTINGS, Effect, Value, check_values
 
 
 def _default(name: str) -> Any:

@@ -1,6 +1,6 @@
 """One segment of a log: its `.log` and its three indexes.
 
-Its recovery is in `recovering`. Source: Kafka, LogSegment (append, read, truncateTo,
+Its recovery is in `segment_recovery`. Source: Kafka, LogSegment (append, read, truncateTo,
 onBecomeInactiveSegment); spec L-8 to L-11, F-12.
 """
 

@@ -21,7 +21,7 @@ from storage.formats import batch_windows
 from storage.formats.batch_windows import Buffers
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log import kernels, recovering
+from storage.log import kernels, segment_recovery
 from storage.log.appending import AppendRequest
 from storage.log.errors import LogError
 from storage.log.file_records import next_offset
@@ -62,7 +62,7 @@ class LogCase:
         with (
             mock.patch.object(COMPILED, "kernels", kernels),
             mock.patch.object(KernelBuffers, "put", _exact_put),
-            mock.patch.object(recovering, "_WINDOW_BYTES", WINDOW_BYTES),
+            mock.patch.object(segment_recovery, "_WINDOW_BYTES", WINDOW_BYTES),
             mock.patch.object(batch_windows, "WINDOW_BYTES", WINDOW_BYTES),
             mock.patch.object(Buffers, "_room", lambda _, length, __: length),
             mock.patch.object(os, "fsync", lambda _: None),

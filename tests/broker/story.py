@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.locked_log_dirs import lock_log_dirs
 from tests.broker import clients, workload
 from tests.broker.broker import Broker, BrokerError
 from tests.broker.views import Offsets, Views, group_offsets, read_all

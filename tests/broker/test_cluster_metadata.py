@@ -24,7 +24,7 @@ from compactor import api
 from compactor.api import Rules
 from compactor.settings.config import parse_topic_configs
 from storage.formats import meta_properties, partition_metadata
-from storage.formats.topic_config import SETTINGS
+from storage.formats.kafka_settings import SETTINGS
 from storage.log.cluster_metadata import METADATA_DIR, read_cluster_metadata
 from tests.broker import clients
 from tests.broker.broker import Broker

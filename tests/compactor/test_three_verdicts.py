@@ -15,7 +15,7 @@ from storage.formats import checkpoint, clean_shutdown, meta_properties, partiti
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
 from storage.log.cluster_metadata import METADATA_DIR
-from tests.compactor.log_dirs.test_log_dir_lock import other_process
+from tests.compactor.log_dirs.test_locked_log_dirs import other_process
 from tests.compactor.plan_logs import Shape, build
 from tests.compactor.settings.test_cluster_settings import OTHER, registration
 from tests.obstacles.loaded import load_all

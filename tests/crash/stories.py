@@ -19,7 +19,7 @@ import pytest
 
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.cleaning.swapper import GroupSwapper
-from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.locked_log_dirs import lock_log_dirs
 from compactor.originals.originals_keeper import open_keeper
 from compactor.originals.undo import UndoStatus, undo_run
 from compactor.outcome.round_report import CleaningReport, LogStatus

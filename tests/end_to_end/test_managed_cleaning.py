@@ -17,7 +17,7 @@ from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
 from storage.log.log_manager import CleanedLog, LogToClean
 from storage.log.manager_options import BY_HAND
 from storage.log.scheduler import BackgroundScheduler
-from tests.compactor.log_dirs.test_log_dir_lock import other_process
+from tests.compactor.log_dirs.test_locked_log_dirs import other_process
 from tests.golden.copies import golden_log, write_copies
 from tests.golden.managed import (
     NOW_MS,

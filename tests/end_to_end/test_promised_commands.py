@@ -247,7 +247,9 @@ ELSEWHERE = {
 
 def held_lock(log_dir: Path) -> AbstractContextManager[None]:
     """As of a broker: in a process of its own, or who reads `.lock` here would give it away."""
-    return held_by_another("compactor.log_dirs.log_dir_lock", f"lock_log_dirs([{str(log_dir)!r}])")
+    return held_by_another(
+        "compactor.log_dirs.locked_log_dirs", f"lock_log_dirs([{str(log_dir)!r}])"
+    )
 
 
 def rows_that_name_a_command() -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compactor.host.output import print_line
-from compactor.recovery.logs_to_recover import load_as_kafka
+from compactor.recovery.log_recovery import load_as_kafka
 from storage.errors import ConfigError, LogCompactionError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown

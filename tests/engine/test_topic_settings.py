@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from storage.files.local import LOCAL
-from storage.formats.topic_config import KNOWN_ELSEWHERE, SETTINGS
+from storage.formats.kafka_settings import KNOWN_ELSEWHERE, SETTINGS
 from storage.log.log_config import LogConfig
 from tests.engine.replay.replayed import replayed
 from tests.engine.replay.script_clock import FIRST_CLOCK_MS

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from compactor import api
-from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.locked_log_dirs import lock_log_dirs
 from compactor.outcome.round_report import LogStatus
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage.file_names import SNAPSHOT, UNFINISHED_SUFFIXES

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.locked_log_dirs import lock_log_dirs
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from tests.scheduled.nights import BATCHES_A_DAY, Host

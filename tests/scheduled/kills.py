@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compactor.log_dirs.log_dir_lock import LOCK_FILE
+from compactor.log_dirs.locked_log_dirs import LOCK_FILE
 from storage.file_names import SNAPSHOT
 from tests.kill import logs, processes
 from tests.scheduled.cron_line import Paths, environment, run_line

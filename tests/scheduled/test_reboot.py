@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compactor import api
-from compactor.log_dirs.log_dir_lock import LOCK_FILE
+from compactor.log_dirs.locked_log_dirs import LOCK_FILE
 from storage.formats import checkpoint
 from tests.scheduled.nights import Host, leftovers
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleaner_jobs.kernels.transactions import flag_aborted, flag_discardable
+from cleaner_jobs.kernels.transaction_kernels import flag_aborted, flag_discardable
 from cleaner_jobs.tasks.scan import txn_batches
 from cleaner_jobs.txn_batches import (
     ABORT,

@@ -16,7 +16,7 @@ import pytest
 from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from compactor.originals.kept_manifest import RUN_FILE
 from compactor.planning.round_plan import RoundPlan
-from compactor.recovery.logs_to_recover import LogsToRecover
+from compactor.recovery.log_recovery import LogsToRecover
 from storage.file_names import LOG, file_name
 from storage.formats import clean_shutdown
 from tests.compactor.cleaning.test_overflow import ACTIVE, ACTIVE_BASE, FAR, NEAR

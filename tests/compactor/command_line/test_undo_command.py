@@ -19,7 +19,7 @@ from compactor.settings import options
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 from storage.formats import clean_shutdown
-from tests.compactor.log_dirs.test_log_dir_lock import other_process
+from tests.compactor.log_dirs.test_locked_log_dirs import other_process
 from tests.compactor.originals.test_undo import Kept, merged
 from tests.compactor.small_log import build
 from tests.compactor.small_rounds import flip

@@ -12,11 +12,11 @@ import pytest
 from cleaner_jobs.staging import STAGED_MARKER
 from compactor.cleaning import cleaner_manager, retention_round
 from compactor.cleaning.overflow import Splitting, split_overflowing
-from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.locked_log_dirs import lock_log_dirs
 from compactor.originals.originals_keeper import open_keeper
 from compactor.originals.undo import UndoStatus, undo_run
 from compactor.outcome.round_report import LogReport, LogStatus
-from compactor.recovery import settling
+from compactor.recovery import leftovers
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from compactor.settings.config import load_config
 from storage.file_names import CLEANED, DELETED, INDEX, LOG, SWAP, file_name
@@ -174,7 +174,7 @@ def test_a_split(overflowing: Path) -> None:
 def test_a_settling(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (partition / f"{file_name(4, LOG)}{DELETED}").touch()
     exchange = Exchange(partition)
-    before_call(exchange, monkeypatch, settling, "settlement")
+    before_call(exchange, monkeypatch, leftovers, "settlement")
     with lock_log_dirs([str(partition.parent)]):
         [log] = recover_log_dir(str(partition.parent)).logs
     assert exchange.is_untouched()

@@ -14,7 +14,7 @@ import pytest
 from compactor.cleaning import cleaner_manager, retention_round
 from compactor.command_line import cli
 from compactor.errors import LockLostError
-from compactor.log_dirs.log_dir_lock import lock_log_dirs
+from compactor.log_dirs.locked_log_dirs import lock_log_dirs
 from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.originals import undo
 from compactor.originals.originals_keeper import open_keeper
@@ -27,7 +27,7 @@ from storage.files import filesystem
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from tests.compactor.log_dirs.test_exchanged_directories import COMPACT, RETAINED
-from tests.compactor.log_dirs.test_log_dir_lock import other_process
+from tests.compactor.log_dirs.test_locked_log_dirs import other_process
 from tests.compactor.plan_logs import build, plan_log_dirs
 from tests.compactor.small_rounds import logs_in
 from tests.support.exchanged import before_call, before_operation

@@ -12,11 +12,11 @@ import pytest
 
 from compactor.command_line import cli
 from compactor.host import machine
-from compactor.log_dirs.log_dir_lock import lock_log_dirs, require_free
+from compactor.log_dirs.locked_log_dirs import lock_log_dirs, require_free
 from storage.files import backends
 from storage.files.files import Mount
 from storage.formats import clean_shutdown
-from tests.compactor.log_dirs.test_log_dir_lock import other_process
+from tests.compactor.log_dirs.test_locked_log_dirs import other_process
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command, use_local_rounds
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import RefusedError
-from compactor.log_dirs.log_dir_lock import Patience, lock_log_dirs
+from compactor.log_dirs.locked_log_dirs import Patience, lock_log_dirs
 from compactor.reason_codes import ReasonCode
-from tests.compactor.log_dirs.test_log_dir_lock import log_dir
+from tests.compactor.log_dirs.test_locked_log_dirs import log_dir
 from tests.support.lock_holding import holding
 
 

@@ -15,7 +15,7 @@ from compactor.offline_log.truncate import Outcome
 from compactor.settings.own_writes import OWN_WRITES
 from storage.formats import checkpoint, clean_shutdown
 from storage.log.cluster_metadata import METADATA_DIR
-from tests.compactor.log_dirs.test_log_dir_lock import other_process
+from tests.compactor.log_dirs.test_locked_log_dirs import other_process
 from tests.compactor.offline_log.kafka_answers import answers
 from tests.compactor.offline_log.made_logs import CLOCK_MS, LOG_END, files_in, make
 from tests.storage.log.test_cluster_metadata import A, batches, config, log, topic

@@ -12,7 +12,7 @@ from compactor.offline_log.log_location import LogLocation
 from storage.file_names import is_special_dir
 from storage.formats import checkpoint, clean_shutdown, meta_properties
 from storage.formats.meta_properties import MetaProperties
-from tests.compactor.log_dirs.test_log_dir_lock import other_process
+from tests.compactor.log_dirs.test_locked_log_dirs import other_process
 from tests.compactor.offline_log.made_logs import files_in, make
 from tests.support.local_command import Ended, run_command
 from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir

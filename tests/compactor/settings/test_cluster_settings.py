@@ -22,9 +22,9 @@ from compactor.settings.config import Config, load_config
 from storage.files.local import LOCAL
 from storage.formats import meta_properties, partition_metadata
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
+from storage.formats.kafka_settings import Value
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
-from storage.formats.topic_config import Value
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import NOW_MS, Shape, build
 from tests.storage.log.test_cluster_metadata import A, B, batches, config, log, partition, topic

@@ -16,7 +16,7 @@ from compactor.settings.config import (
     parse_topic_configs,
     with_filters,
 )
-from storage.formats.topic_config import SETTINGS, Effect
+from storage.formats.kafka_settings import SETTINGS, Effect
 
 SHIPPED = Path(__file__).parents[3] / "conf" / "compactor.toml"
 

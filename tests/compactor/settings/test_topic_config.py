@@ -6,7 +6,7 @@ import pytest
 
 from compactor.errors import ConfigError
 from compactor.settings.topic_config import topic_config
-from storage.formats.topic_config import KNOWN_ELSEWHERE, SETTINGS, check_values
+from storage.formats.kafka_settings import KNOWN_ELSEWHERE, SETTINGS, check_values
 
 MAX_INT = 2147483647
 MAX_LONG = 9223372036854775807

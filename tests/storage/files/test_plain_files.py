@@ -48,7 +48,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.offline_log": "log_move",
     },
     "locks, and directories that are held; the table of mounts; room on a disk": {
-        "compactor.log_dirs": "log_dir_lock",
+        "compactor.log_dirs": "locked_log_dirs",
         "storage.log": "log_dir_lock log_manager",
         "compactor.cleaning": "cleaner_checkpoints",
         "compactor.planning": "planner space",

@@ -20,7 +20,7 @@ from storage.file_names import file_name
 from storage.formats.batch_header import CHECKED_AT, CRC_AT
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log import recovering
+from storage.log import segment_recovery
 from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory
 from storage.log.errors import LogError
@@ -128,7 +128,7 @@ def test_without_numba_the_engine_works(tmp_path: Path) -> None:
 import sys
 sys.modules["numba"] = None
 from compactor import Log, LogOptions
-from storage.log import recovering
+from storage.log import segment_recovery
 from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory
 from storage.log.lazy_kernels import COMPILED
@@ -240,7 +240,7 @@ def test_recovery_and_look_ups_end_alike_with_kernels_and_without(
     """L-2, L-4, L-11, L-20."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     if seed % 2:
-        monkeypatch.setattr(recovering, "_WINDOW_BYTES", 2000)  # many windows a log
+        monkeypatch.setattr(segment_recovery, "_WINDOW_BYTES", 2000)  # many windows a log
     path = tmp_path / "t-0"
     assert told_of_a_log(True, seed, path) == told_of_a_log(False, seed, path)
 
@@ -317,7 +317,7 @@ def test_a_recovery_counts_from_the_beginning_and_leaves_the_count_of_appends(
         found = []
         for count in (0, 299, 301):
             segment.bytes_since_entry = count
-            recovering.recover_segment(segment, log.producers, log.epochs)
+            segment_recovery.recover_segment(segment, log.producers, log.epochs)
             index = segment.offset_index.file
             found.append(bytes(index.data[: index.size_bytes]))
             assert segment.bytes_since_entry == count

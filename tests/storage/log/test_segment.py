@@ -24,8 +24,8 @@ from storage.log.errors import (
     LogSegmentOffsetOverflowError,
 )
 from storage.log.log_config import LogConfig
-from storage.log.recovering import recover
 from storage.log.segment import IncomingBytes, LogPlace, LogSegment
+from storage.log.segment_recovery import recover
 from tests.engine.replay.replayed import kernels_used
 from tests.storage.log.batches_for_tests import EDGE_BATCHES, batch
 from tests.support.files.memory import MemoryFiles

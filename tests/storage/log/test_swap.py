@@ -1,7 +1,7 @@
 """C-15.1: the steps of a swap, as data.
 
 Those of a round stand in tests/compactor/test_finalizer.py, those that settle a swap in
-tests/compactor/recovery/test_settling.py.
+tests/compactor/recovery/test_leftovers.py.
 """
 
 from collections.abc import Sequence

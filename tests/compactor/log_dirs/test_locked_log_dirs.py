@@ -13,7 +13,11 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import RefusedError
-from compactor.log_dirs.log_dir_lock import lock_log_dirs, require_working_locks, why_locks_may_fail
+from compactor.log_dirs.locked_log_dirs import (
+    lock_log_dirs,
+    require_working_locks,
+    why_locks_may_fail,
+)
 from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.originals.originals_keeper import open_keeper
 from compactor.outcome.round_report import LogStatus
@@ -322,7 +326,7 @@ def test_a_directory_on_a_network_file_system_is_not_even_opened(
 
 def test_this_directory_is_found_where_it_is_mounted(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom compactor.log_dirs.log_dir_lock import require_working_locks\n"
+        "import sys\nfrom compactor.log_dirs.locked_log_dirs import require_working_locks\n"
         "require_working_locks([sys.argv[1]], ())\nprint('good')\n"
     )
     done = python_with_mounts([f"-t tmpfs none {tmp_path}"], code, tmp_path)

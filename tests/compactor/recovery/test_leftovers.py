@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from compactor.recovery.settling import settlement
+from compactor.recovery.leftovers import settlement
 from storage.file_names import file_name
 from storage.log.swap import Action, Step, complete_swaps
 

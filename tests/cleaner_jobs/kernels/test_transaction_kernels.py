@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleaner_jobs.kernels.transactions import (
+from cleaner_jobs.kernels.transaction_kernels import (
     FOUND_COLUMNS,
     TABLE_COLUMNS,
     AbortedTxns,
