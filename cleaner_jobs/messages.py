@@ -11,11 +11,14 @@ import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BufferedWriter
 from typing import Any, NamedTuple
 
+from storage.errors import CorruptFileError
 from storage.file_names import Segment
 from storage.files.descriptors import naming
-from storage.files.files import Entry
+from storage.files.files import Disk, Entry
+from storage.files.local import LOCAL
 from storage.formats.txn_index import AbortedTxn
 from storage.kafka_versions import NEWEST, KafkaVersion
 
@@ -363,9 +366,8 @@ def io_limit_file(work_dir: str) -> str:
 @functools.cache
 def _boot_id() -> str:
     try:
-        with open(_BOOT_ID_FILE, encoding="ascii") as source:
-            return source.read().strip()
-    except OSError:  # a sandbox that does not tell it
+        return LOCAL.read_bytes(_BOOT_ID_FILE).decode("ascii").strip()
+    except (CorruptFileError, OSError):  # a sandbox that does not tell it
         return "unknown"
 
 
@@ -373,14 +375,14 @@ def task_file(work_dir: str, stage: str, number: int) -> str:
     return os.path.join(work_dir, "tasks", f"{stage}-{number}.json")
 
 
-def save_task(path: str, task: dict[str, Any]) -> None:
+def save_task(path: str, task: dict[str, Any], disk: Disk = LOCAL) -> None:
     """Write a task's values where only this user can read them."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with naming(path), os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        out.write(json.dumps(task))  # `dump` would be done in Python, five times as slowly
+    data = json.dumps(task).encode()  # `dump` would be done in Python, five times as slowly
+    with naming(path), BufferedWriter(disk.open_raw(path, "xb")) as out:
+        out.write(data)
 
 
-def load_task(path: str) -> dict[str, Any]:
-    with naming(path), open(path, encoding="utf-8") as source:
-        task: dict[str, Any] = json.load(source)
+def load_task(path: str, disk: Disk = LOCAL) -> dict[str, Any]:
+    """Return the values that were saved."""
+    task: dict[str, Any] = json.loads(disk.read_bytes(path))
     return task

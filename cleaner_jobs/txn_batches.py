@@ -8,6 +8,7 @@ No kernel is loaded here: the driver does without them.
 """
 
 import io
+import os
 
 import numpy as np
 import xxhash
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 from cleaner_jobs.messages import Part, Stretch
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.work_file import read_checked, write_checked
-from storage.files.descriptors import naming
+from storage.files.descriptors import naming, read_into
+from storage.files.files import Disk, Files
+from storage.files.local import LOCAL
 
 TXN_BATCH = np.dtype(
     [
@@ -55,40 +58,45 @@ def words_of(batches: TxnBatches) -> Int64Array:
 NO_RANGES: Int64Array = np.empty((0, RANGE_COLUMNS), np.int64)
 
 
-def read_txn_batches(part: Part) -> TxnBatches:
+def read_txn_batches(part: Part, disk: Disk = LOCAL) -> TxnBatches:
     """Return the transactional and control batches of a part, in order."""
     rows = np.empty(part.txn_batches, TXN_BATCH)
     data = rows.view(np.uint8).data
-    with naming(part.file), open(part.file, "rb") as source:
-        source.seek(part.txn_at)
-        count = source.readinto(data)
+    descriptor = disk.open_descriptor(part.file, os.O_RDONLY)
+    try:
+        with naming(part.file):
+            count = read_into(descriptor, part.txn_at, data)
+    finally:
+        os.close(descriptor)
     if count != len(data) or xxhash.xxh3_64_intdigest(data) != part.txn_checksum:
         raise WorkFileError(part.file, part.txn_at, "batches are not what was written")
     return rows
 
 
-def save_array(path: str, array: Int64Array) -> None:
+def save_array(path: str, array: Int64Array, disk: Disk = LOCAL) -> None:
     """Write what `load_array` reads."""
     out = io.BytesIO()
     np.save(out, array, allow_pickle=False)
-    write_checked(path, out.getvalue())
+    write_checked(path, out.getvalue(), disk)
 
 
-def load_array(path: str) -> Int64Array:
+def load_array(path: str, files: Files = LOCAL) -> Int64Array:
     """Raise WorkFileError where it is not what was saved, or OSError."""
-    array: Int64Array = np.load(io.BytesIO(read_checked(path)), allow_pickle=False)
+    array: Int64Array = np.load(io.BytesIO(read_checked(path, files)), allow_pickle=False)
     return array
 
 
 class AbortedRanges:
     """What is aborted of a log, which all its stretches go by: read once for all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Files = LOCAL) -> None:
+        self._files = files
         self._file, self._ranges = "", NO_RANGES
 
     def of(self, stretch: Stretch) -> Int64Array:
         """Raise WorkFileError or OSError."""
         if stretch.aborted_file != self._file:
-            self._ranges = load_array(stretch.aborted_file) if stretch.aborted_file else NO_RANGES
-            self._file = stretch.aborted_file
+            self._ranges, self._file = NO_RANGES, stretch.aborted_file
+            if self._file:
+                self._ranges = load_array(self._file, self._files)
         return self._ranges

@@ -1,5 +1,6 @@
 """Writes and reads the run's own files: whole writes, and small files with a checksum."""
 
+from io import BufferedWriter
 from struct import Struct
 from typing import Protocol
 
@@ -8,21 +9,22 @@ import xxhash
 from cleaner_jobs.problems import WorkFileError
 from storage.files import io_limit
 from storage.files.descriptors import naming
-from storage.files.filesystem import read_bytes
+from storage.files.files import Disk, Files
+from storage.files.local import LOCAL
 
 _CHECKSUM = Struct("<Q")  # xxh3_64 of all after it
 
 
-def write_checked(path: str, data: bytes) -> None:
+def write_checked(path: str, data: bytes, disk: Disk = LOCAL) -> None:
     """Write what `read_checked` reads. Raise OSError."""
-    with naming(path), open(path, "wb") as out:
+    with naming(path), BufferedWriter(disk.open_raw(path, "wb")) as out:
         out.write(_CHECKSUM.pack(xxhash.xxh3_64_intdigest(data)))
         out.write(data)
 
 
-def read_checked(path: str) -> bytes:
+def read_checked(path: str, files: Files = LOCAL) -> bytes:
     """Return what was written. Raise WorkFileError where it is anything else, or OSError."""
-    found = read_bytes(path)
+    found = files.read_bytes(path)
     checksum, data = found[: _CHECKSUM.size], found[_CHECKSUM.size :]
     if checksum != _CHECKSUM.pack(xxhash.xxh3_64_intdigest(data)):
         raise WorkFileError(path, 0, "not what was written")

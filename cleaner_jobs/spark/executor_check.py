@@ -33,7 +33,7 @@ from cleaner_jobs.spark.task_job import (
     running_job,
 )
 from cleaner_jobs.tasks.executor_paths import Asked, ExecutorProblem, Lack, Names, package_versions
-from storage.files import filesystem
+from storage.files.local import LOCAL
 
 _TOKEN = "token"
 _PASSING = ("ExecutorLostFailure", "TaskKilled", "Resubmitted")
@@ -59,9 +59,9 @@ def what_to_ask(
     if is_local(spark.master or DEFAULT_MASTER):
         return None
     token_path, token = os.path.join(work_dir, _TOKEN), secrets.token_hex(16)
-    filesystem.replace_file(token_path, token.encode())
+    LOCAL.replace_file(token_path, token.encode())
     files = [(s.path, s.log_bytes, s.log_mtime_ns, s.log_inode) for s in samples.files]
-    found = ((path, filesystem.look_up(path)) for path in samples.directories)
+    found = ((path, LOCAL.look_up(path)) for path in samples.directories)
     directories = [(path, entry.inode) for path, entry in found if entry and entry.is_dir]
     return Asked(
         token_path=token_path,
@@ -168,8 +168,9 @@ def answering(asked: Asked) -> Callable[[int], Iterator[Row]]:
         try:
             from cleaner_jobs.tasks.executor_paths import Asked, find_problems
             from cleaner_jobs.tasks.task import run_task  # noqa: F401
+            from storage.files.local import LOCAL
 
-            problems = find_problems(Asked(*given))
+            problems = find_problems(Asked(*given), LOCAL)
         except Exception as error:
             problems = [(python, f"{type(error).__name__}: {error}")]
         yield socket.gethostname(), json.dumps(problems)

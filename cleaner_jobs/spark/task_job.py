@@ -24,6 +24,7 @@ from cleaner_jobs.tasks.executor_paths import UNFIT, Asked, UnfitExecutorError
 from cleaner_jobs.tasks.heartbeat import Sign, signs_of_life
 from cleaner_jobs.tasks.partial_results import PartialResults
 from storage.errors import LogCompactionError
+from storage.files.local import LOCAL
 
 SHOWN_LOGS = 5
 
@@ -144,13 +145,13 @@ def run_stage(
     """
     work_dir, stage, description, say, is_watched = job
     for number, task in enumerate(tasks):
-        save_task(task_file(work_dir, stage, number), task)
+        save_task(task_file(work_dir, stage, number), task, LOCAL)
     try:
         group = JobGroup(f"{work_dir}: {stage}", description)  # a late cancel hits no later stage
         with running_job(
             spark, group, lambda: _rows(spark, (work_dir, stage), len(tasks), asked)
         ) as outcome:
-            partial_results = PartialResults(work_dir, stage)
+            partial_results = PartialResults(work_dir, stage, files=LOCAL)
             watch = ExecutorWatch(spark, say, work_dir, stage) if is_watched else None
             while not wait([outcome], RESULT_LOOK_SECONDS).done:
                 take(list(partial_results.new()) if stage == REWRITE else [])
@@ -229,8 +230,9 @@ def _tasks_of_any_stage(spark: SparkContext, tasks: int, asked: str | None) -> "
 
         from cleaner_jobs.tasks.executor_paths import Asked, require_fit_executor
         from cleaner_jobs.tasks.task import run_task  # the kernels, which the driver has no use for
+        from storage.files.local import LOCAL
 
-        paths = require_fit_executor(None if asked is None else Asked(*literal_eval(asked)))
+        paths = require_fit_executor(None if asked is None else Asked(*literal_eval(asked)), LOCAL)
         context = TaskContext.get()
         assert context is not None, "runs in a Spark task only"
         work_dir, stage = context.getLocalProperty(WORK_DIR), context.getLocalProperty(STAGE)
@@ -238,7 +240,7 @@ def _tasks_of_any_stage(spark: SparkContext, tasks: int, asked: str | None) -> "
             # py4j repeats a call whose connection breaks, on a Java thread that knows neither
             raise ConnectionAbortedError("the connection between Spark's Java and Python broke")
         attempt = f"{stage}-{number}-{context.taskAttemptId()}"
-        return run_task(paths.to_executor(work_dir), stage, number, attempt, paths)
+        return run_task(paths.to_executor(work_dir), stage, number, attempt, paths, LOCAL)
 
     return _of_tasks(spark, tasks, work)
 
@@ -321,7 +323,7 @@ class ExecutorWatch:
             who = "no executor has answered"
         else:
             with suppress(OSError):  # what cannot be looked at gives no sign
-                self._signs = signs_of_life(self._work_dir, self._stage)
+                self._signs = signs_of_life(self._work_dir, self._stage, LOCAL)
             if self._signs != before:
                 return None, ""
             at_work = ", ".join(sign.who for sign in (self._signs or ())[:3] if sign.who)

@@ -5,7 +5,6 @@ again; the indexes are made of what was read, not of what was meant to be writte
 Source: compaction C-13, C-14.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -22,9 +21,8 @@ from cleaner_jobs.work_file import write_whole
 from storage.errors import UnsupportedFormatError
 from storage.files import io_limit
 from storage.files.descriptors import naming
-from storage.files.file_attributes import give_attributes
-from storage.files.files import FileAttributes
-from storage.files.filesystem import private
+from storage.files.files import Disk, FileAttributes, Files, size_of
+from storage.files.local import LOCAL
 from storage.formats.batch_columns import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, SIZE
 from storage.formats.batch_windows import Window
 from storage.formats.segment_indexes import IndexBuilder, check_capacity, made_to_fit
@@ -60,8 +58,8 @@ def batch_facts(window: Window) -> BatchFacts:
 class FactsFile:
     """Writes the facts of the batches of a piece, for the driver that joins it with others."""
 
-    def __init__(self, path: str) -> None:
-        self._out = open(path, "xb", buffering=0)  # noqa: SIM115  # closed at exit
+    def __init__(self, path: str, disk: Disk = LOCAL) -> None:
+        self._out = disk.open_raw(path, "xb")
         self._digest = xxhash.xxh3_64()
 
     def __enter__(self) -> "FactsFile":
@@ -80,14 +78,16 @@ class FactsFile:
         return self._digest.intdigest()
 
 
-def facts_in(path: str, checksum: int) -> Iterator[BatchFacts]:
+def facts_in(path: str, checksum: int, files: Files = LOCAL) -> Iterator[BatchFacts]:
     """Yield what a FactsFile was given, some batches at a time.
 
     Raise WorkFileError, at the end, where it was anything else, or OSError.
     """
-    digest = xxhash.xxh3_64()
-    with naming(path), open(path, "rb") as source:
-        while len(facts := np.fromfile(source, BATCH_FACTS, FACTS_AT_ONCE)):
+    digest, position, size = xxhash.xxh3_64(), 0, BATCH_FACTS.itemsize
+    with files.open(path) as source:
+        while count := len(data := source.read(position, FACTS_AT_ONCE * size)) // size:
+            facts = np.frombuffer(data, BATCH_FACTS, count)
+            position += facts.nbytes
             io_limit.take(facts.nbytes)
             digest.update(facts.view(np.uint8).data)
             yield facts
@@ -137,6 +137,7 @@ def read_back(
     columns: RecordColumns,
     written: WrittenBatches,
     take_facts: Callable[[BatchFacts], None],
+    disk: Disk = LOCAL,
 ) -> WrittenLogFile:
     """Check a written `.log` from end to end. Raise CorruptFileError where it is not sound.
 
@@ -146,8 +147,8 @@ def read_back(
     buffers = columns.buffers
     check, digest = ReadBackCheck(path, written), xxhash.xxh3_64()
     records = control_records = fingerprints = 0
-    log_bytes = os.path.getsize(path)
-    with WindowReader(path, base_offset, buffers) as reader:
+    log_bytes = size_of(disk, path)
+    with WindowReader(path, base_offset, buffers, disk) as reader:
         for window in reader.windows(0, log_bytes):
             check_checksums(window)
             check.take(window)
@@ -167,19 +168,18 @@ def read_back(
     )
 
 
-def write_like(path: str, data: bytes, model: FileAttributes) -> None:
+def write_like(path: str, data: bytes, model: FileAttributes, disk: Disk = LOCAL) -> None:
     """Write a file with the attributes of another, and its modification time in whole ms."""
-    with naming(path), open(path, "xb", buffering=0, opener=private) as out:
+    with naming(path), disk.open_raw(path, "xb") as out:
         write_whole(out, memoryview(data))
-        finish_like(out.fileno(), model)
+        finish_like(out.fileno(), model, disk)
 
 
-def finish_like(descriptor: int, model: FileAttributes) -> None:
+def finish_like(descriptor: int, model: FileAttributes, disk: Disk = LOCAL) -> None:
     """Give an open, completely written file the attributes and the time of another.
 
     It is not on disk before it is synced. The time is the broker's clock of data without
     timestamps, in whole milliseconds (C-14.3). Raise PermissionError as give_attributes.
     """
-    give_attributes(descriptor, model)
-    mtime_ns = model.mtime_ns // NS_PER_MS * NS_PER_MS
-    os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+    disk.give_attributes(descriptor, model)
+    disk.set_times(descriptor, model.mtime_ns // NS_PER_MS * NS_PER_MS)

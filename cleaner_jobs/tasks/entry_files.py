@@ -8,6 +8,7 @@ files belong to one attempt, and are removed when the merge ends.
 
 import contextlib
 import os
+from io import FileIO
 from itertools import pairwise
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, Protocol
@@ -19,8 +20,10 @@ from numpy.typing import NDArray
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.work_file import write_whole
-from storage.files import filesystem, io_limit
-from storage.files.descriptors import naming
+from storage.files import io_limit
+from storage.files.descriptors import naming, read_into
+from storage.files.files import Disk
+from storage.files.local import LOCAL
 
 
 class EntryBlock(Protocol):
@@ -63,18 +66,19 @@ class Entries(NamedTuple):
 class EntrySpill:
     """Takes entries in the order of the log, and gives back those of one turn after another."""
 
-    def __init__(self, path: str, turns: int, parts: int) -> None:
+    def __init__(self, path: str, turns: int, parts: int, disk: Disk = LOCAL) -> None:
         """turns: a power of two, more than one."""
+        self._disk = disk
         self._paths = [f"{path}-{turn}" for turn in range(turns)]
         self._shift = np.uint64(64 - (turns.bit_length() - 1))
         self._counts = np.zeros((turns, parts), np.int64)
         self._digests = [xxhash.xxh3_64() for _ in self._paths]
-        self._files: list[BinaryIO] = []
+        self._files: list[FileIO] = []
 
     def __enter__(self) -> "EntrySpill":
         try:
             for path in self._paths:
-                self._files.append(open(path, "xb", buffering=0))
+                self._files.append(self._disk.open_raw(path, "xb"))
         except BaseException:
             self._remove()
             raise
@@ -105,14 +109,21 @@ class EntrySpill:
         path, counts = self._paths[number], self._counts[number]
         rows = np.empty((int(counts.sum()), ENTRY_WORDS), np.uint64)
         io_limit.take(rows.nbytes)
-        with naming(path), open(path, "rb") as source:
-            is_whole = source.readinto(rows.reshape(-1).view(np.uint8).data) == rows.nbytes
-        if not is_whole or xxhash.xxh3_64_intdigest(rows.data) != self._digests[number].intdigest():
+        descriptor = self._disk.open_descriptor(path, os.O_RDONLY)
+        try:
+            with naming(path):
+                count = read_into(descriptor, 0, rows.reshape(-1).view(np.uint8).data)
+        finally:
+            os.close(descriptor)
+        if (
+            count != rows.nbytes
+            or xxhash.xxh3_64_intdigest(rows.data) != self._digests[number].intdigest()
+        ):
             raise WorkFileError(path, 0, "entries of the map are not what was written")
         return Entries(rows, counts)
 
     def _remove(self) -> None:
-        for file in self._files:
+        for path, file in zip(self._paths, self._files, strict=False):
             file.close()
             with contextlib.suppress(FileNotFoundError):
-                filesystem.remove(os.fspath(file.name))
+                self._disk.remove(path)

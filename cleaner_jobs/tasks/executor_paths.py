@@ -12,16 +12,18 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import cache
 from hashlib import sha256
-from importlib import metadata
-from pathlib import Path
+from importlib import metadata, resources
+from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple
 
 from storage.errors import LogCompactionError
+from storage.files.files import Disk
+from storage.files.local import LOCAL
 
 PYTHON, WORK_DIR, LOG_DIR = "python", "work-dir", "log-dir"  # what can be lacking: values of Lack
 UNFIT = "cannot do its part"  # what of the error Spark hands on
 PACKAGES = ("numba", "llvmlite", "numpy", "xxhash", "crc32c", "cramjam", "zstandard", "fsspec")
-_SOURCES = Path(__file__).resolve().parents[2]
+_SOURCES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _SENT = ("storage", "cleaner_jobs")  # packages that the driver and its tasks must have alike
 
 Names = tuple[tuple[str, str], ...]  # a directory as the driver calls it, and as it is called here
@@ -67,20 +69,20 @@ def package_versions() -> list[tuple[str, str]]:
     return [*((name, _version(name)) for name in PACKAGES), ("source", _digest())]
 
 
-def find_problems(asked: Asked) -> list[tuple[str, str]]:
+def find_problems(asked: Asked, disk: Disk = LOCAL) -> list[tuple[str, str]]:
     """Return what is lacking, and why. Files are checked, too: nothing may have changed yet."""
-    paths, problems = _paths(asked)
+    paths, problems = _paths(asked, disk)
     if not problems:
-        problems += [problem for file in asked.files for problem in _of_file(file, paths)]
+        problems += [problem for file in asked.files for problem in _of_file(disk, file, paths)]
     return problems
 
 
-def require_fit_executor(asked: Asked | None) -> PathMapping:
+def require_fit_executor(asked: Asked | None, disk: Disk = LOCAL) -> PathMapping:
     """Return what tasks here stand on, looked for once in a process. Raise UnfitExecutorError."""
     if asked is None:
         return SAME_PATHS
     if asked.token not in _KNOWN:
-        paths, problems = _paths(asked)
+        paths, problems = _paths(asked, disk)
         if problems:
             _, problem = problems[0]
             raise UnfitExecutorError(f"executor on {socket.gethostname()} {UNFIT}: {problem}")
@@ -91,12 +93,12 @@ def require_fit_executor(asked: Asked | None) -> PathMapping:
 _KNOWN: dict[str, PathMapping] = {}  # by token: Spark may use a process for several runs
 
 
-def _paths(asked: Asked) -> tuple[PathMapping, list[tuple[str, str]]]:
+def _paths(asked: Asked, disk: Disk) -> tuple[PathMapping, list[tuple[str, str]]]:
     problems = list(_other_packages(asked.packages))
     names: list[tuple[str, str]] = []
     for theirs in _prefixes(asked):
         ours = [here for there, here in asked.names if there == theirs] or [theirs]
-        tried = {here: list(_wrong_under(asked, theirs, here)) for here in ours}
+        tried = {here: list(_wrong_under(disk, asked, theirs, here)) for here in ours}
         fitting = next((here for here, wrong in tried.items() if not wrong), None)
         if fitting is None:
             problems += next(iter(tried.values()))
@@ -110,44 +112,45 @@ def _prefixes(asked: Asked) -> list[str]:
     return [*sorted({there for there, _ in asked.names}, key=len, reverse=True), ""]
 
 
-def _wrong_under(asked: Asked, theirs: str, here: str) -> Iterator[tuple[str, str]]:
+def _wrong_under(disk: Disk, asked: Asked, theirs: str, here: str) -> Iterator[tuple[str, str]]:
     """Yield what is wrong below one of the driver's directories, if it has this name here."""
     names = ((theirs, here),)
     others = _prefixes(asked)
     if _prefix_of(asked.token_path, others) == theirs:
-        yield from _of_token(_renamed(asked.token_path, names), asked.token)
+        yield from _of_token(disk, _renamed(asked.token_path, names), asked.token)
     for path, inode in asked.directories:
         if _prefix_of(path, others) == theirs:
-            yield from _of_directory(_renamed(path, names), inode, asked.to_write)
+            yield from _of_directory(disk, _renamed(path, names), inode, asked.to_write)
 
 
-def _of_token(path: str, token: str) -> Iterator[tuple[str, str]]:
+def _of_token(disk: Disk, path: str, token: str) -> Iterator[tuple[str, str]]:
     directory = os.path.dirname(path)
     try:
-        with open(path) as file:
-            if file.read() != token:
-                yield WORK_DIR, f"{directory}: is another directory there"
-            elif not os.access(directory, os.W_OK | os.X_OK):
-                yield WORK_DIR, f"{directory}: no permission to write there"
+        if disk.read_bytes(path) != token.encode():
+            yield WORK_DIR, f"{directory}: is another directory there"
+        elif not disk.is_permitted(directory, os.W_OK | os.X_OK):
+            yield WORK_DIR, f"{directory}: no permission to write there"
     except OSError as error:
         yield WORK_DIR, f"{path}: {error.strerror}"
 
 
-def _of_directory(path: str, inode: int, to_write: bool) -> Iterator[tuple[str, str]]:
+def _of_directory(disk: Disk, path: str, inode: int, to_write: bool) -> Iterator[tuple[str, str]]:
     try:
-        if os.stat(path).st_ino != inode:
+        if disk.status(path).st_ino != inode:
             yield LOG_DIR, f"{path}: is another directory there"
-        elif to_write and not os.access(path, os.W_OK | os.X_OK):
+        elif to_write and not disk.is_permitted(path, os.W_OK | os.X_OK):
             yield LOG_DIR, f"{path}: no permission to write there"
     except OSError as error:
         yield LOG_DIR, f"{path}: {error.strerror}"
 
 
-def _of_file(file: tuple[str, int, int, int], paths: PathMapping) -> Iterator[tuple[str, str]]:
+def _of_file(
+    disk: Disk, file: tuple[str, int, int, int], paths: PathMapping
+) -> Iterator[tuple[str, str]]:
     path, *facts = file
     path = paths.to_executor(path)
     try:
-        found = os.stat(path)
+        found = disk.status(path)
         if [found.st_size, found.st_mtime_ns, found.st_ino] != facts:
             yield LOG_DIR, f"{path}: is another file there"
     except OSError as error:
@@ -197,9 +200,19 @@ def _digest() -> str:
     """Return a digest of the sources of the packages that tasks come from."""
     digest = sha256()
     for package in _SENT:
-        for path in sorted((_SOURCES / package).rglob("*.py")):
-            digest.update(f"{path.relative_to(_SOURCES)}\n".encode() + path.read_bytes())
+        for name, content in sorted(_modules_in(resources.files(package), package)):
+            digest.update(f"{name}\n".encode() + content)
     return digest.hexdigest()
+
+
+def _modules_in(package: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and the content of each module of a package, and of those in it."""
+    for entry in package.iterdir():
+        path = f"{name}/{entry.name}"
+        if entry.is_dir():
+            yield from _modules_in(entry, path)
+        elif path.endswith(".py"):
+            yield path, entry.read_bytes()
 
 
 class Lack(StrEnum):

@@ -16,6 +16,9 @@ import threading
 import time
 from typing import NamedTuple
 
+from storage.files.files import Disk, Files
+from storage.files.local import LOCAL
+
 _COUNT = struct.Struct("<q")
 _LOOK_SECONDS = 0.05
 BEAT_SECONDS = 5.0
@@ -29,13 +32,16 @@ def _directory(work_dir: str) -> str:
 class Heartbeat:
     """Counts the bytes of log that a task has worked through."""
 
-    def __init__(self, work_dir: str, stage: str, number: int, attempt: str) -> None:
+    def __init__(
+        self, work_dir: str, stage: str, number: int, attempt: str, disk: Disk = LOCAL
+    ) -> None:
+        self._disk = disk
         name = f"{stage}-{number}-{attempt}"
         self._path = os.path.join(_directory(work_dir), name)
         self._done_bytes = 0
 
     def __enter__(self) -> "Heartbeat":
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
+        self._descriptor = self._disk.open_descriptor(self._path, os.O_WRONLY | os.O_CREAT)
         with contextlib.suppress(OSError):  # a file system without locks: nothing to wait for
             fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         with contextlib.suppress(OSError):  # no room, which the task's own files will meet, too
@@ -50,7 +56,7 @@ class Heartbeat:
     def _beat(self) -> None:
         while not self._over.wait(BEAT_SECONDS):
             with contextlib.suppress(OSError):  # no sign is given then
-                os.utime(self._descriptor)
+                self._disk.set_times(self._descriptor, None)
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
@@ -76,15 +82,15 @@ class Sign(NamedTuple):
     who: str  # works at it; empty where nobody does any more
 
 
-def signs_of_life(work_dir: str, stage: str) -> list[Sign]:
+def signs_of_life(work_dir: str, stage: str, files: Files = LOCAL) -> list[Sign]:
     """Return what every attempt at a task of a stage shows."""
     found, directory = [], _directory(work_dir)
-    for name in sorted(os.listdir(directory)):
+    _, names = files.list_names(directory)
+    for name in sorted(names):
         its_stage, number, _ = name.split("-", 2)
         if its_stage == stage:
-            with open(os.path.join(directory, name), "rb") as source:
-                data = source.read(_MOST_BYTES)
-                changed_ns = os.fstat(source.fileno()).st_mtime_ns
+            with files.open(os.path.join(directory, name)) as source:
+                data, changed_ns = source.read(0, _MOST_BYTES), source.entry.mtime_ns
             done = _COUNT.unpack(data[: _COUNT.size])[0] if len(data) >= _COUNT.size else 0
             found.append(
                 Sign(number, done, changed_ns, data[_COUNT.size :].decode(errors="replace"))
@@ -92,19 +98,20 @@ def signs_of_life(work_dir: str, stage: str) -> list[Sign]:
     return found
 
 
-def done_bytes(work_dir: str, stage: str) -> int:
+def done_bytes(work_dir: str, stage: str, files: Files = LOCAL) -> int:
     """Return the bytes that a stage has worked through; of several attempts the furthest."""
     done: dict[str, int] = {}
-    for sign in signs_of_life(work_dir, stage):
+    for sign in signs_of_life(work_dir, stage, files):
         done[sign.number] = max(done.get(sign.number, 0), sign.done_bytes)
     return sum(done.values())
 
 
-def wait_for_silence(work_dir: str, seconds: float) -> bool:
+def wait_for_silence(work_dir: str, seconds: float, disk: Disk = LOCAL) -> bool:
     """Wait until no task's heart beats, but no longer than that; whether none does."""
     deadline = time.monotonic() + seconds
-    for name in os.listdir(_directory(work_dir)):
-        descriptor = os.open(os.path.join(_directory(work_dir), name), os.O_RDWR)
+    _, names = disk.list_names(_directory(work_dir))
+    for name in names:
+        descriptor = disk.open_descriptor(os.path.join(_directory(work_dir), name), os.O_RDWR)
         try:
             while not _is_silent(descriptor):
                 if time.monotonic() > deadline:

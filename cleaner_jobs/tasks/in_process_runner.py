@@ -6,12 +6,15 @@ from typing import Any
 
 from cleaner_jobs.messages import REWRITE, Row, save_task, task_file
 from cleaner_jobs.tasks.partial_results import PartialResults
+from storage.files.files import Disk
+from storage.files.local import LOCAL
 
 
 class InProcessTasks:
     """For logs so small that a start of Spark takes longer than their cleaning."""
 
-    def __init__(self) -> None:
+    def __init__(self, disk: Disk = LOCAL) -> None:
+        self._disk = disk
         self._attempts = itertools.count()
 
     def core_count(self) -> int:
@@ -31,12 +34,12 @@ class InProcessTasks:
         """
         from cleaner_jobs.tasks.task import run_task  # the kernels, which take time to load
 
-        partial_results = PartialResults(work_dir, stage)
+        partial_results = PartialResults(work_dir, stage, files=self._disk)
         for number, task in enumerate(tasks):
-            save_task(task_file(work_dir, stage, number), task)
+            save_task(task_file(work_dir, stage, number), task, self._disk)
         rows: list[Row] = []
         for number in range(len(tasks)):
             attempt = f"{stage}-{number}-{next(self._attempts)}"
-            rows += run_task(work_dir, stage, number, attempt)
+            rows += run_task(work_dir, stage, number, attempt, disk=self._disk)
             take(list(partial_results.new()) if stage == REWRITE else [])
         return rows

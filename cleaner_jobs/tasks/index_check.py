@@ -11,7 +11,7 @@ import numpy as np
 from cleaner_jobs.messages import Stretch
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG
-from storage.files.local import LOCAL
+from storage.files.files import Files
 from storage.formats import offset_index
 from storage.formats.batch_columns import BASE_OFFSET, POSITION, SIZE, Int64Array
 from storage.kernels.kernel import kernel
@@ -25,14 +25,14 @@ class IndexCheck:
     It raises what it finds at the end: if the log itself is damaged, that is reported instead.
     """
 
-    def __init__(self, stretch: Stretch) -> None:
+    def __init__(self, stretch: Stretch, files: Files) -> None:
         source = stretch.source
         self._path = source.path.removesuffix(LOG) + INDEX
         self._error: CorruptFileError | None = None
         self._base_offset, self._next = source.base_offset, 0
         self._entries = NO_ENTRIES
         try:
-            entries = offset_index.read(self._path, LOCAL)
+            entries = offset_index.read(self._path, files)
             self._entries = entries.view(">i4").reshape(-1, 2).astype(np.int64)
             if first_unordered(self._entries, source.log_bytes) >= 0:
                 offset_index.check(entries, source.log_bytes, self._path)

@@ -62,6 +62,8 @@ from cleaner_jobs.txn_batches import AbortedRanges
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
 from storage.files.descriptors import naming
+from storage.files.files import Disk
+from storage.files.local import LOCAL
 from storage.formats.batch_columns import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -215,6 +217,7 @@ def count_stretches(
     out_path: str,
     buffers: Buffers,
     choices: Choices = NO_CHOICES,
+    disk: Disk = LOCAL,
 ) -> Iterator[CountedRun | tuple[int, Exception]]:
     """Count stretches in order; yield runs, or a log's id and the error that ends its inspection.
 
@@ -222,24 +225,24 @@ def count_stretches(
     section of its log stand in each as the bounds of its map. choices: what is
     not as of most logs.
     """
-    ranges = AbortedRanges()
-    with naming(out_path), open(out_path, "wb", buffering=0) as out:
+    ranges = AbortedRanges(disk)
+    with naming(out_path), disk.open_raw(out_path, "wb") as out:
         for log_id, of_log in groupby(stretches, key=lambda stretch: stretch.log_id):
             counting = _Counting(settings, out, buffers, choices.part_of(log_id))
             try:
                 for stretch in of_log:
                     is_growing = stretch.source.path in choices.growing
-                    yield from _count_stretch(stretch, counting, ranges, is_growing)
+                    yield from _count_stretch(stretch, counting, ranges, is_growing, disk)
                 yield from counting.finish()
             except (CorruptFileError, LogChangedError, OSError) as error:
                 yield log_id, error
 
 
 def _count_stretch(
-    stretch: Stretch, counting: _Counting, ranges: AbortedRanges, is_growing: bool
+    stretch: Stretch, counting: _Counting, ranges: AbortedRanges, is_growing: bool, disk: Disk
 ) -> Iterator[CountedRun]:
     buffers = counting.buffers
-    with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
+    with WindowReader(stretch.source.path, stretch.source.base_offset, buffers, disk) as reader:
         if not is_growing:
             reader.check_planned(stretch.source)
         aborted = ranges.of(stretch)

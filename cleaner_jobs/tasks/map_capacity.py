@@ -15,6 +15,8 @@ from cleaner_jobs.kernels.transaction_kernels import flag_aborted
 from cleaner_jobs.messages import MapEnd, RoundSettings, Stretch
 from cleaner_jobs.tasks.window_reader import RecordColumns, WindowReader, check_checksums, payloads
 from cleaner_jobs.txn_batches import load_array
+from storage.files.files import Disk
+from storage.files.local import LOCAL
 from storage.formats.batch_columns import (
     IN_MAP,
     LAST_OFFSET,
@@ -125,7 +127,11 @@ class _MapFilling:
 
 
 def find_map_end(
-    stretches: Sequence[Stretch], capacity: int, settings: RoundSettings, buffers: Buffers
+    stretches: Sequence[Stretch],
+    capacity: int,
+    settings: RoundSettings,
+    buffers: Buffers,
+    disk: Disk = LOCAL,
 ) -> MapEnd:
     """Return where the map of one log ends.
 
@@ -135,15 +141,17 @@ def find_map_end(
     for number, stretch in enumerate(stretches):
         if number:  # all below the segment is covered, gaps and all (C-7.9)
             filling.latest_offset = stretch.source.base_offset - 1
-        full = _fill_from(stretch, filling, buffers)
+        full = _fill_from(stretch, filling, buffers, disk)
         if full is not None:
             return MapEnd(stretch.log_id, full.latest_offset + 1)
     return MapEnd(stretches[0].log_id, stretches[0].map_end_offset)
 
 
-def _fill_from(stretch: Stretch, filling: _MapFilling, buffers: Buffers) -> _Full | None:
-    aborted = load_array(stretch.aborted_file) if stretch.aborted_file else None
-    with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
+def _fill_from(
+    stretch: Stretch, filling: _MapFilling, buffers: Buffers, disk: Disk
+) -> _Full | None:
+    aborted = load_array(stretch.aborted_file, disk) if stretch.aborted_file else None
+    with WindowReader(stretch.source.path, stretch.source.base_offset, buffers, disk) as reader:
         reader.check_planned(stretch.source)
         for window in reader.windows(stretch.start, stretch.end):
             check_checksums(window)

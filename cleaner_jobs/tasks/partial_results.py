@@ -16,6 +16,8 @@ from collections.abc import Iterator
 
 from cleaner_jobs.messages import Row
 from storage.files.descriptors import naming
+from storage.files.files import Disk, Files
+from storage.files.local import LOCAL
 
 DIRECTORY = "partial-results"  # subdirectory of the work directory
 
@@ -23,12 +25,15 @@ DIRECTORY = "partial-results"  # subdirectory of the work directory
 class PartialResultsFile:
     """The file of one try of a task. Several threads may add rows."""
 
-    def __init__(self, work_dir: str, stage: str, number: int, attempt: str) -> None:
+    def __init__(
+        self, work_dir: str, stage: str, number: int, attempt: str, disk: Disk = LOCAL
+    ) -> None:
+        self._disk = disk
         self._path = os.path.join(work_dir, DIRECTORY, f"{stage}-{number}-{attempt}")
 
     def __enter__(self) -> "PartialResultsFile":
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-        self._descriptor = os.open(self._path, flags, 0o600)
+        self._descriptor = self._disk.open_descriptor(self._path, flags)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -47,20 +52,23 @@ class PartialResultsFile:
 class PartialResults:
     """Reads the partial results of all tasks of a stage, or of all tries of one of them."""
 
-    def __init__(self, work_dir: str, stage: str, number: int | None = None) -> None:
+    def __init__(
+        self, work_dir: str, stage: str, number: int | None = None, files: Files = LOCAL
+    ) -> None:
+        self._files = files
         self._directory = os.path.join(work_dir, DIRECTORY)
         self._prefix = f"{stage}-" if number is None else f"{stage}-{number}-"
         self._read_bytes: dict[str, int] = {}
 
     def new(self) -> Iterator[Row]:
         """Yield the rows that have come since the last call."""
-        for name in sorted(os.listdir(self._directory)):
+        _, names = self._files.list_names(self._directory)
+        for name in sorted(names):
             if name.startswith(self._prefix):
                 start = self._read_bytes.get(name, 0)
                 path = os.path.join(self._directory, name)
-                with naming(path), open(path, "rb") as source:
-                    source.seek(start)
-                    data = source.read()
+                with self._files.open(path) as source:
+                    data = source.read(start, source.entry.size_bytes - start)
                 whole = data[: data.rfind(b"\n") + 1]
                 self._read_bytes[name] = start + len(whole)
                 for line in whole.splitlines():

@@ -26,6 +26,8 @@ from cleaner_jobs.tasks.entry_files import Entries, EntryBlock, EntrySpill
 from cleaner_jobs.work_file import write_whole
 from storage.files import io_limit
 from storage.files.descriptors import naming, read_from, read_into
+from storage.files.files import Disk
+from storage.files.local import LOCAL
 from storage.formats.batch_windows import Buffers
 
 # of a part: where its ordinals start, their checksum, records dropped, their fingerprints
@@ -37,9 +39,9 @@ MERGE_ENTRIES = 1 << 21  # merged at once: 48 MiB of entries, 32 MiB of table
 class PartFile:
     """Reads blocks that scan tasks wrote, and checks them against their checksums."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, disk: Disk = LOCAL) -> None:
         self._path = path
-        self._descriptor = os.open(path, os.O_RDONLY)
+        self._descriptor = disk.open_descriptor(path, os.O_RDONLY)
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -95,12 +97,13 @@ class PartFile:
 class PartFiles:
     """The part files of a task, each opened once."""
 
-    def __init__(self) -> None:
+    def __init__(self, disk: Disk = LOCAL) -> None:
+        self.disk = disk
         self._files: dict[str, PartFile] = {}
 
     def of(self, part: EntryBlock) -> PartFile:
         if part.file not in self._files:
-            self._files[part.file] = PartFile(part.file)
+            self._files[part.file] = PartFile(part.file, self.disk)
         return self._files[part.file]
 
     def __enter__(self) -> "PartFiles":
@@ -153,7 +156,7 @@ def entries_of(
     if turns == 1:
         yield from read(max(1, total))
         return
-    with EntrySpill(f"{spill_path}-{hash_partition}", turns, len(parts)) as spill:
+    with EntrySpill(f"{spill_path}-{hash_partition}", turns, len(parts), files.disk) as spill:
         for entries in read(MERGE_ENTRIES):
             spill.add(entries)
         for turn in range(turns):
@@ -244,7 +247,8 @@ class DroppedFromPart(NamedTuple):
 class VerdictFiles:
     """Reads the verdicts of logs, a part at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, disk: Disk = LOCAL) -> None:
+        self._disk = disk
         self._descriptors: dict[str, int] = {}
 
     def __enter__(self) -> "VerdictFiles":
@@ -270,7 +274,8 @@ class VerdictFiles:
 
     def _read(self, verdict: Verdict, at: int, length: int) -> bytes:
         if verdict.file not in self._descriptors:
-            self._descriptors[verdict.file] = os.open(verdict.file, os.O_RDONLY)
+            descriptor = self._disk.open_descriptor(verdict.file, os.O_RDONLY)
+            self._descriptors[verdict.file] = descriptor
         io_limit.take(length)
         with naming(verdict.file):
             data = read_from(self._descriptors[verdict.file], at, length)

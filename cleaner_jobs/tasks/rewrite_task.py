@@ -53,11 +53,9 @@ from cleaner_jobs.work_file import read_checked
 from storage.codecs.compression import installed_builds
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.files import filesystem
 from storage.files.descriptors import naming
-from storage.files.file_attributes import attributes_of
-from storage.files.files import FileAttributes
-from storage.files.filesystem import private, read_bytes
+from storage.files.files import Disk, FileAttributes, Files, size_of
+from storage.files.local import LOCAL
 from storage.formats import segment_indexes
 from storage.formats.batch_columns import (
     BATCH_COLUMNS,
@@ -82,6 +80,7 @@ class PieceContext(NamedTuple):
     part_files: PartFiles
     verdict_files: VerdictFiles
     buffers: Buffers
+    disk: Disk = LOCAL
 
 
 def rewrite_sections(
@@ -91,7 +90,9 @@ def rewrite_sections(
 
     Raise CorruptFileError, LogChangedError or OSError.
     """
-    discardable = load_array(piece.discardable_file) if piece.discardable_file else NO_OFFSETS
+    discardable = NO_OFFSETS
+    if piece.discardable_file:
+        discardable = load_array(piece.discardable_file, context.disk)
     for number, part in enumerate(piece.parts, piece.first_part):
         states = context.part_files.of(part).states(part)
         for verdict in log.verdicts:
@@ -104,7 +105,7 @@ def rewrite_sections(
         for section in part.sections:
             source = piece.sources[section.segment - piece.first_source]
             of_section = _OfSection(source, section, states)
-            _rewrite_section(of_section, discardable, context.buffers, rewriter)
+            _rewrite_section(of_section, discardable, context, rewriter)
 
 
 class _OfSection(NamedTuple):
@@ -118,14 +119,14 @@ class _OfSection(NamedTuple):
 def _rewrite_section(
     of_section: _OfSection,
     discardable: Int64Array,
-    buffers: Buffers,
+    context: PieceContext,
     rewriter: BatchRewriter,
 ) -> None:
     source, section, states = of_section
     ordinal, heads, may_be_plain = section.first_ordinal, 0, True
-    with WindowReader(source.path, source.base_offset, buffers) as reader:
+    with _opened(source, context) as reader:
         reader.check_planned(source)
-        plain = PlainSource.of(reader, section.end, buffers)
+        plain = PlainSource.of(reader, section.end, context.buffers)
         at = reader.start(section.start)
         while at.position < section.end:
             left = None
@@ -158,6 +159,10 @@ def _rewrite_section(
         problem = f"the batches from here to byte {section.end} are not those that were "
         problem += f"scanned, though the file is the same; {FAULT}"
         raise MiswrittenError(source.path, section.start, problem)
+
+
+def _opened(source: Source, context: PieceContext) -> WindowReader:
+    return WindowReader(source.path, source.base_offset, context.buffers, context.disk)
 
 
 class OutputFiles(NamedTuple):
@@ -217,14 +222,15 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
     """Return the result for a segment whose indexes, too, would not change, or else None."""
     source = piece.sources[0]
     making, batches = _indexes_in_making(piece, log), 0
-    with WindowReader(source.path, source.base_offset, context.buffers) as reader:
+    with _opened(source, context) as reader:
         reader.check_planned(source)
         for window in reader.windows(0, source.log_bytes):
             making.add(batch_facts(window))
             batches += len(window.rows)
         reader.check_unchanged(source)
     indexes = making.finish()
-    if not _has_indexes(source.path, indexes, _new_txn_index(piece)):
+    txn_index = _new_txn_index(piece, context.disk)
+    if not _has_indexes(context.disk, source.path, indexes, txn_index):
         return None
     return Rewritten(
         log_id=piece.log_id,
@@ -250,23 +256,25 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
     )
 
 
-def _has_indexes(log_file: str, indexes: FinishedIndexes, txn_index: bytes | None) -> bool:
+def _has_indexes(
+    files: Files, log_file: str, indexes: FinishedIndexes, txn_index: bytes | None
+) -> bool:
     """Return whether the index files beside a segment hold these bytes."""
     stem = log_file.removesuffix(LOG)
     return (
-        _content(stem + INDEX) == indexes.offset_index
-        and _content(stem + TIME_INDEX) == indexes.time_index
-        and _content(stem + TXN_INDEX) == txn_index
+        _content(files, stem + INDEX) == indexes.offset_index
+        and _content(files, stem + TIME_INDEX) == indexes.time_index
+        and _content(files, stem + TXN_INDEX) == txn_index
     )
 
 
-def _new_txn_index(piece: Piece) -> bytes | None:
-    return read_checked(piece.txn_index_file) if piece.txn_index_file else None
+def _new_txn_index(piece: Piece, files: Files) -> bytes | None:
+    return read_checked(piece.txn_index_file, files) if piece.txn_index_file else None
 
 
-def _content(path: str) -> bytes | None:
+def _content(files: Files, path: str) -> bytes | None:
     try:
-        return read_bytes(path)
+        return files.read_bytes(path)
     except FileNotFoundError:
         return None
 
@@ -323,7 +331,7 @@ def _measure(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
 
 def _measure_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
     path = _work_path(piece, context, "facts")
-    with FactsFile(path) as facts:
+    with FactsFile(path, context.disk) as facts:
         result = _measured(piece, log, context, facts.add)
         return result._replace(facts_file=path, facts_checksum=facts.checksum())
 
@@ -343,43 +351,43 @@ def _write_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> 
     rewriter = _write_log(path, piece, log, context, model=None)
     base_offset = piece.sources[0].base_offset
     columns = RecordColumns(context.settings, context.buffers)
-    with FactsFile(facts_path) as facts:
-        cleaned = read_back(path, base_offset, columns, rewriter.written, facts.add)
+    with FactsFile(facts_path, context.disk) as facts:
+        cleaned = read_back(path, base_offset, columns, rewriter.written, facts.add, context.disk)
     files = OutputFiles(path, "", "", piece.txn_index_file, facts_path)
     result = _checked(_result(piece, files, cleaned.log_bytes, rewriter.counts), cleaned)
     return result._replace(facts_checksum=facts.checksum())
 
 
 def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
-    base_offset = piece.sources[0].base_offset
+    base_offset, disk = piece.sources[0].base_offset, context.disk
     suffix = staged_suffix(context.settings.run_id, context.attempt)
     names = [
         os.path.join(log.path, file_name(base_offset, kind) + suffix)
         for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX)
     ]
-    txn_index = _new_txn_index(piece)
+    txn_index = _new_txn_index(piece, disk)
     if txn_index is None:
         names.pop()
     log_file, *index_files = names
     try:
-        model = attributes_of(piece.sources[-1].path)
+        model = disk.attributes_of(piece.sources[-1].path)
         rewriter = _write_log(log_file, piece, log, context, model)
-        if os.path.getsize(log_file) > segment_indexes.MAX_LOG_BYTES:
-            filesystem.remove(log_file)
+        if size_of(disk, log_file) > segment_indexes.MAX_LOG_BYTES:
+            disk.remove(log_file)
             return _write_part_of_group(piece, log, context)  # the driver cuts it
         making = _indexes_in_making(piece, log)
         columns = RecordColumns(context.settings, context.buffers)
-        cleaned = read_back(log_file, base_offset, columns, rewriter.written, making.add)
+        cleaned = read_back(log_file, base_offset, columns, rewriter.written, making.add, disk)
         indexes = making.finish()
         contents = [indexes.offset_index, indexes.time_index]
         if txn_index is not None:
             contents.append(txn_index)
         for path, content in zip(index_files, contents, strict=True):
-            write_like(path, content, model)
+            write_like(path, content, model, disk)
     except BaseException:
         for name in names:
             with contextlib.suppress(OSError):  # the first error counts; the round sweeps it
-                filesystem.remove(name)
+                disk.remove(name)
         raise
     result = _result(piece, OutputFiles(*names), cleaned.log_bytes, rewriter.counts)
     return _checked(result, cleaned)._replace(
@@ -396,12 +404,12 @@ def _write_log(
     model: FileAttributes | None,
 ) -> BatchRewriter:
     """Write the cleaned batches; with a model, as a file that is to go live."""
-    with naming(path), open(path, "xb", buffering=0, opener=private) as out:
+    with naming(path), context.disk.open_raw(path, "xb") as out:
         rewriter = BatchRewriter(_rules(log, context), out, context.buffers)
         rewrite_sections(piece, log, context, rewriter)
         rewriter.finish()
         if model is not None:
-            finish_like(out.fileno(), model)
+            finish_like(out.fileno(), model, context.disk)
     return rewriter
 
 

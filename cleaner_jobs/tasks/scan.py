@@ -51,6 +51,8 @@ from storage.codecs.compression import installed_builds
 from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
 from storage.files.descriptors import naming
+from storage.files.files import Disk
+from storage.files.local import LOCAL
 from storage.formats.batch_columns import (
     ABORTED,
     ATTRIBUTES,
@@ -288,19 +290,20 @@ def scan_stretches(
     settings: RoundSettings,
     out_path: str,
     buffers: Buffers,
+    disk: Disk = LOCAL,
 ) -> Iterator[Part | tuple[int, Exception]]:
     """Scan stretches in order; yield parts, or a log's id and the error that sets it aside.
 
     stretches: those of a log stand together. After an error the rest of a log's are skipped: its
     parts are of no use.
     """
-    ranges = AbortedRanges()
-    with naming(out_path), open(out_path, "wb", buffering=0) as out:
+    ranges = AbortedRanges(disk)
+    with naming(out_path), disk.open_raw(out_path, "wb") as out:
         for log_id, of_log in groupby(stretches, key=lambda stretch: stretch.log_id):
             builder = PartBuilder(settings, out, out_path, buffers)
             try:
                 for stretch in of_log:
-                    yield from _scan_stretch(stretch, builder, ranges, buffers)
+                    yield from _scan_stretch(stretch, builder, ranges, buffers, disk)
                     if stretch.ends_part:
                         yield from builder.finish()
                 yield from builder.finish()
@@ -309,12 +312,12 @@ def scan_stretches(
 
 
 def _scan_stretch(
-    stretch: Stretch, builder: PartBuilder, ranges: AbortedRanges, buffers: Buffers
+    stretch: Stretch, builder: PartBuilder, ranges: AbortedRanges, buffers: Buffers, disk: Disk
 ) -> Iterator[Part]:
     yield from builder.open_for(stretch)
-    with WindowReader(stretch.source.path, stretch.source.base_offset, buffers) as reader:
+    with WindowReader(stretch.source.path, stretch.source.base_offset, buffers, disk) as reader:
         reader.check_planned(stretch.source)
-        index = IndexCheck(stretch)
+        index = IndexCheck(stretch, disk)
         aborted = ranges.of(stretch)
         source = PlainSource.of(reader, stretch.end, buffers)
         at = reader.start(stretch.start)

@@ -55,29 +55,34 @@ from cleaner_jobs.tasks.rewrite_task import PieceContext, rewrite_piece
 from cleaner_jobs.tasks.scan import scan_stretches
 from storage.errors import CorruptFileError
 from storage.files.descriptors import naming
-from storage.files.filesystem import sync_file
-from storage.files.held_directories import hold_directory, kept_open
+from storage.files.files import Disk, Files
 from storage.files.io_limit import limited
+from storage.files.local import LOCAL
 from storage.formats.batch_windows import Buffers
 
 WORKER_BUFFERS = Buffers()  # one for each worker process; its tasks come one after another
 
 
 def run_task(
-    work_dir: str, stage: str, number: int, attempt: str, paths: PathMapping = SAME_PATHS
+    work_dir: str,
+    stage: str,
+    number: int,
+    attempt: str,
+    paths: PathMapping = SAME_PATHS,
+    disk: Disk = LOCAL,
 ) -> Iterator[Row]:
     """Do task `number` of a stage; attempt is unique among all tries of all tasks of the run.
 
     work_dir: as it is named here.
     """
-    with Heartbeat(work_dir, stage, number, attempt) as heartbeat:
+    with Heartbeat(work_dir, stage, number, attempt, disk) as heartbeat:
         # only now: a driver that gives up takes the tasks away, then waits for every heart
-        task = paths.to_executor(load_task(task_file(work_dir, stage, number)))
+        task = paths.to_executor(load_task(task_file(work_dir, stage, number), disk))
         settings = RoundSettings(*task["settings"])
-        tried = _Try(settings, number, attempt, heartbeat, paths)
+        tried = _Try(settings, number, attempt, heartbeat, paths, disk)
         if settings.nice is not None:
             be_nice(settings.nice)
-        with limited(settings.io_limit, io_limit_file(work_dir)):
+        with limited(settings.io_limit, io_limit_file(work_dir), disk):
             for kind, value in _STAGES[stage](task, tried):
                 yield kind, json.dumps(paths.to_driver(value))
 
@@ -90,12 +95,13 @@ class _Try(NamedTuple):
     attempt: str
     heartbeat: Heartbeat
     paths: PathMapping
+    disk: Disk
 
 
 def _scan(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     path = os.path.join(tried.settings.work_dir, "parts", f"{tried.attempt}.parts")
     stretches = [stretch_from(values) for values in task["stretches"]]
-    for found in scan_stretches(stretches, tried.settings, path, WORKER_BUFFERS):
+    for found in scan_stretches(stretches, tried.settings, path, WORKER_BUFFERS, tried.disk):
         if isinstance(found, Part):
             tried.heartbeat.advance(found.log_bytes)
             yield PART, found
@@ -107,7 +113,12 @@ def _fill_map(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[An
     for values in task["logs"]:
         stretches = [stretch_from(stretch) for stretch in values]
         try:
-            yield MAP_END, find_map_end(stretches, task["capacity"], tried.settings, WORKER_BUFFERS)
+            yield (
+                MAP_END,
+                find_map_end(
+                    stretches, task["capacity"], tried.settings, WORKER_BUFFERS, tried.disk
+                ),
+            )
         except (CorruptFileError, LogChangedError, OSError) as error:
             yield PROBLEM, problem_of(stretches[0].log_id, error)
         tried.heartbeat.advance(sum(stretch.end - stretch.start for stretch in stretches))
@@ -116,7 +127,7 @@ def _fill_map(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[An
 def _resolve(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     path = os.path.join(tried.settings.work_dir, "verdicts", f"{tried.attempt}.verdicts")
     logs = {log_id: [part_from(part) for part in parts] for log_id, parts in task["logs"]}
-    with PartFiles() as files, naming(path), open(path, "wb", buffering=0) as out:
+    with PartFiles(tried.disk) as files, naming(path), tried.disk.open_raw(path, "wb") as out:
         for log_id, hash_partition in task["hash_partitions"]:
             parts = logs[log_id]
             try:
@@ -133,7 +144,7 @@ def _inspect(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
     path = os.path.join(tried.settings.work_dir, "parts", f"{tried.attempt}.counted")
     stretches = [stretch_from(values) for values in task["stretches"]]
     for found in count_stretches(
-        stretches, tried.settings, path, WORKER_BUFFERS, Choices(*task["choices"])
+        stretches, tried.settings, path, WORKER_BUFFERS, Choices(*task["choices"]), tried.disk
     ):
         if isinstance(found, CountedRun):
             tried.heartbeat.advance(found.log_bytes)
@@ -145,7 +156,7 @@ def _inspect(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
 def _merge(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     path = os.path.join(tried.settings.work_dir, "verdicts", f"{tried.attempt}.keys")
     logs = {log_id: [CountedRun(*run) for run in runs] for log_id, runs in task["logs"]}
-    with PartFiles() as files:
+    with PartFiles(tried.disk) as files:
         for log_id, hash_partition in task["hash_partitions"]:
             runs = logs[log_id]
             try:
@@ -156,20 +167,27 @@ def _merge(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, 
 
 
 def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    settings = tried.settings
+    settings, disk = tried.settings, tried.disk
     logs = {rules[0]: log_rules_from(rules) for rules in task["logs"]}
     early_pieces = _EarlyPieces(settings.work_dir, tried)
     failed: set[int] = set()
     with (
-        _held(logs.values()),
-        PartFiles() as part_files,
-        VerdictFiles() as verdict_files,
+        _held(disk, logs.values()),
+        PartFiles(disk) as part_files,
+        VerdictFiles(disk) as verdict_files,
         PartialResultsFile(
-            settings.work_dir, REWRITE, tried.number, tried.attempt
+            settings.work_dir, REWRITE, tried.number, tried.attempt, disk
         ) as partial_results,
-        SyncPool() as syncs,
+        SyncPool(disk) as syncs,
     ):
-        context = PieceContext(settings, tried.attempt, part_files, verdict_files, WORKER_BUFFERS)
+        context = PieceContext(
+            settings=settings,
+            attempt=tried.attempt,
+            part_files=part_files,
+            verdict_files=verdict_files,
+            buffers=WORKER_BUFFERS,
+            disk=disk,
+        )
         for values in task["pieces"]:
             piece = piece_from(values)
             if piece.log_id in failed:
@@ -178,7 +196,7 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
             if result is None:
                 log = logs[piece.log_id]
                 try:
-                    with kept_open(log.path):
+                    with disk.kept_open(log.path):
                         result = rewrite_piece(piece, log, context)
                     row = REWRITTEN, json.dumps(tried.paths.to_driver(result))
                     syncs.start(
@@ -198,11 +216,11 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
 
 
 @contextmanager
-def _held(logs: Iterable[LogRules]) -> Iterator[None]:
+def _held(disk: Disk, logs: Iterable[LogRules]) -> Iterator[None]:
     """Stage files in the very directories that the round was planned for."""
     with ExitStack() as held:
         for log in logs:
-            held.enter_context(hold_directory(log.path, log.directory_inode))
+            held.enter_context(disk.hold_directory(log.path, log.directory_inode))
         yield
 
 
@@ -210,7 +228,7 @@ class _EarlyPieces:
     """The pieces that other tries of a rewrite task have finished, by their partial results."""
 
     def __init__(self, work_dir: str, tried: _Try) -> None:
-        self._rows = PartialResults(work_dir, REWRITE, tried.number)
+        self._rows = PartialResults(work_dir, REWRITE, tried.number, tried.disk)
         self._paths = tried.paths
         self._pieces: dict[tuple[int, int, int], Rewritten] = {}
         self._look()
@@ -245,7 +263,8 @@ THREADS = 8
 class SyncPool:
     """Syncs files in threads; nothing is durable before `failures` has returned."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Files = LOCAL) -> None:
+        self._files = files
         self._threads = ThreadPoolExecutor(THREADS)
         self._started: list[tuple[int, Future[None]]] = []
 
@@ -262,7 +281,7 @@ class SyncPool:
 
         when_durable: what is to be done as soon as all of them are on disk.
         """
-        self._started.append((log_id, self._threads.submit(_sync, tuple(paths), when_durable)))
+        self._started.append((log_id, self._threads.submit(self._sync, tuple(paths), when_durable)))
 
     def failures(self) -> dict[int, OSError]:
         """Wait for all that was started; return, by log, what could not be brought to disk."""
@@ -276,10 +295,9 @@ class SyncPool:
         self._started.clear()
         return failed
 
-
-def _sync(paths: Iterable[str], when_durable: Callable[[], None] | None) -> None:
-    """Sync files in order; after a failure the rest stay unsynced, and their log is set aside."""
-    for path in paths:
-        sync_file(path)
-    if when_durable is not None:
-        when_durable()
+    def _sync(self, paths: Iterable[str], when_durable: Callable[[], None] | None) -> None:
+        """Sync files in order; after a failure the rest stay unsynced: their log is set aside."""
+        for path in paths:
+            self._files.sync_file(path)
+        if when_durable is not None:
+            when_durable()

@@ -22,7 +22,8 @@ from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.files import io_limit
 from storage.files.descriptors import look_at, naming
-from storage.files.filesystem import open_known
+from storage.files.files import Disk
+from storage.files.local import LOCAL
 from storage.formats.batch_columns import (
     BASE_OFFSET,
     BATCH_COLUMNS,
@@ -58,10 +59,10 @@ ALL: NDArray[np.bool_] = np.empty(0, np.bool_)  # of batches
 class WindowReader:
     """Reads runs of whole batches from one open segment file."""
 
-    def __init__(self, path: str, base_offset: int, buffers: Buffers) -> None:
+    def __init__(self, path: str, base_offset: int, buffers: Buffers, disk: Disk = LOCAL) -> None:
         self.path = path
         self.base_offset = base_offset
-        self.descriptor, self._opened = open_known(path)
+        self.descriptor, self._opened = disk.open_to_read(path)
         source = WindowSource(path, self._read_into, self._size_bytes)
         self._windows = Windows(source, buffers)
 

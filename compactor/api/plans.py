@@ -25,6 +25,7 @@ from compactor.planning.space import SpaceFacts, memory_notices
 from compactor.settings.options import Positive
 from compactor.settings.rules import KAFKAS_DEFAULTS, Rules
 from storage.errors import LogCompactionError
+from storage.files.files import Disk
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +107,7 @@ def _planned(
     ending = forecast.ending_of_plan(
         log_dirs, rules, context, forecast.PlannedRound(found, remembered.problems, space)
     )
-    estimates = None if sample_bytes is None else _estimates(found, sample_bytes)
+    estimates = None if sample_bytes is None else _estimates(found, sample_bytes, context.disk)
     pace = machine_pace(cache_dir(os.environ), context.started_at_ms)
     expected = expected_of(found.logs, pace, estimates)
     if save is not None:
@@ -124,7 +125,7 @@ def _planned(
     )
 
 
-def _estimates(plan: RoundPlan, sample_bytes: int) -> Estimates:
+def _estimates(plan: RoundPlan, sample_bytes: int, disk: Disk) -> Estimates:
     from compactor.cleaning.sampling import sample  # with kernels, which no other plan needs
 
-    return {log.path: sample(plan, log, sample_bytes) for log in plan.logs}
+    return {log.path: sample(plan, log, sample_bytes, disk) for log in plan.logs}

@@ -302,7 +302,7 @@ def _clean(
 ) -> CleaningReport:
     options, run_id = request.options, current_context().take_run_id()
     with _keeper(request, run_id, plan) as originals:
-        splitting = Splitting(options.dry_run, originals, progress.split, request.context.files)
+        splitting = Splitting(options.dry_run, originals, progress.split, request.context.disk)
         progress.kept_in = originals.path if originals else None
         settings = RunSettings(
             options=options,

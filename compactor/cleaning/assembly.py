@@ -40,12 +40,11 @@ from cleaner_jobs.work_file import read_checked
 from compactor.finalizer import StagedGroup, StagedSegment
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, INDEX_SUFFIXES, LOG, TIME_INDEX, TXN_INDEX, file_name
-from storage.files import filesystem, io_limit
+from storage.files import io_limit
 from storage.files.descriptors import naming
 from storage.files.disk_hints import punch_hole, retry_with_freed_space, start_writeback
-from storage.files.file_attributes import attributes_of
-from storage.files.files import FileAttributes
-from storage.files.filesystem import private, sync_file
+from storage.files.files import Disk, FileAttributes, Files, size_of
+from storage.files.local import LOCAL
 from storage.formats import segment_indexes, txn_index_columns
 from storage.formats.txn_index_columns import Entries
 
@@ -72,14 +71,17 @@ class Span(NamedTuple):
 
 
 def joined_segments(
-    plan: LogPlan, sources: tuple[Source, ...], rewritten: Sequence[Rewritten]
+    plan: LogPlan,
+    sources: tuple[Source, ...],
+    rewritten: Sequence[Rewritten],
+    files: Files = LOCAL,
 ) -> list[JoinedSegment]:
     """What the pieces of a group become. Raise what joining would raise of the indexes."""
     path = sources[0].path
     limits = plan.index_interval_bytes, plan.segment_index_bytes
     base_offset, start, end, previous_offset = sources[0].base_offset, 0, 0, -1
     making, segments = IndexesInMaking(path, base_offset, limits), list[JoinedSegment]()
-    of_pieces = (facts_in(piece.facts_file, piece.facts_checksum) for piece in rewritten)
+    of_pieces = (facts_in(piece.facts_file, piece.facts_checksum, files) for piece in rewritten)
     for facts in chain.from_iterable(of_pieces):
         if np.any(np.diff(facts["last_offset"], prepend=previous_offset) <= 0):
             raise CorruptFileError(path, 0, "the pieces of the cleaned segment are out of order")
@@ -108,8 +110,9 @@ def join_pieces(
 
     begun: holds the first of them, or none.
     """
-    model = attributes_of(sources[-1].path)
-    aborted = _aborted_txns(rewritten[0].txn_index_file, segments)
+    disk = begun.disk
+    model = disk.attributes_of(sources[-1].path)
+    aborted = _aborted_txns(rewritten[0].txn_index_file, segments, disk)
     suffix = begun.path.removeprefix(os.path.join(plan.path, file_name(begun.base_offset, LOG)))
     names = [
         _names(plan, segment, suffix, len(own) > 0)
@@ -121,10 +124,12 @@ def join_pieces(
         with ThreadPoolExecutor(len(INDEX_SUFFIXES)) as syncs:
             for segment, staged, own in zip(segments, names, aborted, strict=True):
                 if log.path != staged.log_file:
-                    log = LogInJoining(staged.log_file, segment.base_offset, model, log.digest)
+                    log = LogInJoining(
+                        staged.log_file, segment.base_offset, model, disk, log.digest
+                    )
                 begun_syncs = [
-                    syncs.submit(sync_file, name)
-                    for name in _written_indexes(segment, staged, own, model)
+                    syncs.submit(disk.sync_file, name)
+                    for name in _written_indexes(segment, staged, own, model, disk)
                 ]
                 with log:
                     log.finish(list(_spans(rewritten, segment)))
@@ -133,7 +138,7 @@ def join_pieces(
     except BaseException:
         for name in (name for staged in names for name in staged.files.values()):
             with suppress(OSError):  # the first error counts; the round sweeps it
-                filesystem.remove(name)
+                disk.remove(name)
         raise
     return StagedGroup(plan.path, sources, tuple(names))
 
@@ -152,10 +157,12 @@ class LogInJoining:
         path: str,
         base_offset: int,
         model: FileAttributes,
+        disk: Disk,
         digest: xxhash.xxh3_64 | None = None,
     ) -> None:
         """digest: of the piece that goes on from the segment before."""
         self.path, self.base_offset, self._model = path, base_offset, model
+        self.disk = disk
         self.digest = digest or xxhash.xxh3_64()
         self.log_bytes = 0
         self._spans: list[Span] = []
@@ -172,10 +179,10 @@ class LogInJoining:
 
     def add(self, span: Span) -> None:
         """Append a span to the others."""
-        stands = self._out is None and _take_over(span, self.path, self._model)
+        stands = self._out is None and _take_over(span, self.path, self._model, self.disk)
         out = self._opened(stands)
         with naming(self.path):
-            for count in _copied(span, None if stands else out):
+            for count in _copied(span, None if stands else out, self.disk):
                 write = self._behind.submit(start_writeback, out.fileno(), self.log_bytes, count)
                 self._begun.append(write)
                 self.log_bytes += count
@@ -196,9 +203,9 @@ class LogInJoining:
         with naming(self.path):
             self._check_size(out.fileno())
             self._check_bytes(out.fileno())
-            finish_like(out.fileno(), self._model)
+            finish_like(out.fileno(), self._model, self.disk)
             # by this descriptor: another one may not see an error from before it was opened
-            os.fsync(out.fileno())
+            self.disk.sync_descriptor(out.fileno())
 
     def _check_size(self, descriptor: int) -> None:
         """Each piece is hashed in its place, and the file may have nothing else."""
@@ -225,9 +232,7 @@ class LogInJoining:
         """stands: whether the file exists already."""
         if self._out is None:
             with naming(self.path):
-                self._out = open(  # noqa: SIM115  # closed at exit
-                    self.path, "r+b" if stands else "x+b", buffering=0, opener=private
-                )
+                self._out = self.disk.open_raw(self.path, "r+b" if stands else "x+b")
             self._behind = ThreadPoolExecutor(1)
         return self._out
 
@@ -235,7 +240,10 @@ class LogInJoining:
 class EarlyJoin:
     """The pieces of one group. Several threads may add some, and one finishes."""
 
-    def __init__(self, plan: LogPlan, sources: tuple[Source, ...], run_id: str) -> None:
+    def __init__(
+        self, plan: LogPlan, sources: tuple[Source, ...], run_id: str, disk: Disk = LOCAL
+    ) -> None:
+        self._disk = disk
         self._plan, self._sources, self._run_id = plan, sources, run_id
         self._lock = threading.Lock()
         self._waiting: dict[int, Rewritten] = {}  # by number: pieces before them are missing
@@ -274,7 +282,8 @@ class EarlyJoin:
             first, last = self._sources[0], self._sources[-1]
             path = os.path.join(self._plan.path, file_name(first.base_offset, LOG))
             path += staged_suffix(self._run_id, "joined")
-            self._log = LogInJoining(path, first.base_offset, attributes_of(last.path))
+            model = self._disk.attributes_of(last.path)
+            self._log = LogInJoining(path, first.base_offset, model, self._disk)
         return self._log
 
     def finish(
@@ -305,7 +314,7 @@ class EarlyJoin:
             with suppress(OSError):  # nobody reads it any more
                 log.__exit__()
             with suppress(OSError):  # the round sweeps it
-                filesystem.remove(log.path)
+                self._disk.remove(log.path)
 
 
 def _fitting(facts: BatchFacts, log_bytes: int) -> int:
@@ -316,19 +325,25 @@ def _fitting(facts: BatchFacts, log_bytes: int) -> int:
 
 
 def _written_indexes(
-    segment: JoinedSegment, staged: StagedSegment, aborted: Entries, model: FileAttributes
+    segment: JoinedSegment,
+    staged: StagedSegment,
+    aborted: Entries,
+    model: FileAttributes,
+    disk: Disk,
 ) -> list[str]:
     """Write the index files of a segment; their names."""
-    write_like(staged.index_file, segment.indexes.offset_index, model)
-    write_like(staged.time_index_file, segment.indexes.time_index, model)
+    write_like(staged.index_file, segment.indexes.offset_index, model, disk)
+    write_like(staged.time_index_file, segment.indexes.time_index, model, disk)
     if len(aborted):
-        write_like(staged.txn_index_file, txn_index_columns.encode_columns(aborted), model)
+        data = txn_index_columns.encode_columns(aborted)
+        write_like(staged.txn_index_file, data, model, disk)
     return [name for kind, name in staged.files.items() if kind != LOG]
 
 
-def _aborted_txns(path: str, segments: Sequence[JoinedSegment]) -> list[Entries]:
+def _aborted_txns(path: str, segments: Sequence[JoinedSegment], files: Files) -> list[Entries]:
     """The `.txnindex` entries of a group, each with the segment that holds its marker (F-11.2)."""
-    entries = txn_index_columns.decode_columns(read_checked(path) if path else b"", path)
+    data = read_checked(path, files) if path else b""
+    entries = txn_index_columns.decode_columns(data, path)
     edges = [segment.base_offset for segment in segments[1:]]
     return np.split(entries, np.searchsorted(entries[:, 2], edges))
 
@@ -355,18 +370,18 @@ def _spans(rewritten: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[S
         piece_start += piece.log_bytes
 
 
-def _take_over(span: Span, path: str, model: FileAttributes) -> bool:
+def _take_over(span: Span, path: str, model: FileAttributes, disk: Disk) -> bool:
     """Rename the file of a piece to that of a segment that begins with the whole of it.
 
     Where nothing of another directory would stay with it: attributes that a file is born with.
     """
     piece = span.piece
-    if span.log_bytes != piece.log_bytes or os.path.getsize(piece.log_file) != piece.log_bytes:
+    if span.log_bytes != piece.log_bytes or size_of(disk, piece.log_file) != piece.log_bytes:
         return False
-    if attributes_of(piece.log_file).extended != model.extended or filesystem.exists(path):
+    if disk.attributes_of(piece.log_file).extended != model.extended or disk.exists(path):
         return False
     try:
-        filesystem.rename(piece.log_file, path)
+        disk.rename(piece.log_file, path)
     except OSError as error:  # for one, the work directory is on another file system
         if error.errno not in (*CANNOT_SHARE, errno.EPERM, errno.EACCES):
             raise
@@ -374,13 +389,13 @@ def _take_over(span: Span, path: str, model: FileAttributes) -> bool:
     return True
 
 
-def _copied(span: Span, out: FileIO | None) -> Iterator[int]:
+def _copied(span: Span, out: FileIO | None, disk: Disk) -> Iterator[int]:
     """Append the bytes of a span; yield how many more it has. None: it has all already.
 
     The piece gives its own up as it goes: they make room for those that follow.
     """
     done = 0
-    with open(span.piece.log_file, "r+b", buffering=0) if out else nullcontext() as source:
+    with disk.open_raw(span.piece.log_file, "r+b") if out else nullcontext() as source:
         if source and out:
             source.seek(span.start)
             out.seek(0, os.SEEK_END)

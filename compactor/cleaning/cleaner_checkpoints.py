@@ -18,8 +18,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.files.disk_hints import retry_with_freed_space
-from storage.files.files import Files
-from storage.files.held_directories import require_unchanged
+from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
@@ -30,7 +29,7 @@ _LogName = tuple[str, str, int]  # log directory, topic, partition
 
 
 def write_checkpoints(
-    plan: RoundPlan, reports: Sequence[LogReport], files: Files = LOCAL
+    plan: RoundPlan, reports: Sequence[LogReport], disk: Disk = LOCAL
 ) -> list[LogReport]:
     """Write what the reports on all logs of the plan call for.
 
@@ -38,7 +37,7 @@ def write_checkpoints(
     and is cleaned again by the next round. So has one in whose place another directory stands: an
     entry would be taken for that one's.
     """
-    reports = [_failed(report, _why_not_in_place(report)) for report in reports]
+    reports = [_failed(report, _why_not_in_place(disk, report)) for report in reports]
     left_alone = {_name(report) for report in reports if report.status in _LEFT_ALONE}
     news: dict[str, dict[TopicPartition, int]] = defaultdict(dict)
     stale: dict[str, dict[TopicPartition, str]] = defaultdict(dict)  # to where the log stands
@@ -57,12 +56,12 @@ def write_checkpoints(
             news[report.log_dir][key] = report.end_offset
     failed: dict[_LogName, str] = {}
     for log_dir, keys in stale.items():
-        problem = _write_entries(files, log_dir, keys.keys(), {})
+        problem = _write_entries(disk, log_dir, keys.keys(), {})
         for key, own in keys.items() if problem else ():
             news[own].pop(key, None)  # it would be named twice
             failed[own, *key] = problem
     for log_dir, added in news.items():
-        problem = _write_entries(files, log_dir, set(), added) if added else ""
+        problem = _write_entries(disk, log_dir, set(), added) if added else ""
         failed.update({(log_dir, *key): problem for key in added if problem})
     return [_failed(report, failed.get(_name(report), "")) for report in reports]
 
@@ -80,12 +79,12 @@ def add_stray_notes(plan: RoundPlan, reports: Iterable[LogReport]) -> list[LogRe
     ]
 
 
-def _why_not_in_place(report: LogReport) -> str:
+def _why_not_in_place(disk: Disk, report: LogReport) -> str:
     if report.status is not LogStatus.CLEANED:
         return ""
     path = os.path.join(report.log_dir, f"{report.topic}-{report.partition}")
     try:
-        require_unchanged(path)
+        disk.require_unchanged(path)
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     return ""

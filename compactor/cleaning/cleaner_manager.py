@@ -161,11 +161,11 @@ def _cleaned(
             nice=options.nice,
         )
         with (
-            limited(options.io_limit, io_limit_file(work_dir)),
+            limited(options.io_limit, io_limit_file(work_dir), settings.disk),
             _staged_files_swept(plan, facts, settings.disk),
             _runner(settings, plan.logs, facts, stopwatch, progress) as runner,
         ):
-            stages = Stages(runner, facts, plan.logs, progress)
+            stages = Stages(runner, facts, plan.logs, progress, settings.disk)
             return _clean(stages, settings, stopwatch, progress, round_resources)
 
 
@@ -194,7 +194,7 @@ def _staged_files_swept(plan: RoundPlan, facts: RoundSettings, disk: Disk) -> It
         with deferred_signals():
             # who has not begun by then finds nothing to do
             disk.discard_directory(os.path.join(facts.work_dir, "tasks"))
-            wait_for_silence(facts.work_dir, SILENCE_SECONDS)
+            wait_for_silence(facts.work_dir, SILENCE_SECONDS, disk)
             if not facts.dry_run:
                 _sweep(disk, plan)
         raise
@@ -285,7 +285,7 @@ def _rewrite_and_swap(
     """Groups are swapped in while others are still being rewritten. By log id."""
     if settings.options.dry_run:
         with stopwatch.phase(REWRITE, stages.log_bytes()):
-            return _rewrite_dry(stages)
+            return _rewrite_dry(stages, settings.disk)
     with (
         GroupSwapper(settings.run_id, progress, settings.originals, settings.disk) as swapper,
         lifted_by_errors(),
@@ -320,7 +320,7 @@ def _rewrite_and_swap(
             return swapped
 
 
-def _rewrite_dry(stages: Stages) -> dict[int, Swapped]:
+def _rewrite_dry(stages: Stages, disk: Disk) -> dict[int, Swapped]:
     """What would be swapped in."""
     would: dict[int, Swapped] = defaultdict(Swapped)
 
@@ -329,7 +329,8 @@ def _rewrite_dry(stages: Stages) -> dict[int, Swapped]:
         if stages.is_stopped(plan.log_id) or not needs_joining(group.rewritten):
             return
         try:
-            segments = joined_segments(plan, sources_of_group(plan, group.group), group.rewritten)
+            sources = sources_of_group(plan, group.group)
+            segments = joined_segments(plan, sources, group.rewritten, disk)
         except CorruptFileError as error:
             stages.stop(plan.log_id, problem_of(plan.log_id, error))
         else:

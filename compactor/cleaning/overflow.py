@@ -20,7 +20,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.skipped_logs import problem_report, untouched_report
 from storage.errors import CorruptFileError
 from storage.file_names import MAX_RELATIVE_OFFSET
-from storage.files.files import Files
+from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
 from storage.log.segment_reader import read_batch_headers
 
@@ -38,7 +38,7 @@ class Splitting(NamedTuple):
     dry_run: bool = False  # only report what would be
     originals: "OriginalsKeeper | None" = None  # keeps what is split
     before: Callable[[], object] = lambda: None  # called before a segment is split
-    files: Files = LOCAL
+    disk: Disk = LOCAL
 
 
 def split_overflowing(
@@ -53,7 +53,7 @@ def split_overflowing(
     split: dict[str, tuple[str, ...]] = {}
     for log in plan.logs:
         try:
-            sources = overflowing(log, splitting.files)
+            sources = overflowing(log, splitting.disk)
             verb = "would be" if splitting.dry_run else "was"
             notes = tuple(SPLIT_NOTE.format(os.path.basename(s.path), verb) for s in sources)
             if sources and splitting.dry_run:
@@ -65,7 +65,7 @@ def split_overflowing(
 
                 splitting.before()
                 for source in sources:
-                    split_segment(log, source, splitting.originals, splitting.files)
+                    split_segment(log, source, splitting.originals, splitting.disk)
                 split[log.path] = notes
         except (CorruptFileError, LogChangedError, OSError) as error:
             not_cleaned[log.path] = problem_report(log, problem_of(log.log_id, error))

@@ -10,6 +10,7 @@ import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -30,7 +31,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.settings.rules import RunOptions
 from storage.codecs.compression import Codec, compress
 from storage.errors import CorruptFileError
-from storage.files.files import Files
+from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
 from storage.formats import record as record_format
 from storage.formats.batch_header import BATCH_HEADER_BYTES, MAGIC
@@ -73,12 +74,14 @@ class _Tried:
         return BATCH_HEADER_BYTES + len(compress(Codec(self.header.codec), payload))
 
 
-def sample(plan: RoundPlan, log: LogPlan, sample_bytes: int = SAMPLE_BYTES) -> Estimate:
+def sample(
+    plan: RoundPlan, log: LogPlan, sample_bytes: int = SAMPLE_BYTES, disk: Disk = LOCAL
+) -> Estimate:
     """What would go of a log of the plan, from at most so many bytes of its segments."""
     try:
         if log.log_bytes <= sample_bytes:
-            return _whole(plan, log)
-        return _of_blocks(plan, log, sample_bytes)
+            return _whole(plan, log, disk)
+        return _of_blocks(plan, log, sample_bytes, disk)
     except (CorruptFileError, OSError) as error:
         return no_estimate(0, str(error))
 
@@ -127,23 +130,24 @@ def shrinking_of(stretches: Sequence[Stretch], files: Files) -> Shrinking:
     return Shrinking(tried)
 
 
-def _whole(plan: RoundPlan, log: LogPlan) -> Estimate:
+def _whole(plan: RoundPlan, log: LogPlan, disk: Disk) -> Estimate:
     alone = replace(plan, logs=(log,), not_cleaned=(), facts=(), inventory=(), retention=())
     options = RunOptions(dry_run=True, drop_null_keys=True, in_process=True)
-    [report] = run_round(alone, RunSettings(options=options), NoProgress()).logs
+    [report] = run_round(alone, RunSettings(options=options, disk=disk), NoProgress()).logs
     if report.status is not LogStatus.WOULD_CLEAN:
         return no_estimate(log.log_bytes, report.reason or report.status.value)
     gone = 1 - report.bytes_after / report.bytes_before if report.bytes_before else 0.0
     return Estimate(gone, gone, log.log_bytes)
 
 
-def _of_blocks(plan: RoundPlan, log: LogPlan, sample_bytes: int) -> Estimate:
-    stretches = layout.stretches_of(log, index_positions, length=BLOCK_BYTES)
+def _of_blocks(plan: RoundPlan, log: LogPlan, sample_bytes: int, disk: Disk) -> Estimate:
+    positions = partial(index_positions, files=disk)
+    stretches = layout.stretches_of(log, positions, length=BLOCK_BYTES)
     chosen = _drawn(stretches, log, sample_bytes)
     if len(chosen) < FEWEST_BLOCKS:
         return no_estimate(0, "its batches are too large, or its offset indexes too coarse")
-    with open_work_dir(None, secrets.token_hex(4)) as work_dir:
-        aborted = save_expected(log, read_indexes(log), work_dir)
+    with open_work_dir(None, secrets.token_hex(4), disk) as work_dir:
+        aborted = save_expected(log, read_indexes(log, disk), work_dir, disk)
         chosen = [stretch._replace(aborted_file=aborted) for stretch in chosen]
         settings = RoundSettings(
             run_id="sample",
@@ -155,13 +159,13 @@ def _of_blocks(plan: RoundPlan, log: LogPlan, sample_bytes: int) -> Estimate:
         )
         path = os.path.join(work_dir, "parts", "sample")
         parts = []
-        for found in scan_stretches(chosen, settings, path, Buffers()):
+        for found in scan_stretches(chosen, settings, path, Buffers(), disk):
             if not isinstance(found, Part):
                 return no_estimate(0, str(found[1]))
             parts.append(found)
-        keys = [_keys(part) for part in parts]
+        keys = [_keys(part, disk) for part in parts]
     blocks = _blocks(log, parts, keys, len(stretches))
-    return estimate_of(blocks, shrinking_of(chosen, LOCAL).bytes_share)
+    return estimate_of(blocks, shrinking_of(chosen, disk).bytes_share)
 
 
 def _drawn(stretches: Sequence[Stretch], log: LogPlan, sample_bytes: int) -> list[Stretch]:
@@ -179,11 +183,9 @@ def _drawn(stretches: Sequence[Stretch], log: LogPlan, sample_bytes: int) -> lis
     return [stretches[number]._replace(ends_part=True) for number in best.tolist()]
 
 
-def _keys(part: Part) -> UInt64Array:
+def _keys(part: Part, files: Files) -> UInt64Array:
     """The first halves of the hashes of the keys in a part, each once."""
-    with open(part.file, "rb") as file:
-        file.seek(part.block_at)
-        data = file.read(part.entries * ENTRY_WORDS * 8)
+    data = files.read_range(part.file, part.block_at, part.entries * ENTRY_WORDS * 8)
     entries = np.frombuffer(data, np.uint64).reshape(-1, ENTRY_WORDS)
     return np.unique(entries[:, 0])
 

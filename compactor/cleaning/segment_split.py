@@ -19,9 +19,7 @@ from storage.errors import CorruptFileError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, TXN_INDEX, file_name
 from storage.files import io_limit
 from storage.files.descriptors import naming
-from storage.files.file_attributes import attributes_of
-from storage.files.files import FileAttributes, Files
-from storage.files.filesystem import private, sync_file
+from storage.files.files import Disk, FileAttributes, Files
 from storage.files.local import LOCAL
 from storage.formats import txn_index
 from storage.formats.txn_index import AbortedTxn
@@ -36,7 +34,7 @@ def split_segment(
     log: LogPlan,
     source: Source,
     originals: "OriginalsKeeper | None" = None,
-    files: Files = LOCAL,
+    disk: Disk = LOCAL,
 ) -> None:
     """Put copies of a segment's batches in its place, in several segments.
 
@@ -44,36 +42,36 @@ def split_segment(
     Raise CorruptFileError, LogChangedError or OSError.
     """
     limits = IndexSettings(log.index_interval_bytes, log.segment_index_bytes)
-    batches = _checked(source, files)
-    segments = plan_split(batches, _aborted_txns(log, source), limits.interval_bytes)
+    batches = _checked(source, disk)
+    segments = plan_split(batches, _aborted_txns(log, source, disk), limits.interval_bytes)
     for segment in segments:
         if segment.indexes.problem:
             raise CorruptFileError(source.path, segment.position, segment.indexes.problem)
     staged = _names(log.path, segments)
     try:
-        model = attributes_of(source.path)
+        model = disk.attributes_of(source.path)
         for segment, names in zip(segments, staged, strict=True):
-            for kind, contents in segment.files(files, source.path, limits).items():
-                _write(names.files[kind], contents, model)
+            for kind, contents in segment.files(disk, source.path, limits).items():
+                _write(names.files[kind], contents, model, disk)
             for path in names.files.values():
-                sync_file(path)
-        remove_cleaned(files, log.path)
+                disk.sync_file(path)
+        remove_cleaned(disk, log.path)
         group = StagedGroup(log.path, (source,), tuple(staged))
         if originals is not None:
             group = originals.keep_group(log, group)
-        swap_group(files, group)
+        swap_group(disk, group)
     except BaseException:
         for path in (path for names in staged for path in names.files.values()):
             with suppress(OSError):  # the first error counts; the next run removes it
-                files.remove(path)
+                disk.remove(path)
         raise
 
 
-def _aborted_txns(log: LogPlan, source: Source) -> list[AbortedTxn]:
+def _aborted_txns(log: LogPlan, source: Source, files: Files) -> list[AbortedTxn]:
     for base_offset, entries in log.rebuilt_txn_indexes:
         if base_offset == source.base_offset:
             return list(entries)
-    return txn_index.read(source.path.removesuffix(LOG) + TXN_INDEX)
+    return txn_index.read(source.path.removesuffix(LOG) + TXN_INDEX, files)
 
 
 def _checked(source: Source, files: Files) -> Iterator[SplitBatch]:
@@ -106,9 +104,9 @@ def _names(path: str, segments: Iterable[NewSegment]) -> list[StagedSegment]:
     return staged
 
 
-def _write(path: str, contents: Iterable[bytes], model: FileAttributes) -> None:
-    with naming(path), open(path, "xb", buffering=0, opener=private) as out:
+def _write(path: str, contents: Iterable[bytes], model: FileAttributes, disk: Disk) -> None:
+    with naming(path), disk.open_raw(path, "xb") as out:
         for data in contents:
             io_limit.take(len(data))
             write_whole(out, memoryview(data))
-        finish_like(out.fileno(), model)
+        finish_like(out.fileno(), model, disk)

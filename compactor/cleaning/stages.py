@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from cleaner_jobs.messages import (
@@ -55,8 +56,9 @@ from compactor.planning.segment_groups import with_map_end
 from compactor.planning.skipped_logs import problem_report
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, file_name
-from storage.files import filesystem, held_directories
 from storage.files.disk_hints import punch_hole
+from storage.files.files import Disk, Files, size_of
+from storage.files.local import LOCAL
 from storage.formats import offset_index
 
 
@@ -78,7 +80,9 @@ class Stages:
         settings: RoundSettings,
         plans: Sequence[LogPlan],
         progress: ProgressSink,
+        disk: Disk = LOCAL,
     ) -> None:
+        self._disk = disk
         self._runner, self._settings, self._progress = runner, settings, progress
         self._cores = runner.core_count()
         self._plans = {plan.log_id: plan for plan in plans}
@@ -141,11 +145,11 @@ class Stages:
         aborted_files = {}
         for plan in self.sound():
             with self._or_stop(plan):
-                _check_empty_segments(plan)
-                indexes = transaction_files.read_indexes(plan)
+                _check_empty_segments(plan, self._disk)
+                indexes = transaction_files.read_indexes(plan, self._disk)
                 self._txn_indexes[plan.log_id] = indexes
                 aborted_files[plan.log_id] = transaction_files.save_expected(
-                    plan, indexes, self._settings.work_dir
+                    plan, indexes, self._settings.work_dir, self._disk
                 )
         self._scan(SCAN, aborted_files)
 
@@ -158,7 +162,7 @@ class Stages:
             aborted_file = of_log.exact_file or self._scans[plan.log_id].aborted_file
             aborted_files[plan.log_id] = aborted_file
             with self._or_stop(plan):
-                start = transaction_files.map_start(plan)
+                start = transaction_files.map_start(plan, self._disk)
                 logs.append(layout.dirty_stretches(plan, start, aborted_file))
         tasks = layout.deal_by_cost(
             logs, [sum(s.end - s.start for s in of_log) for of_log in logs], self._cores
@@ -194,7 +198,7 @@ class Stages:
         from compactor.cleaning.transactions import decide_transactions
 
         indexes = self._txn_indexes[plan.log_id]
-        return decide_transactions(plan, parts, indexes, self._settings.work_dir)
+        return decide_transactions(plan, parts, indexes, self._settings.work_dir, self._disk)
 
     def _take_decided(self, decided: Iterable[tuple[int, TransactionsOfLog | Exception]]) -> None:
         for log_id, of_log in decided:
@@ -215,10 +219,11 @@ class Stages:
         stretches = []
         log_bytes = sum(self._plans[log_id].log_bytes for log_id in aborted_files)
         length = layout.stretch_bytes(log_bytes, self._cores)
+        positions = partial(index_positions, files=self._disk)
         for log_id, aborted_file in aborted_files.items():
             plan = self._plans[log_id]
             with self._or_stop(plan):
-                stretches += layout.stretches_of(plan, index_positions, aborted_file, length)
+                stretches += layout.stretches_of(plan, positions, aborted_file, length)
         tasks = layout.scan_tasks(stretches, self._cores)
         parts: dict[int, list[Part]] = defaultdict(list)
         for values in self._run(stage, [{"stretches": own} for own in tasks]):
@@ -248,7 +253,7 @@ class Stages:
             for log_id in again:
                 self._verdicts.pop(log_id, None)
             self._resolve(RESOLVE_AGAIN, [p for p in self.sound() if p.log_id in again])
-        release_entries(part for scan in self._scans.values() for part in scan.parts)
+        release_entries((part for scan in self._scans.values() for part in scan.parts), self._disk)
 
     def _resolve(self, stage: str, plans: Sequence[LogPlan]) -> None:
         scans = {plan.log_id: self._scans[plan.log_id] for plan in plans}
@@ -327,7 +332,7 @@ class Stages:
             segment_index_bytes=plan.segment_index_bytes,
             active_producers=plan.active_producers,
             verdicts=tuple(self._verdicts[plan.log_id]),
-            directory_inode=held_directories.inode_of(plan.path),
+            directory_inode=self._disk.inode_of(plan.path),
         )
 
     def log_bytes(self) -> int:
@@ -349,7 +354,7 @@ class Stages:
             return []
         tasks = [{"settings": self._settings, **task} for task in tasks]
         work_dir = self._settings.work_dir
-        poll = Poll(lambda: done_bytes(work_dir, stage), self._progress.advance)
+        poll = Poll(lambda: done_bytes(work_dir, stage, self._disk), self._progress.advance)
 
         def look(partial_results: Sequence[Row]) -> None:
             for _, value in partial_results:
@@ -370,24 +375,24 @@ class Stages:
         return values
 
 
-def index_positions(log_path: str) -> Sequence[int]:
+def index_positions(log_path: str, files: Files = LOCAL) -> Sequence[int]:
     """Return the positions that the offset index has, none where no index exists."""
     path = log_path.removesuffix(LOG) + INDEX
-    if not filesystem.exists(path):
+    if not files.exists(path):
         return ()
-    entries = offset_index.read(path)
-    offset_index.check(entries, os.path.getsize(log_path), path)
+    entries = offset_index.read(path, files)
+    offset_index.check(entries, size_of(files, log_path), path)
     positions: Sequence[int] = entries["position"].tolist()
     return positions
 
 
-def release_entries(parts: Iterable[Part]) -> None:
+def release_entries(parts: Iterable[Part], disk: Disk = LOCAL) -> None:
     """Release the entries of parts, which nobody merges any more. Nothing is raised."""
     of_file = defaultdict[str, list[Part]](list)
     for part in parts:
         of_file[part.file].append(part)
     for path, own in of_file.items():
-        with suppress(OSError), open(path, "r+b", buffering=0) as file:
+        with suppress(OSError), disk.open_raw(path, "r+b") as file:
             for part in own:
                 punch_hole(file.fileno(), part.block_at, part.entries * ENTRY_BYTES)
 
@@ -408,9 +413,10 @@ def _place(part: Part) -> tuple[int, int, int]:
     return part.group, part.sections[0].segment, part.sections[0].start
 
 
-def _check_empty_segments(plan: LogPlan) -> None:
+def _check_empty_segments(plan: LogPlan, files: Files) -> None:
     """Raise CorruptFileError where an index has entries, but its log, which nobody reads, none."""
     for group in plan.groups:
         for segment in group.segments:
             if not segment.log_bytes:
-                index_positions(os.path.join(plan.path, file_name(segment.base_offset, LOG)))
+                log_path = os.path.join(plan.path, file_name(segment.base_offset, LOG))
+                index_positions(log_path, files)

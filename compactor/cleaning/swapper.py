@@ -34,7 +34,7 @@ from compactor.log_dirs.kept_files import mark_of
 from compactor.planning.layout import sources_of, sources_of_group
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, LOG, SWAP, file_name
-from storage.files.files import Disk, Files
+from storage.files.files import Disk, Files, size_of
 from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
@@ -153,7 +153,9 @@ class GroupSwapper:
                 return
             join = self._joins.get((plan.log_id, piece.group))
             if join is None and len(self._joins) < SWAP_THREADS:
-                join = EarlyJoin(plan, sources_of_group(plan, piece.group), self._run_id)
+                join = EarlyJoin(
+                    plan, sources_of_group(plan, piece.group), self._run_id, self._disk
+                )
                 self._joins[plan.log_id, piece.group] = join
             if join is not None:
                 self._working.append(self._threads.submit(self._join, join, piece))
@@ -296,11 +298,11 @@ class GroupSwapper:
     def _staged(self, queue: _Queue, group: FinishedGroup) -> StagedGroup:
         plan, sources, rewritten = queue.plan, queue.sources[group.group], group.rewritten
         if needs_joining(rewritten):
-            segments = joined_segments(plan, sources, rewritten)
+            segments = joined_segments(plan, sources, rewritten, self._disk)
             queue.swapped = queue.swapped.with_joined(segments)
             return self._joined(plan, sources, group, segments)
         only = rewritten[0]
-        _require_whole(only)
+        _require_whole(only, self._disk)
         staged = only.log_file, only.index_file, only.time_index_file, only.txn_index_file
         segment = StagedSegment(sources[0].base_offset, *staged)
         return StagedGroup(plan.path, sources, (segment,))
@@ -316,7 +318,7 @@ class GroupSwapper:
 
         with self._lock:
             join = self._joins.pop((plan.log_id, group.group), None)
-        with closing(join or EarlyJoin(plan, sources, self._run_id)) as begun:
+        with closing(join or EarlyJoin(plan, sources, self._run_id, self._disk)) as begun:
             return begun.finish(group.rewritten, segments)
 
 
@@ -326,14 +328,17 @@ def needs_joining(rewritten: Sequence[Rewritten]) -> bool:
 
 
 def joined_segments(
-    plan: LogPlan, sources: tuple[Source, ...], rewritten: Sequence[Rewritten]
+    plan: LogPlan,
+    sources: tuple[Source, ...],
+    rewritten: Sequence[Rewritten],
+    files: Files = LOCAL,
 ) -> "list[JoinedSegment]":
     """What the pieces of a group become."""
     from compactor.cleaning.assembly import (
         joined_segments,  # with the kernels, which few rounds need here
     )
 
-    return joined_segments(plan, sources, rewritten)
+    return joined_segments(plan, sources, rewritten, files)
 
 
 def _goes_with_others(group: FinishedGroup) -> bool:
@@ -357,12 +362,12 @@ def _require_same(plan: LogPlan, group: FinishedGroup) -> None:
         raise WorkFileError(path, 0, problem)
 
 
-def _require_whole(piece: Rewritten) -> None:
+def _require_whole(piece: Rewritten, files: Files) -> None:
     """Check what this host sees of a piece, which the task has read back on its own host.
 
     Without its length an empty file looks like a segment of which nothing was left.
     """
-    size = os.path.getsize(piece.log_file)
+    size = size_of(files, piece.log_file)
     if size != piece.log_bytes:
         problem = f"{size} bytes are there, {piece.log_bytes} were written"
         raise WorkFileError(piece.log_file, min(size, piece.log_bytes), problem)

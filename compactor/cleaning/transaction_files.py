@@ -14,7 +14,8 @@ import numpy as np
 from cleaner_jobs.messages import LogPlan
 from cleaner_jobs.txn_batches import RANGE_COLUMNS, Int64Array, save_array
 from storage.file_names import INDEX, LOG, TXN_INDEX, file_name
-from storage.files import filesystem
+from storage.files.files import Disk, Files
+from storage.files.local import LOCAL
 from storage.formats import offset_index, txn_index_columns
 from storage.formats.txn_index_columns import Entries, columns_of
 
@@ -28,7 +29,7 @@ class TxnIndexOfSegment(NamedTuple):
     entries: Entries
 
 
-def read_indexes(plan: LogPlan) -> list[TxnIndexOfSegment]:
+def read_indexes(plan: LogPlan, files: Files = LOCAL) -> list[TxnIndexOfSegment]:
     """The transaction indexes of a log. Raise CorruptFileError where one is not sound."""
     indexes = [
         TxnIndexOfSegment(base_offset, txn_index_columns.columns_of(entries))
@@ -36,17 +37,18 @@ def read_indexes(plan: LogPlan) -> list[TxnIndexOfSegment]:
     ]
     for base_offset in plan.txn_index_base_offsets:
         path = os.path.join(plan.path, file_name(base_offset, TXN_INDEX))
-        entries = txn_index_columns.read_columns(path)
+        entries = txn_index_columns.read_columns(path, files)
         txn_index_columns.check_columns(entries, base_offset, path)
         indexes.append(TxnIndexOfSegment(base_offset, entries))
     return sorted(indexes, key=lambda index: index.base_offset)
 
 
-def save_expected(plan: LogPlan, indexes: Sequence[TxnIndexOfSegment], work_dir: str) -> str:
+def save_expected(
+    plan: LogPlan, indexes: Sequence[TxnIndexOfSegment], work_dir: str, disk: Disk = LOCAL
+) -> str:
     """Write for the scan what the indexes say is aborted; "" where they say nothing."""
-    return save_for_tasks(
-        plan, work_dir, "expected", expected_ranges(indexes, plan.log_start_offset)
-    )
+    ranges = expected_ranges(indexes, plan.log_start_offset)
+    return save_for_tasks(plan, work_dir, "expected", ranges, disk)
 
 
 def expected_ranges(indexes: Iterable[TxnIndexOfSegment], log_start_offset: int) -> Int64Array:
@@ -74,7 +76,7 @@ def all_entries(indexes: Iterable[TxnIndexOfSegment]) -> Entries:
     return np.concatenate(found) if found else columns_of(())
 
 
-def map_start(plan: LogPlan) -> tuple[int, int]:
+def map_start(plan: LogPlan, files: Files = LOCAL) -> tuple[int, int]:
     """Number of the segment and position in it where the map of the round begins (C-7.5).
 
     By the index as it stands on disk, since Kafka goes by it (C-7.11), or as it would rebuild it.
@@ -86,25 +88,27 @@ def map_start(plan: LogPlan) -> tuple[int, int]:
     if base_offset >= offset or not segments[number].index_bytes:
         return number, 0
     path = os.path.join(plan.path, file_name(base_offset, INDEX))
-    if filesystem.exists(path):
-        entries = offset_index.read(path)
+    if files.exists(path):
+        entries = offset_index.read(path, files)
     else:
         # numba and its kernels take half a second, and hardly a log is without an index
         from storage.log.rebuilt_indexes import rebuilt_indexes
 
         log_path = os.path.join(plan.path, file_name(base_offset, LOG))
         log_bytes, interval_bytes = segments[number].log_bytes, plan.index_interval_bytes
-        rebuilt = rebuilt_indexes(log_path, base_offset, log_bytes, interval_bytes)
+        rebuilt = rebuilt_indexes(log_path, base_offset, log_bytes, interval_bytes, files)
         entries = offset_index.decode(rebuilt.offset_index, path)
     return number, offset_index.search(entries, base_offset, offset).position
 
 
-def save_for_tasks(plan: LogPlan, work_dir: str, kind: str, array: Int64Array) -> str:
+def save_for_tasks(
+    plan: LogPlan, work_dir: str, kind: str, array: Int64Array, disk: Disk = LOCAL
+) -> str:
     """Write an array for tasks, and return its name; "" where it holds nothing."""
     if not len(array):
         return ""
     path = transaction_file(plan, work_dir, kind)
-    save_array(path, array)
+    save_array(path, array, disk)
     return path
 
 

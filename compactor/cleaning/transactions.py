@@ -81,6 +81,7 @@ from compactor.cleaning.transaction_files import (
 )
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, TXN_INDEX, file_name
+from storage.files.files import Disk
 from storage.files.local import LOCAL
 from storage.formats import txn_index, txn_index_columns
 from storage.formats.control_record import ControlType
@@ -129,17 +130,23 @@ LaterMarkers = Callable[[Collection[int]], Mapping[int, Marker]]
 
 
 def decide_transactions(
-    plan: LogPlan, parts: Sequence[Part], indexes: Sequence[TxnIndexOfSegment], work_dir: str
+    plan: LogPlan,
+    parts: Sequence[Part],
+    indexes: Sequence[TxnIndexOfSegment],
+    work_dir: str,
+    disk: Disk = LOCAL,
 ) -> TransactionsOfLog:
     """Decide about the transactions of a log. parts: all of it, in its order.
 
     Raise CorruptFileError where an index contradicts the log; WorkFileError; OSError.
     """
-    found = _log_transactions(plan, parts, indexes)
+    found = _log_transactions(plan, parts, indexes, disk)
     unlisted_aborts = check_indexes(found, plan.path, partial(later_markers, plan))
     decisions = decide(found)
-    discardable_files, txn_index_files = _save(plan, decisions, work_dir)
-    exact = "" if decisions.agrees else save_for_tasks(plan, work_dir, "exact", exact_ranges(found))
+    discardable_files, txn_index_files = _save(plan, decisions, work_dir, disk)
+    exact = ""
+    if not decisions.agrees:
+        exact = save_for_tasks(plan, work_dir, "exact", exact_ranges(found), disk)
     return TransactionsOfLog(decisions, unlisted_aborts, discardable_files, txn_index_files, exact)
 
 
@@ -225,7 +232,7 @@ def exact_ranges(log: LogTransactions) -> Int64Array:
 
 
 def _log_transactions(
-    plan: LogPlan, parts: Sequence[Part], indexes: Sequence[TxnIndexOfSegment]
+    plan: LogPlan, parts: Sequence[Part], indexes: Sequence[TxnIndexOfSegment], disk: Disk
 ) -> LogTransactions:
     ends = {
         (part.group, section.segment): section.last_offset + 1
@@ -239,28 +246,28 @@ def _log_transactions(
     ]
     return LogTransactions(
         segments=segments,
-        batches=partial(_batches, plan, parts),
+        batches=partial(_batches, plan, parts, disk),
         indexes=indexes,
         log_start_offset=plan.log_start_offset,
         first_dirty_offset=plan.first_dirty_offset,
         first_uncleanable_offset=plan.first_uncleanable_offset,
-        map_start=map_start(plan),
+        map_start=map_start(plan, disk),
     )
 
 
-def _batches(plan: LogPlan, parts: Sequence[Part]) -> Iterator[tuple[int, TxnBatches]]:
+def _batches(plan: LogPlan, parts: Sequence[Part], disk: Disk) -> Iterator[tuple[int, TxnBatches]]:
     """The rows of one part after another, cut where a segment ends."""
     first_segments = np.cumsum([0, *(len(group.segments) for group in plan.groups)]).tolist()
     for part in parts:
         if part.txn_batches:
-            batches = read_txn_batches(part)
+            batches = read_txn_batches(part, disk)
             cuts = np.flatnonzero(np.diff(batches["segment"])) + 1
             for run in np.split(batches, cuts):
                 yield first_segments[part.group] + int(run["segment"][0]), run
 
 
 def _save(
-    plan: LogPlan, decisions: TxnDecisions, work_dir: str
+    plan: LogPlan, decisions: TxnDecisions, work_dir: str, disk: Disk
 ) -> tuple[dict[int, str], dict[int, str]]:
     """Write which control batches of each group may be discarded, and its new `.txnindex`.
 
@@ -272,11 +279,11 @@ def _save(
     for group, offsets in enumerate(of_groups):
         if len(offsets):
             discardable_files[group] = save_for_tasks(
-                plan, work_dir, f"discardable-{group}", offsets
+                plan, work_dir, f"discardable-{group}", offsets, disk
             )
     for group, entries in decisions.txn_indexes.items():
         path = f"{transaction_file(plan, work_dir, 'group')}-{group}"
-        write_checked(path, txn_index_columns.encode_columns(entries))
+        write_checked(path, txn_index_columns.encode_columns(entries), disk)
         txn_index_files[group] = path
     return discardable_files, txn_index_files
 

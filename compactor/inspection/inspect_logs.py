@@ -12,6 +12,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,11 +100,11 @@ def inspect_logs(
             with open_runner(settings.runner, plans, facts, progress) as runner:
                 by_part = enumerate((part for _, part in parts), len(logs))
                 choices = _growing(logs), list(by_part)
-                stages = _Stages(runner, facts, plans, choices, progress)
+                stages = _Stages(runner, facts, plans, choices, progress, settings.disk)
                 found = stages.run(settings.sample_bytes)
         except BaseException:
             with deferred_signals():
-                wait_for_silence(work_dir, SILENCE_SECONDS)
+                wait_for_silence(work_dir, SILENCE_SECONDS, settings.disk)
             raise
     shown = Presentation(settings.as_of_ms, settings.heavy_keys)
     told = [inspected(log, found.of(log_id), shown) for log_id, log in enumerate(logs)]
@@ -164,8 +165,9 @@ class _Stages:
         plans: Sequence[LogPlan],
         choices: tuple[Sequence[str], Sequence[tuple[int, int]]],
         progress: ProgressSink,
+        disk: Disk,
     ) -> None:
-        self._choices = choices
+        self._choices, self._disk = choices, disk
         self._runner, self._facts, self._plans = runner, facts, plans
         self._progress, self._cores = progress, runner.core_count()
         self._problems: dict[int, TaskProblem] = {}
@@ -196,11 +198,13 @@ class _Stages:
         return _CountedLogs(runs, keys, self._problems)
 
     def _stretches(self, plan: LogPlan, length: int, sample_bytes: int) -> list[Stretch]:
-        indexes = transaction_files.read_indexes(plan)
-        aborted = transaction_files.save_expected(plan, indexes, self._facts.work_dir)
+        indexes = transaction_files.read_indexes(plan, self._disk)
+        aborted = transaction_files.save_expected(plan, indexes, self._facts.work_dir, self._disk)
         if plan.log_bytes > sample_bytes:
             length = layout.SHORTEST_STRETCH_BYTES
-        return layout.stretches_of(plan, index_positions, aborted, length)
+        return layout.stretches_of(
+            plan, partial(index_positions, files=self._disk), aborted, length
+        )
 
     def _merge_tasks(self, runs: Mapping[int, Sequence[CountedRun]]) -> list[dict[str, Any]]:
         tasks = []
@@ -217,7 +221,7 @@ class _Stages:
             return []
         tasks = [{"settings": self._facts, **task} for task in tasks]
         work_dir = self._facts.work_dir
-        poll = Poll(lambda: done_bytes(work_dir, stage), self._progress.advance)
+        poll = Poll(lambda: done_bytes(work_dir, stage, self._disk), self._progress.advance)
         rows = self._runner.run_stage(work_dir, stage, tasks, lambda _: poll.look())
         self._progress.advance(log_bytes)
         decoded = [(kind, json.loads(value)) for kind, value in rows]

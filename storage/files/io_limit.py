@@ -16,18 +16,21 @@ import time
 from collections.abc import Iterator
 from struct import Struct
 
+from storage.files.files import Disk
+
 IDLE_SECONDS = 0.25  # of the rate that may be made up for after less was asked for
 PATIENCE_SECONDS = 1.0  # with a process that holds the lock, and may have been stopped
 _PAID_AT = Struct("<d")  # seconds of the monotonic clock, which is one for all processes of a host
 
 
 class _Limit:
-    def __init__(self, path: str | None, bytes_per_second: int) -> None:
+    def __init__(self, path: str | None, bytes_per_second: int, disk: Disk | None) -> None:
+        assert path is None or disk is not None, path
         self._seconds_a_byte = 1 / bytes_per_second
         self._descriptor = (
             os.memfd_create("io-limit")
-            if path is None
-            else os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            if path is None or disk is None
+            else disk.open_descriptor(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         )
         self._threads = threading.Lock()  # a lock on the file is one of the process
         self._lifted = threading.Event()
@@ -93,16 +96,19 @@ _current: _Limit | None = None  # the last of them
 
 
 @contextlib.contextmanager
-def limited(bytes_per_second: int | None, path: str | None = None) -> Iterator[None]:
+def limited(
+    bytes_per_second: int | None, path: str | None = None, disk: Disk | None = None
+) -> Iterator[None]:
     """A limit of this process meanwhile. None: there is none, or the one that is there goes on.
 
     path: of the file that the processes of this host share; None: there is no other.
+    disk: that it is on.
     """
     global _current
     if bytes_per_second is None:
         yield
         return
-    own = _Limit(path, bytes_per_second)
+    own = _Limit(path, bytes_per_second, disk)
     with _changing:
         _limits.append(own)
         _current = own

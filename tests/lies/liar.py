@@ -25,6 +25,7 @@ from cleaner_jobs.tasks.resolve import resolve_hash_partition
 from cleaner_jobs.tasks.scan import txn_batches
 from compactor.planning.round_plan import RoundPlan
 from storage.file_names import LOG, TXN_INDEX
+from storage.files.files import Files
 from storage.formats.batch_columns import (
     CONTROL_RECORD,
     EXPIRED,
@@ -125,8 +126,8 @@ class Liar:
             times = self._lie(self._at_work, Place.TIME_INDEX, made.time_index)
             return made._replace(offset_index=offsets, time_index=times)
 
-        def lying_of_transactions(piece: Piece) -> bytes | None:
-            data = new_txn_index(piece)
+        def lying_of_transactions(piece: Piece, files: Files) -> bytes | None:
+            data = new_txn_index(piece, files)
             if data is None or not self._writing:
                 return data
             said: bytes = self._lie(self._at_work, Place.TXN_INDEX, data)

@@ -13,6 +13,7 @@ from cleaner_jobs.messages import Source
 from cleaner_jobs.tasks.index_check import IndexCheck, first_unfitting, first_unordered
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, file_name
+from storage.files.local import LOCAL
 from storage.formats.batch_columns import BASE_OFFSET, BATCH_COLUMNS, POSITION, SIZE, Int64Array
 from tests.support.made_values import stretch
 
@@ -56,7 +57,7 @@ def check(folder: Path, entries: Sequence[Entry], windows: Sequence[int]) -> Non
     (folder / file_name(BASE, INDEX)).write_bytes(data)
     path = str(folder / file_name(BASE, LOG))
     log_bytes = BATCHES * BATCH_BYTES
-    index = IndexCheck(stretch(Source(path, BASE, log_bytes, 0, 0, 0, 0), 0, log_bytes))
+    index = IndexCheck(stretch(Source(path, BASE, log_bytes, 0, 0, 0, 0), 0, log_bytes), LOCAL)
     for first, end in zip([0, *windows], [*windows, BATCHES], strict=True):
         index.check(rows_of(first, end))
     index.finish()
@@ -85,10 +86,10 @@ def test_only_the_entries_of_a_stretch_are_held_against_it(tmp_path: Path) -> No
         b"\0\0\0\x13\0\0\0\x46" + b"\0\0\0\x3b\0\0\x01\x5f"  # 119 at 70, and 159 at 351
     )
     source = Source(str(tmp_path / file_name(BASE, LOG)), BASE, BATCHES * BATCH_BYTES, 0, 0, 0, 0)
-    first = IndexCheck(stretch(source, 0, 3 * BATCH_BYTES))
+    first = IndexCheck(stretch(source, 0, 3 * BATCH_BYTES), LOCAL)
     first.check(rows_of(0, 3))
     first.finish()
-    second = IndexCheck(stretch(source, 3 * BATCH_BYTES, 6 * BATCH_BYTES))
+    second = IndexCheck(stretch(source, 3 * BATCH_BYTES, 6 * BATCH_BYTES), LOCAL)
     second.check(rows_of(3, 6))
     with pytest.raises(CorruptFileError, match="byte 8: entry"):
         second.finish()
@@ -96,7 +97,7 @@ def test_only_the_entries_of_a_stretch_are_held_against_it(tmp_path: Path) -> No
 
 def test_one_that_is_not_there_is_no_problem(tmp_path: Path) -> None:
     source = Source(str(tmp_path / file_name(BASE, LOG)), BASE, 420, 0, 0, 0, 0)
-    index = IndexCheck(stretch(source, 0, 420))
+    index = IndexCheck(stretch(source, 0, 420), LOCAL)
     index.check(rows_of(0, 6))
     index.finish()
 

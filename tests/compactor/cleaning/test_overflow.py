@@ -14,7 +14,7 @@ from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.outcome.round_report import CleaningReport, Counts, LogReport, LogStatus
 from compactor.planning.round_plan import RoundPlan
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.files.files import Files
+from storage.files.files import Disk
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, txn_index
 from storage.formats.txn_index import AbortedTxn
@@ -70,8 +70,8 @@ def planned(partition: Path) -> RoundPlan:
     return plan_log_dirs([str(partition.parent)], SETTINGS, NOW_MS)
 
 
-def split(partition: Path, dry_run: bool = False, files: Files = LOCAL) -> RoundPlan:
-    splitting = Splitting(dry_run, files=files)
+def split(partition: Path, dry_run: bool = False, disk: Disk = LOCAL) -> RoundPlan:
+    splitting = Splitting(dry_run, disk=disk)
     return split_overflowing(planned(partition), lambda: planned(partition), splitting)
 
 

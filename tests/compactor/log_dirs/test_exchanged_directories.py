@@ -164,7 +164,7 @@ def test_a_split(overflowing: Path) -> None:
         plan = split_overflowing(
             plan_log_dirs([log_dir], config, NOW_MS),
             lambda: plan_log_dirs([log_dir], config, NOW_MS),
-            Splitting(files=before_operation(exchange, "rename")),
+            Splitting(disk=before_operation(exchange, "rename")),
         )
     assert exchange.is_untouched()
     [log] = plan.not_cleaned

@@ -60,7 +60,7 @@ class Kept:
         if keep:
             parent, run_id = str(self.run_dir.parent), self.run_dir.name
             keeper = OriginalsKeeper(parent, KeptRun(run_id, now_ms, (log_dir,)), files)
-        splitting = Splitting(originals=keeper, files=files)
+        splitting = Splitting(originals=keeper, disk=files)
         plan = split_overflowing(
             plan, lambda: plan_log_dirs([log_dir], self.config, now_ms), splitting
         )

@@ -18,6 +18,7 @@ from storage.files.io_limit import (
     limited,
     take,
 )
+from storage.files.local import LOCAL
 
 MB = 1_000_000
 
@@ -68,7 +69,7 @@ def test_of_a_pause_little_can_be_made_up_for(clock: Clock) -> None:
 
 
 def _take_some(path: str, times: int) -> None:
-    with limited(20 * MB, path):
+    with limited(20 * MB, path, LOCAL):
         for _ in range(times):
             take(MB // 10)
 
@@ -79,7 +80,7 @@ def test_processes_share_one_limit(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
     others = [context.Process(target=_take_some, args=(path, 20)) for _ in range(3)]
     began = time.monotonic()
-    with limited(20 * MB, path):
+    with limited(20 * MB, path, LOCAL):
         take(MB // 10)  # the file begins here
     for other in others:
         other.start()
@@ -156,7 +157,7 @@ def test_nobody_hangs_by_a_process_that_was_stopped_with_the_lock(
 ) -> None:
     """Whoever gives up once does not wait again, until the lock is free."""
     path = tmp_path / "limit"
-    with path.open("wb") as holder, limited(1000 * MB, str(path)):
+    with path.open("wb") as holder, limited(1000 * MB, str(path), LOCAL):
         fcntl.flock(holder, fcntl.LOCK_EX)
         take(1)
         assert clock.now == pytest.approx(1000 + PATIENCE_SECONDS, abs=0.01)
@@ -168,7 +169,7 @@ def test_nobody_hangs_by_a_process_that_was_stopped_with_the_lock(
 
 def test_nor_once_the_limit_is_lifted(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "limit"
-    with path.open("wb") as holder, limited(MB, str(path)):
+    with path.open("wb") as holder, limited(MB, str(path), LOCAL):
         fcntl.flock(holder, fcntl.LOCK_EX)
         with pytest.raises(KeyboardInterrupt), lifted_by_errors():
             raise KeyboardInterrupt

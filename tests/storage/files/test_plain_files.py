@@ -27,30 +27,15 @@ MACHINE = {
 # by reason, by the package that the modules stand in
 PLAIN: dict[str, dict[str, str]] = {
     "what keeps the promises of `Files` on this machine": {
-        "storage.files": "backends cloning file_attributes filesystem "
-        "held_directories io_limit local",
-    },
-    "the reading and writing of tasks, by descriptors: the hot path, on an executor": {
-        "cleaner_jobs.tasks": "cleaned_segment entry_files heartbeat inspection partial_results "
-        "resolve rewrite_task scan task window_reader",
-    },
-    "what the driver reads as its tasks do, and what it finds of what they have staged": {
-        "compactor.cleaning": "sampling stages swapper transaction_files",
-    },
-    "the work directory of a run, through which driver and executors speak": {
-        "cleaner_jobs": "messages txn_batches work_file",
-        "cleaner_jobs.spark": "executor_check",
-        "cleaner_jobs.tasks": "executor_paths",
+        "storage.files": "backends cloning file_attributes filesystem held_directories local",
     },
     "copies from descriptor to descriptor, with owner, mode and attributes of the source": {
-        "compactor.cleaning": "assembly segment_split",
         "compactor.copying": "contents copier",
         "compactor.offline_log": "log_move",
     },
     "locks, and directories that are held; the table of mounts; room on a disk": {
         "compactor.log_dirs": "locked_log_dirs",
         "storage.log": "log_dir_lock log_manager",
-        "compactor.cleaning": "cleaner_checkpoints",
         "compactor.planning": "planner space",
     },
     "paths that a user gives, resolved, and checked for what this user may do": {
