@@ -10,7 +10,7 @@ import pytest
 
 from cleaner_jobs.messages import load_task, task_file
 from cleaner_jobs.tasks import cleaned_segment, rewrite_task
-from storage.files.files import FileAttributes
+from storage.files.files import Disk, FileAttributes
 from tests.compactor.small_rounds import GROUPS, logs_in
 from tests.support.local_round import LocalRound
 from tests.support.made_log import log_of, plan_of, round_of
@@ -88,9 +88,9 @@ def test_nobody_else_reads_what_is_in_work(
     modes: list[int] = []
     finish_like = cleaned_segment.finish_like
 
-    def finish(descriptor: int, model: FileAttributes) -> None:
+    def finish(descriptor: int, model: FileAttributes, disk: Disk) -> None:
         modes.append(os.fstat(descriptor).st_mode & 0o777)
-        finish_like(descriptor, model)
+        finish_like(descriptor, model, disk)
 
     for module in (cleaned_segment, rewrite_task):
         monkeypatch.setattr(module, "finish_like", finish)

@@ -38,7 +38,7 @@ from cleaner_jobs.txn_batches import (
 )
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
-from storage.files.files import entry_of
+from storage.files.files import Files, entry_of
 from storage.files.local import LOCAL
 from storage.formats import batch_windows
 from storage.formats.batch_columns import (
@@ -599,9 +599,9 @@ def test_what_is_aborted_of_a_log_is_read_once_for_all_its_stretches(
         save_array(path, np.full((1, 4), number))
     read: list[str] = []
 
-    def load(path: str) -> NDArray[np.int64]:
+    def load(path: str, files: Files) -> NDArray[np.int64]:
         read.append(path)
-        return load_array(path)
+        return load_array(path, files)
 
     monkeypatch.setattr(txn_batches, "load_array", load)
     ranges = txn_batches.AbortedRanges()

@@ -16,12 +16,11 @@ from cleaner_jobs.messages import Rewritten, Source
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.tasks.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.work_file import write_checked
-from compactor.cleaning import assembly
 from compactor.cleaning.assembly import EarlyJoin, joined_segments
 from compactor.finalizer import StagedSegment
 from compactor.planning.layout import sources_of
 from storage.errors import CorruptFileError
-from storage.files import filesystem
+from storage.files import file_attributes, filesystem
 from storage.files.disk_hints import background_closes_deferred, close_in_background
 from storage.files.file_attributes import attributes_of
 from storage.formats import segment_indexes
@@ -139,7 +138,7 @@ def test_or_it_is_copied(group: Group, monkeypatch: pytest.MonkeyPatch, why: str
     else:
         own = attributes_of(str(path))._replace(extended=(("user.own", b"1"),))
         monkeypatch.setattr(
-            assembly, "attributes_of", lambda f: own if f == str(path) else attributes_of(f)
+            file_attributes, "attributes_of", lambda f: own if f == str(path) else attributes_of(f)
         )
     assert_joined(group)
     assert path.exists()

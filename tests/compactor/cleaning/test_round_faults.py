@@ -14,13 +14,14 @@ import pytest
 import xxhash
 
 from cleaner_jobs.messages import LogPlan, Rewritten, Verdict
-from cleaner_jobs.tasks import cleaned_segment, task
+from cleaner_jobs.tasks import cleaned_segment
 from compactor.cleaning import swapper
 from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper
 from compactor.outcome.round_report import LogStatus
 from storage.file_names import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, file_name
-from storage.files.files import FileAttributes
+from storage.files import filesystem
+from storage.files.files import Disk, FileAttributes
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from tests.compactor.small_rounds import (
@@ -238,11 +239,11 @@ def test_a_record_that_is_lost_on_the_way_to_disk_is_noticed(
     _, bad, plan = two_logs(tmp_path)
     finish = cleaned_segment.finish_like
 
-    def lose_the_last_batch(descriptor: int, model: FileAttributes) -> None:
+    def lose_the_last_batch(descriptor: int, model: FileAttributes, disk: Disk) -> None:
         path = os.readlink(f"/proc/self/fd/{descriptor}")
         if str(bad) in path and file_name(0, LOG) in path:
             os.ftruncate(descriptor, 0)
-        finish(descriptor, model)
+        finish(descriptor, model, disk)
 
     monkeypatch.setattr("cleaner_jobs.tasks.rewrite_task.finish_like", lose_the_last_batch)
     check_one_failed(local, tmp_path, LogStatus.FAILED, "not those that were written", plan)
@@ -318,12 +319,12 @@ def test_a_full_disk_while_a_piece_is_written_leaves_nothing(
     _, bad, plan = two_logs(tmp_path)
     write = cleaned_segment.write_like
 
-    def full(path: str, data: bytes, model: FileAttributes) -> None:
+    def full(path: str, data: bytes, model: FileAttributes, disk: Disk) -> None:
         if str(bad) in path:
             with open(path, "xb") as out:
                 out.write(b"half")
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        write(path, data, model)
+        write(path, data, model, disk)
 
     monkeypatch.setattr("cleaner_jobs.tasks.rewrite_task.write_like", full)
     check_one_failed(local, tmp_path, LogStatus.FAILED, "No space left on device", plan)
@@ -338,7 +339,7 @@ def test_what_cannot_be_brought_to_disk_is_not_swapped_in(
         if str(bad) in path:
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    monkeypatch.setattr(task, "sync_file", sync)
+    monkeypatch.setattr(filesystem, "sync_file", sync)
     check_one_failed(local, tmp_path, LogStatus.FAILED, "Input/output error", plan)
 
 

@@ -12,6 +12,7 @@ from compactor.cleaning.stages import release_entries
 from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout
 from storage.file_names import INDEX, file_name
+from storage.files.files import Files
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in
 from tests.support.local_round import LocalRound, Rows
 from tests.support.made_log import (
@@ -134,7 +135,7 @@ def test_progress_is_polled_while_a_stage_runs(
     monkeypatch.setattr(runners, "POLL_SECONDS", 0.0001)
     polled: list[str] = []
 
-    def done_bytes(_: str, stage: str) -> int:
+    def done_bytes(_: str, stage: str, __: Files) -> int:
         polled.append(stage)
         return 0
 
