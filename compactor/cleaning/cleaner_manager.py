@@ -178,7 +178,7 @@ def _runner(
 ) -> AbstractContextManager[TaskRunner]:
     if settings.runner is not None:
         return nullcontext(settings.runner)
-    return open_runner(settings.options, logs, facts, progress, stopwatch.phase)
+    return open_runner(settings.options, logs, facts, progress, stopwatch.phase, settings.disk)
 
 
 @contextmanager

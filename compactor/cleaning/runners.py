@@ -32,6 +32,8 @@ from compactor.host.progress import ProgressSink
 from compactor.outcome.round_report import FIRST_USE, SESSION, SESSION_END
 from compactor.planning.layout import sources_of_group
 from compactor.reason_codes import ReasonCode
+from storage.files.files import Disk
+from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -125,13 +127,14 @@ def open_runner(
     facts: RoundSettings,
     progress: ProgressSink,
     timed: Timed = lambda _: nullcontext(),
+    disk: Disk = LOCAL,
 ) -> Iterator[TaskRunner]:
     """Open this process, the Spark of the caller, or a Spark that ends with the context.
 
     timed: what times a start of Spark, and what the first use of a machine does, by phase.
     """
     if options.in_process:
-        yield InProcessTasks()
+        yield InProcessTasks(disk)
         return
     if options.session is None:
         require_fit(options.master, os.environ)  # before another Spark's pyspark is loaded

@@ -97,7 +97,7 @@ def inspect_logs(
         )
         progress.stage(START_STAGE, 0)
         try:
-            with open_runner(settings.runner, plans, facts, progress) as runner:
+            with open_runner(settings.runner, plans, facts, progress, disk=settings.disk) as runner:
                 by_part = enumerate((part for _, part in parts), len(logs))
                 choices = _growing(logs), list(by_part)
                 stages = _Stages(runner, facts, plans, choices, progress, settings.disk)

@@ -35,7 +35,7 @@ def use_local_rounds(patch: pytest.MonkeyPatch, work_dir: Path, cores: int = 2) 
     local.cores = cores
 
     @contextlib.contextmanager
-    def here(*_: object) -> Iterator[LocalRound]:
+    def here(*_: object, **__: object) -> Iterator[LocalRound]:
         yield local
 
     patch.setattr(cleaner_manager, "_runner", here)
