@@ -79,7 +79,14 @@ def run_task(
         # only now: a driver that gives up takes the tasks away, then waits for every heart
         task = paths.to_executor(load_task(task_file(work_dir, stage, number), disk))
         settings = RoundSettings(*task["settings"])
-        tried = _Try(settings, number, attempt, heartbeat, paths, disk)
+        tried = _Try(
+            settings=settings,
+            number=number,
+            attempt=attempt,
+            heartbeat=heartbeat,
+            paths=paths,
+            disk=disk,
+        )
         if settings.nice is not None:
             be_nice(settings.nice)
         with limited(settings.io_limit, io_limit_file(work_dir), disk):
