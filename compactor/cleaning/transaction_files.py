@@ -18,6 +18,7 @@ from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
 from storage.formats import offset_index, txn_index_columns
 from storage.formats.txn_index_columns import Entries, columns_of
+from storage.log.segment_reader import read_batch_headers
 
 FOR_MAP, FOR_CLEANING = 1, 2  # flags of an aborted range
 
@@ -92,11 +93,13 @@ def map_start(plan: LogPlan, files: Files = LOCAL) -> tuple[int, int]:
         entries = offset_index.read(path, files)
     else:
         # numba and its kernels take half a second, and hardly a log is without an index
-        from storage.log.rebuilt_indexes import rebuilt_indexes
+        from storage.formats.segment_indexes import rebuild_indexes
 
         log_path = os.path.join(plan.path, file_name(base_offset, LOG))
         log_bytes, interval_bytes = segments[number].log_bytes, plan.index_interval_bytes
-        rebuilt = rebuilt_indexes(log_path, base_offset, log_bytes, interval_bytes, files)
+        batches = read_batch_headers(log_path, 0, log_bytes, files)
+        headers = (header for _, header in batches)
+        rebuilt = rebuild_indexes(headers, base_offset, interval_bytes)
         entries = offset_index.decode(rebuilt.offset_index, path)
     return number, offset_index.search(entries, base_offset, offset).position
 

@@ -350,14 +350,14 @@ def _with_indexes(judgement: Judgement, segment: Segment) -> Segment:
     """Give the segment as a broker loads it, which rebuilds its indexes without .index (F-16.1)."""
     if segment.index_bytes is not None:
         return segment
-    from storage.log.rebuilt_indexes import rebuilt_indexes  # with kernels that few plans need
+    from storage.formats.segment_indexes import rebuild_indexes  # with kernels that few plans need
 
     log_path = os.path.join(judgement.partition.path, file_name(segment.base_offset, LOG))
     interval_bytes = judgement.config.index_interval_bytes
     access = judgement.partition.access
-    indexes = rebuilt_indexes(
-        log_path, segment.base_offset, segment.log_bytes, interval_bytes, access
-    )
+    batches = read_batch_headers(log_path, 0, segment.log_bytes, access)
+    headers = (header for _, header in batches)
+    indexes = rebuild_indexes(headers, segment.base_offset, interval_bytes)
     return segment._replace(
         index_bytes=len(indexes.offset_index), time_index_bytes=len(indexes.time_index)
     )

@@ -6,6 +6,8 @@ in the time index. Source: Kafka 4.3.1, LogSegment.append, recover, onBecomeInac
 C-13.2, C-14.2, F-12.2 to F-12.6.
 """
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from storage.file_names import MAX_LOG_BYTES as MAX_LOG_BYTES
 from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.formats import offset_index, time_index
+from storage.formats.record_batch import BatchHeader
 from storage.kernels.kernel import kernel
 from storage.kernels.memory_access import store_be_int32, store_be_int64
 
@@ -23,6 +26,7 @@ Int64Array = NDArray[np.int64]
 _NO_TIMESTAMP = -1
 
 _NO_LIMIT = 2**32
+_BATCHES_AT_ONCE = 100_000
 
 # what is known between two calls
 _POSITION, _SINCE_ENTRY, _MAX_TIMESTAMP, _OFFSET_OF_MAX, _LAST_INDEXED = range(5)
@@ -152,6 +156,18 @@ def build_indexes(
     """Build the indexes of a segment all of whose batches are at hand; see IndexBuilder."""
     builder = IndexBuilder(base_offset, index_interval_bytes)
     builder.add(sizes, last_offsets, max_timestamps)
+    return builder.finish()
+
+
+def rebuild_indexes(
+    headers: Iterator[BatchHeader], base_offset: int, index_interval_bytes: int
+) -> SegmentIndexes:
+    """Build both indexes of a sound segment from the headers of its batches, in order."""
+    builder = IndexBuilder(base_offset, index_interval_bytes)
+    while some := [
+        (h.size_bytes, h.last_offset, h.max_timestamp) for h in islice(headers, _BATCHES_AT_ONCE)
+    ]:
+        builder.add(*np.array(some, np.int64).T.copy())
     return builder.finish()
 
 

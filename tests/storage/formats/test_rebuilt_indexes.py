@@ -6,12 +6,18 @@ from random import Random
 import pytest
 
 from storage.errors import CorruptFileError
-from storage.log.rebuilt_indexes import rebuilt_indexes
+from storage.formats.segment_indexes import SegmentIndexes, rebuild_indexes
+from storage.log.segment_reader import read_batch_headers
 from tests.support.random_batches import random_batches
 from tests.support.reference_batch import encode
 from tests.support.reference_files import indexes
 
 INTERVALS = (0, 100, 4096)
+
+
+def rebuilt(path: Path, base_offset: int, interval_bytes: int) -> SegmentIndexes:
+    headers = (header for _, header in read_batch_headers(str(path)))
+    return rebuild_indexes(headers, base_offset, interval_bytes)
 
 
 @pytest.mark.parametrize("interval_bytes", INTERVALS)
@@ -21,7 +27,7 @@ def test_indexes_are_those_of_the_reference(tmp_path: Path, seed: int, interval_
     raws, base_offset = list(map(encode, made)), made[0].base_offset
     path = tmp_path / "0.log"
     path.write_bytes(b"".join(raws))
-    found = rebuilt_indexes(str(path), base_offset, path.stat().st_size, interval_bytes)
+    found = rebuilt(path, base_offset, interval_bytes)
     assert (found.offset_index, found.time_index) == indexes(raws, base_offset, interval_bytes)
 
 
@@ -30,4 +36,4 @@ def test_indexes_of_a_log_that_ends_within_a_batch_are_not_built(tmp_path: Path)
     batches = [encode(batch) for batch in random_batches(Random(1), 6)]
     path.write_bytes(b"".join(batches)[:-1])
     with pytest.raises(CorruptFileError, match=rf"byte {sum(map(len, batches[:-1]))}"):
-        rebuilt_indexes(str(path), 0, path.stat().st_size, 0)
+        rebuilt(path, 0, 0)
