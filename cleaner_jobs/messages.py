@@ -24,7 +24,7 @@ from storage.kafka_versions import NEWEST, KafkaVersion
 
 
 class ActiveProducer(NamedTuple):
-    """What the log knows of a producer that is not expired (spec C-10.1)."""
+    """What the log knows of a producer whose id has not expired (spec C-10.1)."""
 
     producer_id: int
     producer_epoch: int

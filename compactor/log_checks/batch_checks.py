@@ -49,7 +49,7 @@ from storage.formats.batch_header import (
     MAGIC_AT,
     entry_bytes,
 )
-from storage.formats.batch_windows import NO_DIGESTS, Buffers, decompress
+from storage.formats.batch_windows import NO_DIGESTS, Buffers, decompress_entries
 from storage.formats.legacy_upgrade import FramedEntries, has_legacy, take_fresh, upgrade
 
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -250,7 +250,7 @@ class SegmentCheck:
         """Decompress and parse, several batches at a time as far as the buffer goes."""
         while len(rows):
             bounds = np.empty((len(rows), 2), np.int64)
-            done, payloads, problem = decompress(
+            done, payloads, problem = decompress_entries(
                 FramedEntries(self.path, chunk, chunk_position, rows),
                 np.ones(len(rows), np.bool_),
                 (bounds, NO_DIGESTS),

@@ -251,7 +251,9 @@ def _payloads(
         if digested:
             digests = buffers.array("digests", WINDOW_BATCHES, np.uint64)
         entries, found = window.entries(first, end), (bounds, digests)
-        done, buffer, problem = decompress(entries, is_read[first:end], found, buffers.array)
+        done, buffer, problem = decompress_entries(
+            entries, is_read[first:end], found, buffers.array
+        )
         rows, bounds = rows[:done], bounds[:done]
     lies = impossible_counts(rows, bounds) & is_read[first : first + len(rows)]
     if lies.any():
@@ -324,7 +326,7 @@ class Decompressed(NamedTuple):
     problem: CorruptFileError | None  # what is wrong with batch `done`
 
 
-def decompress(
+def decompress_entries(
     entries: FramedEntries,
     is_read: NDArray[np.bool_],
     results: tuple[Int64Array, UInt64Array],
