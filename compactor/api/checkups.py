@@ -7,7 +7,7 @@ from compactor.api import forecast, path_arguments
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.broker_starts import start_problems
 from compactor.api.plans import plan
-from compactor.diagnosis.checks import Check, Checkup, fail, with_command
+from compactor.diagnosis.checks import Check, CheckedLogDir, Checkup, fail, with_command
 from compactor.diagnosis.log_dir_checks import (
     Foreseen,
     log_dir_checks,
@@ -40,7 +40,7 @@ def doctor(log_dirs: Paths = (), start_spark: bool = False) -> Checkup:
     foreseen = Foreseen(ending.obstacles, ending.not_cleaned)
     every, starts = _start_on_all(given)
     foreseen = foreseen._replace(log_dirs=every)
-    of_log_dirs = tuple((path, _of_log_dir(path, foreseen, starts)) for path in given)
+    of_log_dirs = tuple(CheckedLogDir(path, _of_log_dir(path, foreseen, starts)) for path in given)
     checks = (*machine, *(check for _, checks in of_log_dirs for check in checks))
     said = {(check.found, check.advice) for check in checks}
     beside = [

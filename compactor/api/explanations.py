@@ -1,6 +1,7 @@
 """`explain` and `configs`: what decides about a log, and where each of its settings comes from."""
 
 import os
+from dataclasses import replace
 
 from compactor.api import path_arguments
 from compactor.api.arguments import Paths, path_texts
@@ -36,7 +37,7 @@ def explain(log_dirs: Paths, topic_partition: str, rules: Rules = KAFKAS_DEFAULT
     own = context.of_brokers[0].broker.log_dirs
     problems = problems_by_broker(own, context.files, Depth.NAMES)
     found = explaining.explain(plan, topic_partition, context.config, problems)
-    return found._replace(warnings=(*context.warnings, *remembered.warnings))
+    return replace(found, warnings=(*context.warnings, *remembered.warnings))
 
 
 def _of_its_broker(context: RoundContext, topic_partition: str) -> RoundContext:

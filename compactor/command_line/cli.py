@@ -43,6 +43,7 @@ from compactor.host.output import (
 from compactor.host.printable import one_line
 from compactor.host.shell_commands import typed_options_forgotten
 from compactor.outcome.exit_codes import ExitCode, ending_of_error, error_line
+from compactor.outcome.json_values import to_json
 from compactor.reason_codes import ReasonCode
 from compactor.views.ending import configuration_document, with_ending, without_report
 from compactor.views.report_json import JsonObject, summary, to_line
@@ -179,7 +180,7 @@ def _written(
     request: Request, result: Result, reports: Sequence[str], context: CommandContext
 ) -> JsonObject:
     """Write each report, and return what the last line of standard output is to say."""
-    configuration = {"configuration": configuration_document(context)}
+    configuration = {"configuration": to_json(configuration_document(context))}
     document = result.document | configuration
     shown = document
     if request.output.format is not Format.JSON and result.summary is not None:

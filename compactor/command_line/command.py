@@ -10,8 +10,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from compactor.host.log_lines import LogFormat
+from compactor.outcome.exit_codes import DONE, ExitStatus
+from compactor.outcome.json_values import to_json
 from compactor.settings.options import OUTPUT, Option, option, option_of, options_of
-from compactor.views.report_json import JsonObject
+from compactor.views.report_json import JsonObject, summary
 
 if TYPE_CHECKING:
     from compactor.api import CleaningReport, RoundPlan
@@ -33,6 +35,12 @@ class Result(NamedTuple):
     whole: Callable[[], JsonObject] | None = (
         None  # makes the document of a report, where it is long
     )
+
+
+def result_of(command: str, outcome: Any, ending: ExitStatus = DONE) -> Result:
+    """Return the report and the summary of a command that came to its end."""
+    begin = summary(command, ending.exit_code, reason_code=ending.reason_code)
+    return Result(begin | to_json(outcome), begin | to_json(outcome, is_summary=True))
 
 
 class Operand(NamedTuple):

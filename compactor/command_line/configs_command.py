@@ -12,6 +12,7 @@ from compactor.command_line.command import (
     operand,
     output_part,
     part,
+    result_of,
 )
 from compactor.command_line.shared_options import (
     CONFIGURATION,
@@ -20,8 +21,6 @@ from compactor.command_line.shared_options import (
     log_dirs_and_topic,
 )
 from compactor.host.output import print_line
-from compactor.outcome.exit_codes import ExitCode
-from compactor.views.report_json import summary
 from storage.gc_pause import collector_paused
 
 
@@ -52,5 +51,4 @@ class Configs(Command):
         found = api.configs(log_dirs, topic, self.rules)
         if self.output.format is Format.TABLE:
             print_line("\n".join((*views.configs_lines(found), *views.after_configs(found))))
-        begin = summary("configs", ExitCode.OK)
-        return Result(begin | views.configs_document(found), begin)
+        return result_of(self.NAME, views.configs_document(found))

@@ -4,12 +4,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.command_line.command import Command, Format, Output, Result, operand, output_part
+from compactor.command_line.command import (
+    Command,
+    Format,
+    Output,
+    Result,
+    operand,
+    output_part,
+    result_of,
+)
 from compactor.command_line.console import show, show_lines
-from compactor.outcome.exit_codes import ExitCode
+from compactor.outcome.exit_codes import DONE, ExitCode, ExitStatus
 from compactor.reason_codes import ReasonCode
 from compactor.settings.options import SPARK, option
-from compactor.views.report_json import summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +41,8 @@ class Doctor(Command):
     def execute(self) -> Result:
         """Show what a run needs, and what of it is missing."""
         found = api.doctor(self.log_dirs, self.start_spark)
-        document = views.checkup_document(found)
-        code, reason_code = ExitCode.OK, ReasonCode.DONE
-        if document["counts"]["fail"]:
-            code, reason_code = ExitCode.PARTIAL, ReasonCode.FINDINGS
+        ending = DONE if found.is_fit else ExitStatus(ExitCode.PARTIAL, ReasonCode.FINDINGS)
         if self.output.format is Format.TABLE:
             show_lines(views.records_gone(views.logs_without_records(found)))
             show(lambda _: views.checkup_view(found))
-        begin = summary("doctor", code, reason_code=reason_code) | {
-            name: document[name] for name in ("counts", "run_would_end")
-        }
-        return Result(begin | document, begin)
+        return result_of(self.NAME, found, ending)

@@ -12,6 +12,7 @@ from compactor.command_line.command import (
     operand,
     output_part,
     part,
+    result_of,
 )
 from compactor.command_line.console import show, show_warnings
 from compactor.command_line.shared_options import (
@@ -21,9 +22,8 @@ from compactor.command_line.shared_options import (
     LOG_MISSING,
     directories_or_logs,
 )
-from compactor.outcome.exit_codes import ExitCode
+from compactor.outcome.exit_codes import DONE, ExitCode, ExitStatus
 from compactor.reason_codes import ReasonCode
-from compactor.views.report_json import summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +58,9 @@ class Explain(Command):
     def execute(self) -> Result:
         """Show every bound of one log, and why it is cleaned or not."""
         found = api.explain(self.log_dirs, self.topic_partition, self.rules)
-        code, reason_code = ExitCode.OK, ReasonCode.DONE
-        if found.outcome == "set-aside":
-            code, reason_code = ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE
-        begin = summary("explain", code, reason_code=reason_code)
+        is_set_aside = found.outcome == "set-aside"
+        ending = ExitStatus(ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE) if is_set_aside else DONE
         if self.output.format is Format.TABLE:
             show(lambda _: views.explanation_view(found))
         show_warnings(found.warnings)
-        return Result(
-            begin | views.explanation_document(found) | {"warnings": list(found.warnings)}, begin
-        )
+        return result_of(self.NAME, found, ending)

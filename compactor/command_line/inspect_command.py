@@ -12,6 +12,7 @@ from compactor.command_line.command import (
     operand,
     output_part,
     part,
+    result_of,
 )
 from compactor.command_line.console import show, show_lines, show_warnings, shown_progress
 from compactor.command_line.shared_options import (
@@ -22,10 +23,9 @@ from compactor.command_line.shared_options import (
     directories_or_logs,
     log_dirs_and_partitions,
 )
-from compactor.outcome.exit_codes import ExitCode
+from compactor.outcome.exit_codes import DONE, ExitCode, ExitStatus
 from compactor.reason_codes import ReasonCode
 from compactor.settings.options import LOGS, option
-from compactor.views.report_json import summary
 
 SAMPLE_BYTES = 256 << 20  # of each log
 
@@ -68,13 +68,9 @@ class Inspect(Command):
         with shown_progress() as progress:
             found = api.inspect(log_dirs, partitions, self.rules, options, progress)
         failed = any(log.problem is not None for log in found.logs)
-        begin = summary(
-            "inspect",
-            ExitCode.PARTIAL if failed else ExitCode.OK,
-            reason_code=ReasonCode.LOGS_FAILED if failed else ReasonCode.DONE,
-        )
+        ending = ExitStatus(ExitCode.PARTIAL, ReasonCode.LOGS_FAILED) if failed else DONE
         if self.output.format is Format.TABLE:
             show(lambda width: views.inspection_view(found, width))
             show_lines(views.after_inspection(found))
         show_warnings(found.warnings)
-        return Result(begin | views.inspection_document(found), begin)
+        return result_of(self.NAME, found, ending)

@@ -8,14 +8,20 @@ from typing import ClassVar
 
 from compactor import api, views
 from compactor.command_context import current_context
-from compactor.command_line.command import Format, Output, Result, operand, output_part, part
+from compactor.command_line.command import (
+    Format,
+    Output,
+    Result,
+    operand,
+    output_part,
+    part,
+    result_of,
+)
 from compactor.command_line.console import show_lines
 from compactor.command_line.shared_options import OF_ONE_LOG, LogCommand
 from compactor.host.log_lines import log_line
 from compactor.host.printable import printable
-from compactor.outcome.exit_codes import ExitCode
 from compactor.settings.options import CHANGE, Number, option
-from compactor.views.report_json import summary
 
 RECOVERY = (
     "no broker has stopped cleanly here. --recover-first recovers every log of this directory, as "
@@ -73,9 +79,8 @@ class LogChange(LogCommand):
             after = after if outcome.is_changed else []
             new = [line for line in views.change_lines(outcome) if line not in told]
             show_lines([f"{log}: {what}", *new, *after])
-        begin = summary(f"log {name}", ExitCode.OK)
         document = views.change_document(self.topic_partition, outcome, is_dry)
-        return Result(begin | document, begin)
+        return result_of(self.NAME, document)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,15 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.command_line.command import Format, Output, Result, output_part, part
+from compactor.command_line.command import Format, Output, Result, output_part, part, result_of
 from compactor.command_line.console import show, show_lines, show_warnings
 from compactor.command_line.shared_options import (
     OF_ONE_LOG,
     LogCommand,
 )
-from compactor.outcome.exit_codes import ExitCode
 from compactor.settings.options import option
-from compactor.views.report_json import summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,5 +42,4 @@ class Offsets(LogCommand):
         if self.output.format is Format.TABLE:
             show(lambda _: views.offsets_view(found))
             show_lines(views.after_offsets(self.log_dir, found))
-        begin = summary("log offsets", ExitCode.OK)
-        return Result(begin | views.offsets_document(found), begin)
+        return result_of(self.NAME, found)

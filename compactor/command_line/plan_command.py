@@ -87,9 +87,9 @@ class Plan(Command):
         statuses += [log.status for log in found.not_cleaned]
         code, reason_code = ending_of_logs(statuses, is_condition_met=bool(met))
         begin = summary("plan", code, reason_code=reason_code) | {
-            "conditions_met": views.met_documents(met),
+            "conditions_met": views.to_json(met),
             "totals": views.plan_totals(found),
-            "run_would_end": views.run_ending_document(planned.run),
+            "run_would_end": views.to_json(planned.run),
         }
         if self.output.format is Format.TABLE:
             said = views.PlanDetails(

@@ -12,6 +12,7 @@ from compactor.command_line.command import (
     operand,
     output_part,
     part,
+    result_of,
 )
 from compactor.command_line.console import show, show_lines, shown_progress
 from compactor.command_line.shared_options import (
@@ -20,10 +21,9 @@ from compactor.command_line.shared_options import (
     LOG_DIRS,
     directories_or_logs,
 )
-from compactor.outcome.exit_codes import ExitCode
+from compactor.outcome.exit_codes import DONE, ExitCode, ExitStatus
 from compactor.reason_codes import ReasonCode
 from compactor.settings.options import LOGS, option
-from compactor.views.report_json import summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +68,12 @@ class Recover(Command):
                 self.as_kafka,
             )
         problems = api.start_problems([log_dir.path for log_dir in recovered])
-        document = views.recovery_document(recovered) | {"start_problems": views.to_json(problems)}
         if self.output.format is Format.TABLE:
             show(lambda width: views.recovery_view(recovered, width))
             show_lines(views.after_recovery(recovered, problems))
-        code, reason_code = ExitCode.OK, ReasonCode.DONE
+        ending = DONE
         if api.problems_of(recovered):
-            code, reason_code = ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE
+            ending = ExitStatus(ExitCode.PARTIAL, ReasonCode.LOGS_SET_ASIDE)
         elif api.forbid_start(problems):
-            code, reason_code = ExitCode.PARTIAL, problems[0].reason_code
-        begin = summary("recover", code, reason_code=reason_code) | {"totals": document["totals"]}
-        return Result(begin | document, begin)
+            ending = ExitStatus(ExitCode.PARTIAL, problems[0].reason_code)
+        return result_of(self.NAME, views.recovery_document(recovered, problems), ending)

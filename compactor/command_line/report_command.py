@@ -4,10 +4,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.command_line.command import Command, Format, Output, Result, operand, output_part
+from compactor.command_line.command import (
+    Command,
+    Format,
+    Output,
+    Result,
+    operand,
+    output_part,
+    result_of,
+)
 from compactor.command_line.console import show
+from compactor.outcome.exit_codes import ExitStatus
 from compactor.reason_codes import ReasonCode
-from compactor.views.report_json import summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +41,5 @@ class Report(Command):
         if self.output.format is Format.TABLE:
             show(lambda width: views.merged_view(merged, width))
         reason_code = merged.reason_code or ReasonCode.FAILED
-        begin = summary("report", merged.exit_code, reason_code=reason_code)
-        begin |= {"changed": merged.is_changed, "totals": merged.totals}
-        return Result(begin | views.merged_document(merged), begin)
+        ending = ExitStatus(merged.exit_code, reason_code)
+        return result_of(self.NAME, views.merged_document(merged), ending)

@@ -64,5 +64,5 @@ class Run(Command):
         else:
             show_warnings(report.warnings)
         ended = ending(*ending_of_report(report, is_condition_met=bool(met)))
-        begin = report_summary(report) | ended | {"conditions_met": views.met_documents(met)}
+        begin = report_summary(report) | ended | {"conditions_met": views.to_json(met)}
         return Result(begin | report_document(report) | ended, begin, report)

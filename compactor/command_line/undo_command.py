@@ -1,6 +1,5 @@
 """`undo`, from the words of the command line to lines and a result."""
 
-import os
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,12 +12,11 @@ from compactor.command_line.command import (
     operand,
     output_part,
     part,
+    result_of,
 )
 from compactor.command_line.console import show_lines
 from compactor.errors import UsageError
-from compactor.outcome.exit_codes import ExitCode
 from compactor.settings.options import option
-from compactor.views.report_json import summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +48,10 @@ class Undo(Command):
             path = api.discard(self.run_dir)
             if self.output.format is Format.TABLE:
                 show_lines([f"Removed: {path}"])
-            return Result(summary("undo", ExitCode.OK) | {"discarded": path})
+            return result_of(self.NAME, views.UndoDocument(discarded=path))._replace(summary=None)
         reports = api.undo(self.run_dir, self.options.allowed_file_systems, self.dry_run)
         log_dirs = [] if self.dry_run else list(dict.fromkeys(report.log_dir for report in reports))
         problems = api.start_problems(log_dirs) if log_dirs else []
-        begin = summary(
-            "undo", views.undo_exit_code(reports), reason_code=views.undo_reason_code(reports)
-        ) | {"dry_run": self.dry_run, "totals": views.undo_totals(reports)}
         if self.output.format is Format.TABLE:
             after = (
                 views.after_undo_dry_run(self.run_dir, reports)
@@ -64,7 +59,5 @@ class Undo(Command):
                 else views.after_undo(self.run_dir, reports, problems)
             )
             show_lines([*views.undo_lines(reports, self.dry_run), *after])
-        run_id = os.path.basename(os.path.abspath(self.run_dir))
-        undone = {} if self.dry_run else {"undone_run": run_id}
-        logs = undone | {"logs": views.undo_documents(reports)}
-        return Result(begin | logs | {"start_problems": views.to_json(problems)}, begin)
+        document = views.undo_document(self.run_dir, reports, problems, self.dry_run)
+        return result_of(self.NAME, document, views.ending_of_undo(reports))

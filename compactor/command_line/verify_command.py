@@ -14,6 +14,7 @@ from compactor.command_line.command import (
     operand,
     output_part,
     part,
+    result_of,
 )
 from compactor.command_line.console import show, show_lines, shown_progress
 from compactor.command_line.shared_options import (
@@ -24,10 +25,9 @@ from compactor.command_line.shared_options import (
     log_dirs_and_partitions,
 )
 from compactor.errors import UsageError
-from compactor.outcome.exit_codes import ExitCode
+from compactor.outcome.exit_codes import DONE, ExitCode, ExitStatus
 from compactor.reason_codes import ReasonCode
 from compactor.settings.options import LOGS, option
-from compactor.views.report_json import JsonObject, summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,25 +93,15 @@ class Verify(Command):
             of_copies = [api.verify_manifest(log_dir, progress) for log_dir in listed]
             found = api.verify(log_dirs, partitions, progress)
             found.findings += chain.from_iterable(of_copies)
-        findings = found.findings + (compared.findings if compared else [])
-        code, reason_code = ExitCode.OK, ReasonCode.DONE
-        if findings:
-            code, reason_code = ExitCode.PARTIAL, ReasonCode.FINDINGS
-        begin = summary("verify", code, reason_code=reason_code) | views.verification_document(
-            found
-        )
-        document: JsonObject = {}
-        if compared is not None:
-            begin |= {"against": views.comparison_document(compared)}
-            document = {"partitions": views.partition_documents(compared)}
         if self.output.format is Format.TABLE:
             notices = [f"{notice[:1].upper()}{notice[1:]}." for notice in found.notices]
             show_lines([*map(str, found.findings), views.verification_line(found), *notices])
             if compared is not None:
                 show(lambda width: views.comparison_view(compared, width))
             show_lines(views.after_verify(log_dirs[0], found, compared))
-        documents = [views.finding_document(finding) for finding in findings]
-        return Result(begin | {"findings": documents} | document, begin)
+        document = views.verification_document(found, compared)
+        ending = ExitStatus(ExitCode.PARTIAL, ReasonCode.FINDINGS) if document.findings else DONE
+        return result_of(self.NAME, document, ending)
 
 
 def _require_against(wanted: Verify, log_dirs: Sequence[str], partitions: Sequence[str]) -> None:

@@ -1,10 +1,12 @@
 """Checks of `doctor`: what was seen of one thing, and what to do about it."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from compactor.log_dirs.preconditions import RunEnding
+from compactor.outcome.json_values import OF_ENDING, summary_property, written
 
 
 class Grade(StrEnum):
@@ -24,13 +26,35 @@ class Check(NamedTuple):
     advice: str | None = None  # what to do: sentences; a command has a line, after two blanks
 
 
-class Checkup(NamedTuple):
+class CheckedLogDir(NamedTuple):
+    path: str
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
     """All that was looked at: the machine, then each log directory, then what else a run needs."""
 
+    JSON_FIRST: ClassVar = ("counts", "ending")
+
     machine: tuple[Check, ...]
-    log_dirs: tuple[tuple[str, tuple[Check, ...]], ...]
+    log_dirs: tuple[CheckedLogDir, ...] = field(metadata=OF_ENDING)
     run: tuple[Check, ...] = ()  # what is in its way beside
-    ending: RunEnding | None = None  # of a run on all of them; None: no log directory was given
+    ending: RunEnding | None = field(  # of a run on all of them; None: no log directory was given
+        default=None,
+        metadata=written(name="run_would_end", is_of_ending=True, is_in_summary=True),
+    )
+
+    @property
+    @summary_property
+    def counts(self) -> dict[Grade, int]:
+        """How many checks there are of each grade."""
+        return count(self.checks)
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether no check failed."""
+        return not self.counts[Grade.FAIL]
 
     @property
     def checks(self) -> tuple[Check, ...]:

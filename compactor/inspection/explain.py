@@ -9,6 +9,7 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from compactor.errors import ConfigError
 from compactor.host.printable import duration_text, size_text
 from compactor.host.suggestions import did_you_mean
 from compactor.inspection.open_transactions import open_transactions
+from compactor.outcome.json_values import HIDDEN, OF_ENDING, written
 from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport
 from compactor.outcome.start_problems import StartProblem, forbid_start
 from compactor.planning.candidate import Judgement, RoundClock, prepare
@@ -44,7 +46,7 @@ class SectionName(StrEnum):
 
 
 class Section(NamedTuple):
-    name: SectionName
+    name: str  # a SectionName
     start_offset: int
     end_offset: int  # exclusive
     size_bytes: int  # of .log files
@@ -111,26 +113,29 @@ class NamedBound(NamedTuple):
     set_by: str
 
 
-class Explanation(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
     """Why a log is cleaned or not, and what sets each of its bounds."""
 
     log_dir: str
     topic: str
     partition: int
     outcome: str  # to-clean, passed-over, set-aside
+    verdict: str = ""  # a sentence
     reason: str | None
+    # None: it would be cleaned, or a part of it
+    reason_code: ReasonCode | None = field(default=None, metadata=written(name="log_reason_code"))
+    remedy: Remedy | None = None  # None: there is nothing to be helped
+    sections: tuple[Section, ...] = ()  # none where the log was not judged or cannot be read
+    # of these, by position from the log start on
+    marks: tuple[Mark, ...] = field(default=(), metadata=HIDDEN)
     bounds: tuple[NamedBound, ...]  # none where the log was not judged
     retention: RetentionReport
     notes: tuple[str, ...]
     notices: tuple[str, ...]
-    as_of_ms: int
-    warnings: tuple[str, ...] = ()  # of no log
-    reason_code: ReasonCode | None = None  # None: it would be cleaned, or a part of it
-    verdict: str = ""  # a sentence
-    remedy: Remedy | None = None  # None: there is nothing to be helped
-    sections: tuple[Section, ...] = ()  # none where the log was not judged or cannot be read
-    marks: tuple[Mark, ...] = ()  # of these, by position from the log start on
     start_problems: tuple[StartProblem, ...] = ()  # what a broker's start does not do well with
+    as_of_ms: int = field(metadata=OF_ENDING)
+    warnings: tuple[str, ...] = ()  # of no log
 
 
 def only_topic_of(topic_partition: str, config: Config) -> Config:

@@ -1,7 +1,9 @@
 """What an inspection finds in logs: the values that it returns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from compactor.outcome.json_values import OF_ENDING, json_property, written
 
 
 class BatchKind(NamedTuple):
@@ -55,6 +57,7 @@ class Keys(NamedTuple):
     versions: tuple[SizeClass, ...]  # how many keys have how many records
 
     @property
+    @json_property
     def duplicates(self) -> int:
         """Records that a later one of the same key supersedes."""
         return self.records - self.keys
@@ -120,10 +123,12 @@ class LogInspection:
     heavy_topics: tuple[HeavyKey, ...] = ()
 
     @property
+    @json_property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
 
     @property
+    @json_property
     def is_sample(self) -> bool:
         """Whether a part of it was read; then every count is of that part."""
         return self.read_bytes < self.bytes
@@ -134,6 +139,6 @@ class Inspection:
     """What stands in logs."""
 
     logs: tuple[LogInspection, ...]  # by topic, then partition, then log directory
-    as_of_ms: int
-    seconds: float
+    as_of_ms: int = field(metadata=OF_ENDING)
+    seconds: float = field(metadata=written(is_of_ending=True, digits=3))
     warnings: tuple[str, ...] = ()

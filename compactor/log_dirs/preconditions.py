@@ -13,7 +13,7 @@ What `compactor.api.forecast` adds before and after them concerns a run's argume
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from compactor.errors import RefusedError
@@ -22,6 +22,7 @@ from compactor.host.printable import one_line
 from compactor.log_dirs.locked_log_dirs import conditions_of, require_working_locks
 from compactor.log_dirs.survey import require_high_watermarks
 from compactor.outcome.exit_codes import ExitCode, ending_of_error, error_line
+from compactor.outcome.json_values import FLAT, HIDDEN
 from compactor.outcome.round_report import LogReport
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError, LogCompactionError
@@ -34,9 +35,11 @@ _AT_WORK = (ReasonCode.LOCK_HELD, ReasonCode.BROKER_RUNNING)
 class Obstacle:
     """What a run would end at, before it changes anything."""
 
-    exit_code: ExitCode
+    exit_code: ExitCode = field(metadata=FLAT)
     reason_code: ReasonCode
-    text: str  # in the words of the run, in one line and without a full stop
+    text: str = field(
+        metadata=HIDDEN
+    )  # in the words of the run, in one line and without a full stop
     path: str | None  # of what is in the way
     errno: int | None  # of the system, where it is the system's
     problem: str  # the text without the remedy
@@ -47,10 +50,11 @@ class Obstacle:
 class RunEnding:
     """How a run with the same arguments would end now."""
 
-    exit_code: ExitCode
+    exit_code: ExitCode = field(metadata=FLAT)
     reason_code: ReasonCode
     obstacles: tuple[Obstacle, ...] = ()  # it would stop at the first, and change nothing
-    not_cleaned: tuple[LogReport, ...] = ()  # logs that it would set aside or fail at
+    # logs that it would set aside or fail at
+    not_cleaned: tuple[LogReport, ...] = field(default=(), metadata=HIDDEN)
 
 
 def obstacle_of(error: BaseException) -> Obstacle:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from compactor.errors import ConfigError, RefusedError
 from compactor.host import machine
 from compactor.host.printable import one_line
+from compactor.outcome.json_values import json_property
 from compactor.outcome.round_report import CleaningReport, LogStatus
 from compactor.reason_codes import ReasonCode, reason_code_of
 from storage.errors import LogCompactionError, UnsupportedBackendError
@@ -36,9 +37,16 @@ class ExitCode(IntEnum):
     TERMINATED = 143  # 128 + SIGTERM
 
     @property
-    def word(self) -> str:
+    @json_property
+    def status(self) -> str:
         """The status in the summary; whatever signal interrupts a run, it is an interrupted one."""
         return "interrupted" if self > ExitCode.CONDITION else self.name.lower()
+
+    @property
+    @json_property
+    def exit_code(self) -> int:
+        """The number of it."""
+        return int(self)
 
 
 class Terminated(KeyboardInterrupt):
@@ -54,6 +62,9 @@ class ExitStatus(NamedTuple):
 
     exit_code: ExitCode
     reason_code: ReasonCode
+
+
+DONE = ExitStatus(ExitCode.OK, ReasonCode.DONE)
 
 
 def ending_of_report(report: CleaningReport, is_condition_met: bool = False) -> ExitStatus:

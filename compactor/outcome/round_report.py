@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from compactor.host.printable import counted
 from compactor.outcome.row_tables import arrow_table, html_table, pandas_frame, row_of
@@ -59,6 +59,8 @@ class SegmentCounts:
 @dataclass(frozen=True, slots=True)
 class RetentionReport:
     """What retention deleted, by the rule that said so; in a dry run, what it would delete."""
+
+    JSON_FIRST: ClassVar = ("log_start_offset",)
 
     log_start: SegmentCounts = SegmentCounts()
     size: SegmentCounts = SegmentCounts()

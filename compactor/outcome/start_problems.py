@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
+from compactor.outcome.json_values import json_property
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.file_names import DELETE_DIR, FUTURE_DIR, STRAY_DIR, is_special_dir
@@ -65,11 +66,13 @@ class StartProblem(NamedTuple):
     reason_code: ReasonCode = ReasonCode.DAMAGED
 
     @property
+    @json_property
     def consequence(self) -> str:
         """What a start comes to: for people, without a full stop."""
         return CONSEQUENCES[self.outcome]
 
     @property
+    @json_property
     def forbids_start(self) -> bool:
         """Whether a start fails or loses something, or nobody knows that it does not."""
         return self.outcome is not StartOutcome.LOG_SET_ASIDE

@@ -15,7 +15,7 @@ Other directories (`-delete`, `-stray`, …), and `__cluster_metadata-0`, are a 
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.source_identity import LogChangedError
@@ -24,6 +24,7 @@ from compactor.log_dirs.locked_log_dirs import UNTIL_A_CLEAN_SHUTDOWN
 from compactor.log_dirs.missing_directories import Gone
 from compactor.log_dirs.missing_logs import RecordedEnds, recorded_ends
 from compactor.log_dirs.set_aside_memory import SET_ASIDE
+from compactor.outcome.json_values import HIDDEN, written
 from compactor.outcome.round_report import CleaningReport
 from compactor.reason_codes import Reason, ReasonCode, missing_first, reason_code_of
 from compactor.recovery.leftovers import TEMPORARY, Settlement, decide_settlement, require_no_use
@@ -93,11 +94,12 @@ class LogDirRecovery:
     """What was done to a log directory."""
 
     path: str
-    partitions: int  # that were looked at
-    has_clean_shutdown: bool
-    logs: tuple[LogRecovery, ...]  # those to which something was done, or should have been
+    partitions: int = field(metadata=HIDDEN)  # that were looked at
+    has_clean_shutdown: bool = field(metadata=written(name="clean_shutdown"))
+    # those to which something was done, or should have been
+    logs: tuple[LogRecovery, ...] = field(metadata=HIDDEN)
     removed: tuple[str, ...] = ()  # files of the log directory itself
-    notices: tuple[str, ...] = ()  # for people to judge
+    notices: tuple[str, ...] = field(default=(), metadata=HIDDEN)  # for people to judge
 
     def with_gone(self, gone: Gone) -> "LogDirRecovery":
         """Put first what has lost its records, among it logs whose directory is gone."""

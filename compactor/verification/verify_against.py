@@ -15,6 +15,7 @@ from compactor.errors import UsageError
 from compactor.host.progress import AGAINST_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
 from compactor.log_checks.batch_checks import Finding, difference
+from compactor.outcome.json_values import HIDDEN, written
 from compactor.verification.evidence import CleaningClock, LogClock, Soundness, accounts_for
 from compactor.verification.gone_records import LogStartCheck
 from compactor.verification.proof import REMOVALS
@@ -43,22 +44,27 @@ from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
 class Compared:
     """What was compared of one partition that was cleaned."""
 
-    name: str
+    name: str = field(metadata=written(name="partition"))
     log_start_offset: int
-    log_start_before: int
+    log_start_before: int = field(metadata=written(name="log_start_offset_before"))
+    keys: int
     records_before: int
     records_after: int
-    keys: int
+    soundness: Soundness
+    log_start_shown_by: str = field(metadata=written(attribute="higher_start_shown_by"))
     gone: dict[str, int]
-    disputed_batches: int
+    disputed_batches: int = field(metadata=written(name="batches_of_disputed_transactions"))
     horizon_moments: int
     unreported_moments: int
     possible_removals: int
     appended_from: int | None  # what was appended since begins there
-    log_end: int
-    is_cut_short: bool
-    soundness: Soundness
-    log_start_shown_by: str
+    is_cut_short: bool = field(metadata=written(name="checkpoint_missing"))
+    log_end: int = field(metadata=HIDDEN)
+
+    @property
+    def higher_start_shown_by(self) -> str | None:
+        """What shows that the log may start where it does; None: it starts where it did."""
+        return self.log_start_shown_by if self.log_start_offset > self.log_start_before else None
 
 
 @dataclass(slots=True)

@@ -10,9 +10,6 @@ from compactor.diagnosis.checks import Check, Checkup, Grade, count
 from compactor.diagnosis.log_dir_checks import RECORDS
 from compactor.host.printable import counted, one_line, printable
 from compactor.outcome.exit_codes import ExitCode
-from compactor.views.ending import run_ending_document
-from compactor.views.json_values import to_json
-from compactor.views.report_json import JsonObject
 
 _INDENT = " " * 6
 _STYLES = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "bold red"}
@@ -39,20 +36,6 @@ def logs_without_records(checkup: Checkup) -> list[str]:
     ]
 
 
-def checkup_document(checkup: Checkup) -> JsonObject:
-    """Return a checkup as JSON, after the fields of the summary."""
-    ending = checkup.ending
-    return {
-        "counts": to_json(count(checkup.checks)),
-        "machine": to_json(checkup.machine),
-        "log_dirs": [
-            {"path": path, "checks": to_json(checks)} for path, checks in checkup.log_dirs
-        ],
-        "run": to_json(checkup.run),
-        "run_would_end": None if ending is None else run_ending_document(ending),
-    }
-
-
 def _lines(checks: Sequence[Check], width: int) -> Iterator[RenderableType]:
     """Yield checks in columns, and what to do, never broken: a shell may get it.
 
@@ -73,7 +56,7 @@ def _lines(checks: Sequence[Check], width: int) -> Iterator[RenderableType]:
 
 
 def _sum(checkup: Checkup) -> str:
-    counts = count(checkup.checks)
+    counts = checkup.counts
     problems, warnings = counts[Grade.FAIL], counts[Grade.WARN]
     if problems:
         lines = (

@@ -1,12 +1,14 @@
 """The configuration of topics: a table for a person, and a document."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
 from compactor.host.printable import counted, printable
-from compactor.inspection.topic_settings import TopicConfiguration
-from compactor.views.report_json import JsonObject
+from compactor.inspection.topic_settings import ConfigEntry, TopicConfiguration
+from compactor.views.ending import SettingDocument, SettingNotes
 from storage.formats.kafka_settings import json_value, value_text
 
 # The width of the column of values: a longer one moves what follows it, in its own line alone.
@@ -41,23 +43,35 @@ def _lines(topic: TopicConfiguration, names: int) -> Iterator[str]:
         yield f"  {name:{names}}  {value}{blanks}  {printable(entry.source)}{note}"
 
 
-def configs_document(configurations: Sequence[TopicConfiguration]) -> JsonObject:
-    return {
-        "topics": [
-            {
-                "topic": topic.topic,
-                "is_deleted": topic.is_deleted,
-                "broker": topic.broker,
-                "settings": {
-                    entry.name: {
-                        "value": None if entry.value is None else json_value(entry.value),
-                        "source": entry.source,
-                        "is_known": entry.is_known,
-                        "note": entry.note,
-                    }
-                    for entry in topic.entries
-                },
-            }
+class TopicSettingsDocument(NamedTuple):
+    topic: str
+    is_deleted: bool
+    broker: str | None
+    settings: dict[str, SettingDocument]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigsDocument:
+    """The settings of topics."""
+
+    topics: list[TopicSettingsDocument]
+
+
+def configs_document(configurations: Sequence[TopicConfiguration]) -> ConfigsDocument:
+    """Return the fields that follow those of the summary."""
+    return ConfigsDocument(
+        [
+            TopicSettingsDocument(
+                topic=topic.topic,
+                is_deleted=topic.is_deleted,
+                broker=topic.broker,
+                settings={entry.name: _setting(entry) for entry in topic.entries},
+            )
             for topic in configurations
         ]
-    }
+    )
+
+
+def _setting(entry: ConfigEntry) -> SettingDocument:
+    value = None if entry.value is None else json_value(entry.value)
+    return SettingDocument(value, entry.source, SettingNotes(entry.is_known, entry.note))

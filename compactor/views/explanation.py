@@ -23,9 +23,7 @@ from compactor.inspection.explain import (
     Section,
     SectionName,
 )
-from compactor.views.json_values import to_json
 from compactor.views.next_steps import before_a_start
-from compactor.views.report_json import JsonObject, retention_document
 
 
 def explanation_view(explanation: Explanation) -> RenderableType:
@@ -67,42 +65,20 @@ def _shown(bound: NamedBound) -> tuple[str, str]:
     return bound.name, "none" if bound.value is None else str(bound.value)
 
 
-def explanation_document(explanation: Explanation) -> JsonObject:
-    """The same as JSON, after the fields of the summary."""
-    return {
-        "log_dir": explanation.log_dir,
-        "topic": explanation.topic,
-        "partition": explanation.partition,
-        "outcome": explanation.outcome,
-        "verdict": explanation.verdict,
-        "reason": explanation.reason,
-        "log_reason_code": explanation.reason_code,
-        "remedy": to_json(explanation.remedy),
-        "sections": to_json(explanation.sections),
-        "bounds": to_json(explanation.bounds),
-        "retention": retention_document(explanation.retention),
-        "notes": list(explanation.notes),
-        "notices": list(explanation.notices),
-        "start_problems": to_json(explanation.start_problems),
-        "as_of_ms": explanation.as_of_ms,
-        "as_of": iso_time(explanation.as_of_ms),
-    }
-
-
 WIDEST = 100  # columns; a wider bar says no more
-_MEANING = {
+_MEANING: Mapping[str, str] = {
     SectionName.CLEAN: "clean",
     SectionName.DIRTY: "dirty",
     SectionName.WAITING: "dirty, has to wait",
     SectionName.ACTIVE: "active segment",
 }
-_FILLS = {
+_FILLS: Mapping[str, str] = {
     SectionName.CLEAN: "░",
     SectionName.DIRTY: "█",
     SectionName.WAITING: "▒",
     SectionName.ACTIVE: "·",
 }
-_ASCII_FILLS = {
+_ASCII_FILLS: Mapping[str, str] = {
     SectionName.CLEAN: "-",
     SectionName.DIRTY: "#",
     SectionName.WAITING: "x",
@@ -131,7 +107,7 @@ def drawing(
 
     marks: those at one place share a line. width: columns, at least 40.
     """
-    fills: Mapping[SectionName, str] = _ASCII_FILLS if in_ascii else _FILLS
+    fills = _ASCII_FILLS if in_ascii else _FILLS
     columns = _columns([section.size_bytes for section in sections], width)
     bar = "".join(
         fills[section.name] * count for section, count in zip(sections, columns, strict=True)

@@ -15,8 +15,6 @@ from compactor.inspection.inspection import (
 )
 from compactor.outcome.round_report import LogStatus
 from compactor.views.fitting_table import Column, name_lines, table_lines
-from compactor.views.json_values import to_json
-from compactor.views.report_json import JsonObject
 
 DETAILS_OF = 3  # logs at most; of more, a line for each
 SHOWN_OF_KEY = 600  # characters: a group and a topic may have 249 each, and more
@@ -206,12 +204,3 @@ def _key_text(key: HeavyKey) -> str:
     text = f"0x{key.key}" if key.is_hex else printable(key.key)
     more = len(text) - SHOWN_OF_KEY
     return text if more <= 0 else f"{text[:SHOWN_OF_KEY]}… and {counted(more, 'character')} more"
-
-
-def inspection_document(inspection: Inspection) -> JsonObject:
-    return {
-        "as_of_ms": inspection.as_of_ms,
-        "seconds": round(inspection.seconds, 3),
-        "logs": to_json(inspection.logs),
-        "warnings": list(inspection.warnings),
-    }

@@ -1,16 +1,19 @@
 """Reports of several hosts as one table, and as one document."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from compactor.host.printable import counted, one_line, printable, size_text
+from compactor.outcome.json_values import IN_SUMMARY, written
 from compactor.views.fitting_table import Column, table_lines
-from compactor.views.report_json import JsonObject
 from compactor.watching.merged_reports import (
     Document,
     MergedReports,
+    OneReport,
     bad_logs_of,
     log_dirs_of,
     of_each,
@@ -46,9 +49,19 @@ def merged_view(merged: MergedReports, width: int) -> RenderableType:
     return Group(*table_lines("started (UTC)", _COLUMNS, rows, width), *errors, Text(total))
 
 
-def merged_document(merged: MergedReports) -> JsonObject:
-    """Return the JSON after the fields of the summary."""
-    return {"reports": [{"file": path, **of_each(document)} for path, document in merged.reports]}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedReportsDocument:
+    """Several reports, and what they come to."""
+
+    changed: bool = field(metadata=written(is_of_ending=True, is_in_summary=True))
+    totals: dict[str, Any] = field(metadata=IN_SUMMARY)
+    reports: list[OneReport]
+
+
+def merged_document(merged: MergedReports) -> MergedReportsDocument:
+    """Return the fields that follow those of the summary."""
+    reports = [of_each(path, document) for path, document in merged.reports]
+    return MergedReportsDocument(changed=merged.is_changed, totals=merged.totals, reports=reports)
 
 
 def _bad_log(log: Document) -> str:

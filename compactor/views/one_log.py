@@ -1,6 +1,7 @@
 """Views of the commands on one log: its offsets, and a change of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -9,10 +10,9 @@ from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, printable, size_text
 from compactor.host.shell_commands import about_file
-from compactor.offline_log.log_offsets import LogOffsets
-from compactor.offline_log.truncate import Outcome
-from compactor.views.json_values import to_json
-from compactor.views.report_json import JsonObject
+from compactor.offline_log.log_offsets import Ends, LogOffsets
+from compactor.offline_log.truncate import AppendedRecord, Outcome
+from compactor.outcome.json_values import OF_ENDING
 
 
 def offsets_view(offsets: LogOffsets) -> RenderableType:
@@ -44,11 +44,6 @@ def warnings_of(offsets: LogOffsets) -> list[str]:
             "started now"
         )
     return warnings
-
-
-def offsets_document(offsets: LogOffsets) -> JsonObject:
-    document: JsonObject = to_json(offsets)
-    return document
 
 
 def _table(columns: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Table:
@@ -122,16 +117,30 @@ def change_lines(outcome: Outcome) -> list[str]:
     return lines
 
 
-def change_document(name: str, outcome: Outcome, is_dry_run: bool) -> JsonObject:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogChangeDocument:
+    """A change of one log, or what it would be."""
+
+    topic: str
+    partition: int
+    dry_run: bool
+    changed: bool = field(metadata=OF_ENDING)
+    does: str
+    before: Ends
+    after: Ends
+    appended: Sequence[AppendedRecord]
+
+
+def change_document(name: str, outcome: Outcome, is_dry_run: bool) -> LogChangeDocument:
     """Return a change as JSON. name: of the log, like orders-0, which exists."""
     topic, _, partition = name.rpartition("-")
-    return {
-        "topic": topic,
-        "partition": int(partition),
-        "dry_run": is_dry_run,
-        "changed": outcome.is_changed and not is_dry_run,
-        "does": outcome.does,
-        "before": to_json(outcome.before),
-        "after": to_json(outcome.after),
-        "appended": to_json(outcome.appended),
-    }
+    return LogChangeDocument(
+        topic=topic,
+        partition=int(partition),
+        dry_run=is_dry_run,
+        changed=outcome.is_changed and not is_dry_run,
+        does=outcome.does,
+        before=outcome.before,
+        after=outcome.after,
+        appended=outcome.appended,
+    )

@@ -1,11 +1,14 @@
 """The view of `recover`: a table for a person that never floods the terminal, and JSON."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from compactor.host.printable import counted, one_line, printable
+from compactor.outcome.json_values import ALWAYS, OF_ENDING
+from compactor.outcome.start_problems import StartProblem
 from compactor.recovery.log_dir_recovery import (
     LogDirRecovery,
     LogRecovery,
@@ -13,50 +16,54 @@ from compactor.recovery.log_dir_recovery import (
     what_was_done,
 )
 from compactor.views.fitting_table import name_lines, whole_words
-from compactor.views.report_json import JsonObject
 
 
-def recovery_document(recovered: Sequence[LogDirRecovery]) -> JsonObject:
-    """Return the fields that follow those of the summary: totals first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryTotalsDocument:
+    partitions: int
+    recovered: int
+    set_aside: int
+    finished: int
+    undone: int
+    removed: int
+    rebuilt: int
+    truncated: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryDocument:
+    """A recovery."""
+
+    totals: RecoveryTotalsDocument = field(metadata=ALWAYS)
+    log_dirs: Sequence[LogDirRecovery] = field(metadata=OF_ENDING)
+    notices: Sequence[str]
+    logs: Sequence[LogRecovery]
+    start_problems: Sequence[StartProblem]
+
+
+def recovery_document(
+    recovered: Sequence[LogDirRecovery], problems: Sequence[StartProblem]
+) -> RecoveryDocument:
+    """Return the fields that follow those of the summary. problems: of a start afterwards."""
     logs = [log for log_dir in recovered for log in log_dir.logs]
-    return {
-        "totals": {
-            "partitions": sum(log_dir.partitions for log_dir in recovered),
-            "recovered": sum(log.problem is None for log in logs),
-            "set_aside": sum(log.problem is not None for log in logs),
-            "finished": sum(len(log.finished) for log in logs),
-            "undone": sum(len(log.undone) for log in logs),
-            "removed": sum(len(log.removed) for log in logs)
-            + sum(len(log_dir.removed) for log_dir in recovered),
-            "rebuilt": sum(len(log.rebuilt) for log in logs),
-            "truncated": sum(log.truncated is not None for log in logs),
-        },
-        "log_dirs": [
-            {
-                "path": log_dir.path,
-                "clean_shutdown": log_dir.has_clean_shutdown,
-                "removed": list(log_dir.removed),
-            }
-            for log_dir in recovered
-        ],
-        "notices": advice_of(recovered),
-        "logs": [_document(log) for log in logs],
-    }
-
-
-def _document(log: LogRecovery) -> JsonObject:
-    return {
-        "log_dir": log.log_dir,
-        "topic": log.topic,
-        "partition": log.partition,
-        "finished": list(log.finished),
-        "undone": list(log.undone),
-        "removed": list(log.removed),
-        "rebuilt": list(log.rebuilt),
-        "truncated": log.truncated,
-        "problem": log.problem,
-        "reason_code": log.reason_code,
-    }
+    totals = RecoveryTotalsDocument(
+        partitions=sum(log_dir.partitions for log_dir in recovered),
+        recovered=sum(log.problem is None for log in logs),
+        set_aside=sum(log.problem is not None for log in logs),
+        finished=sum(len(log.finished) for log in logs),
+        undone=sum(len(log.undone) for log in logs),
+        removed=sum(len(log.removed) for log in logs)
+        + sum(len(log_dir.removed) for log_dir in recovered),
+        rebuilt=sum(len(log.rebuilt) for log in logs),
+        truncated=sum(log.truncated is not None for log in logs),
+    )
+    return RecoveryDocument(
+        totals=totals,
+        log_dirs=recovered,
+        notices=advice_of(recovered),
+        logs=logs,
+        start_problems=problems,
+    )
 
 
 SHOWN_LOGS = 40

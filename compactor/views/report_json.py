@@ -12,6 +12,7 @@ from typing import Any
 from compactor.host.printable import iso_time, printable
 from compactor.host.progress import START_STAGE
 from compactor.outcome.exit_codes import ExitCode, ending_of_report
+from compactor.outcome.json_values import to_json
 from compactor.outcome.round_report import (
     FIRST_USE,
     REPORT_SCHEMA_VERSION,
@@ -27,7 +28,6 @@ from compactor.outcome.round_report import (
     RetentionReport,
 )
 from compactor.reason_codes import ReasonCode, missing_first
-from compactor.views.json_values import to_json
 from compactor.views.report_totals import dropped_by_reason, totals_of
 
 JsonObject = dict[str, Any]
@@ -66,7 +66,7 @@ def summary(
 
 def ending(code: ExitCode, reason_code: ReasonCode) -> JsonObject:
     """How a command ended."""
-    return {"status": code.word, "exit_code": int(code), "reason_code": reason_code.value}
+    return {"status": code.status, "exit_code": int(code), "reason_code": reason_code.value}
 
 
 def report_summary(report: CleaningReport) -> JsonObject:

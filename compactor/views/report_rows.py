@@ -7,34 +7,35 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from enum import EnumType
 from types import UnionType
-from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NotRequired, Union, get_args, get_origin
 
 from compactor.diagnosis.checks import Check
+from compactor.inspection.explain import Explanation
 from compactor.inspection.inspection import LogInspection
 from compactor.originals.undo import UndoReport
+from compactor.outcome.json_values import names_of
 from compactor.outcome.row_tables import column_name
+from compactor.recovery.log_dir_recovery import LogRecovery
+from compactor.views.configs_table import TopicSettingsDocument
 from compactor.views.report_json import JsonObject
 from compactor.views.report_types import (
-    ExplanationDocument,
-    FindingDocument,
     LogNotTakenDocument,
-    OneReportDocument,
-    RecoveredLogDocument,
     RunLogDocument,
-    TopicSettingsDocument,
 )
+from compactor.views.verification_report import FindingDocument
+from compactor.watching.merged_reports import OneReport
 
 _ROW_TYPES: Mapping[str, type] = {  # every command with --report
     "run": RunLogDocument,
     "plan": LogNotTakenDocument,
-    "recover": RecoveredLogDocument,
+    "recover": LogRecovery,
     "undo": UndoReport,
     "verify": FindingDocument,
-    "explain": ExplanationDocument,
+    "explain": Explanation,
     "configs": TopicSettingsDocument,
     "inspect": LogInspection,
     "doctor": Check,
-    "report": OneReportDocument,
+    "report": OneReport,
 }
 _PARTS = {"plan": ("logs", "not_taken"), "verify": ("findings",), "configs": ("topics",)} | {
     "report": ("reports",)
@@ -65,11 +66,8 @@ def _rows(document: JsonObject) -> Iterator[JsonObject]:
     command = document["command"]
     if command == "explain":
         if "outcome" in document:  # it came to its end
-            yield {
-                name: document[name]
-                for name in get_type_hints(ExplanationDocument)
-                if name in document
-            }
+            row = {name: document[name] for name, _ in names_of(Explanation) if name in document}
+            yield row | {"start_problems": row.pop("start_problems")}  # which comes last
         return
     if command == "doctor":
         yield from ({"log_dir": None, **check} for check in document.get("machine", ()))
@@ -92,7 +90,7 @@ def _without_objects(row: JsonObject) -> JsonObject:
 
 
 def _columns(type_: Any, of: str = "") -> Iterator[str]:
-    for name, hint in get_type_hints(type_).items():
+    for name, hint in names_of(type_):
         yield from _columns_of_value(column_name(name, of), hint)
 
 

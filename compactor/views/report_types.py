@@ -9,29 +9,38 @@ A field that is not required is absent from a summary, or where a command was no
 """
 
 import os
-from typing import Any, Literal, NotRequired, TypedDict
+from dataclasses import is_dataclass
+from typing import NotRequired, TypedDict
 
-from compactor.diagnosis.checks import Check
-from compactor.inspection.explain import NamedBound
-from compactor.inspection.inspection import LogInspection
-from compactor.offline_log.log_offsets import Ends, LogOffsets
-from compactor.offline_log.truncate import AppendedRecord
+from compactor.diagnosis.checks import Checkup
+from compactor.inspection.explain import Explanation, NamedBound
+from compactor.inspection.inspection import Inspection
+from compactor.offline_log.log_offsets import LogOffsets
 from compactor.originals.undo import UndoReport
+from compactor.outcome.json_values import Schema
 from compactor.outcome.round_report import (
     REPORT_SCHEMA_VERSION,
     CopyReport,
     LogStatus,
     OriginalsReport,
+    RetentionReport,
     SegmentCounts,
 )
 from compactor.outcome.start_problems import StartProblem
 from compactor.planning.expected import Expected
 from compactor.planning.outcomes import Standing
-from compactor.planning.remedies import Remedy
 from compactor.reason_codes import ReasonCode
-from compactor.verification.evidence import Soundness
-from compactor.views.json_values import Schema
+from compactor.recovery.log_dir_recovery import LogRecovery
+from compactor.verification.verify_against import Compared
+from compactor.views.configs_table import ConfigsDocument
+from compactor.views.ending import EndingDocument
+from compactor.views.merged_table import MergedReportsDocument
+from compactor.views.one_log import LogChangeDocument
+from compactor.views.recovery_report import RecoveryDocument
 from compactor.views.report_json import JsonObject, to_text
+from compactor.views.undo_report import UndoDocument
+from compactor.views.verification_report import VerificationDocument
+from compactor.watching.conditions import Met
 from storage.files.local import LOCAL
 
 
@@ -39,137 +48,6 @@ class RetentionDocument(TypedDict):
     log_start: SegmentCounts
     size: SegmentCounts
     time: SegmentCounts
-
-
-class LogRetentionDocument(RetentionDocument):
-    log_start_offset: int | None
-
-
-class ObstacleDocument(TypedDict):
-    """What a run would end at, before it changes anything."""
-
-    status: str
-    exit_code: int
-    reason_code: ReasonCode
-    path: str | None
-    errno: int | None
-    problem: str
-    remedy: str | None
-
-
-class RunEndingDocument(TypedDict):
-    """How a run with the same arguments would end now; without obstacles, by its logs."""
-
-    status: str
-    exit_code: int
-    reason_code: ReasonCode
-    obstacles: list[ObstacleDocument]
-
-
-class CheckupDocument(TypedDict):
-    """What a run needs, and what is missing; checks of a log directory stand with it."""
-
-    counts: NotRequired[dict[Literal["ok", "warn", "fail"], int]]
-    machine: NotRequired[list[Check]]
-    run: NotRequired[list[Check]]
-
-
-class LogChangeDocument(TypedDict):
-    """A change of one log, or what it would be."""
-
-    topic: NotRequired[str]
-    partition: NotRequired[int]
-    appended: NotRequired[list[AppendedRecord]]
-    dry_run: NotRequired[bool]
-    does: NotRequired[str]
-    before: NotRequired[Ends]
-    after: NotRequired[Ends]
-
-
-class OneReportDocument(TypedDict):
-    """A report of several, by its file; it may be that of an older version."""
-
-    file: str
-    command: str
-    status: str
-    exit_code: int
-    reason_code: str
-    run_id: str
-    host: str
-    changed: NotRequired[bool]
-    dry_run: NotRequired[bool]
-    started_at: NotRequired[str]
-    seconds: NotRequired[float]
-    log_dirs: NotRequired[list[dict[str, Any]]]
-    error: NotRequired[str]
-    totals: NotRequired[dict[str, Any]]
-
-
-class MergedReportsDocument(TypedDict):
-    """Several reports, and what they come to."""
-
-    totals: NotRequired[dict[str, Any]]
-    reports: NotRequired[list[OneReportDocument]]
-
-
-class ConcernedDocument(TypedDict):
-    log_dir: str
-    topic: str
-    partition: int
-    values: dict[str, float]
-
-
-class MetConditionDocument(TypedDict):
-    """A condition of --fail-if that holds, and the logs that it holds for."""
-
-    condition: str
-    logs: list[ConcernedDocument]
-
-
-class ComparisonDocument(TypedDict):
-    """A log directory held against a copy from before, in numbers."""
-
-    before: str
-    as_of_ms: int | None
-    as_of: str
-    as_of_is_clock_of_cleaning: bool
-    partitions: int
-    untouched_partitions: int
-    unmatched_partitions: int
-    partitions_sharing_files: int
-    keys: int
-    records_before: int
-    records_after: int
-    gone: dict[str, int]
-    soundness: dict[Soundness, int]
-    findings: int
-
-
-class ComparedPartitionDocument(TypedDict):
-    partition: str
-    log_start_offset: int
-    log_start_offset_before: int
-    keys: int
-    records_before: int
-    records_after: int
-    soundness: Soundness
-    log_start_shown_by: str | None
-    gone: dict[str, int]
-    batches_of_disputed_transactions: int
-    horizon_moments: int
-    unreported_moments: int
-    possible_removals: int
-    appended_from: int | None
-    checkpoint_missing: bool
-
-
-class FindingDocument(TypedDict):
-    """Something that is not as it should be."""
-
-    path: str
-    position: int | None
-    problem: str
-    reason_code: ReasonCode
 
 
 class PlanTotalsDocument(TypedDict):
@@ -253,7 +131,8 @@ class PlanEstimateDocument(TypedDict):
     problem: str | None
 
 
-class PlanRetentionDocument(LogRetentionDocument):
+class PlanRetentionDocument(RetentionDocument):
+    log_start_offset: int | None
     log_dir: str
     topic: str
     partition: int
@@ -303,85 +182,13 @@ class PlanDocument(TypedDict):
     retention: NotRequired[list[PlanRetentionDocument]]
     space: NotRequired[SpaceDocument | None]
     checkpoint_repairs: NotRequired[list[CheckpointRepairDocument]]
-    conditions_met: NotRequired[list[MetConditionDocument]]
+    conditions_met: NotRequired[list[Met]]
     warnings: NotRequired[list[str]]
     notices: NotRequired[list[str]]
     start_problems: NotRequired[list[StartProblem]]
 
 
 SCHEMA_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "report.schema.json")
-Status = Literal["ok", "failed", "usage", "refused", "partial", "condition", "interrupted"]
-Value = int | float | str | bool
-
-
-class IgnoredDocument(TypedDict):
-    name: str
-    reason: str
-
-
-class LogDirDocument(TypedDict):
-    """A log directory; some commands add what they have seen in it."""
-
-    path: str
-    partitions: NotRequired[int]
-    has_clean_shutdown: NotRequired[bool]
-    has_high_watermarks: NotRequired[bool]
-    ignored: NotRequired[list[IgnoredDocument]]
-    foreign: NotRequired[list[str]]
-    problem: NotRequired[str | None]
-    clean_shutdown: NotRequired[bool]
-    removed: NotRequired[list[str]]
-    checks: NotRequired[list[Check]]
-
-
-class SettingDocument(TypedDict):
-    value: Value | None  # None: of an unknown setting, which may be a secret
-    source: str
-    is_known: NotRequired[bool]  # of `configs`: a Kafka that is known has it
-    note: NotRequired[str | None]  # of `configs`: why it has no effect
-
-
-class ConfigurationDocument(TypedDict):
-    include: str | None
-    exclude: str | None
-    assume_fully_replicated: bool
-    producer_id_expiration_ms: int
-    topics: dict[str, dict[str, SettingDocument]]
-
-
-class KafkaDocument(TypedDict):
-    """Which Kafka's answer a command followed, for the logs of these directories."""
-
-    version: str
-    release: str
-    why: str
-    log_dirs: list[str]
-
-
-class EndingDocument(TypedDict):
-    """Every ending of every command."""
-
-    schema_version: Literal[2]
-    command: str
-    status: Status
-    exit_code: int
-    reason_code: ReasonCode
-    error: NotRequired[str]
-    changed: bool
-    run_id: str
-    version: str
-    host: str
-    started_at_ms: int
-    started_at: str
-    seconds: float
-    as_of_ms: int | None
-    as_of: str | None
-    kafka: NotRequired[list[KafkaDocument]]  # none: the command needs no version, or ended before
-    log_dirs: list[LogDirDocument]
-    configuration: NotRequired[ConfigurationDocument | None]
-    run_would_end: NotRequired[
-        RunEndingDocument | None
-    ]  # of `plan`, also where it fails, and of `doctor`
 
 
 class DroppedDocument(TypedDict):
@@ -438,7 +245,7 @@ class RunLogDocument(TypedDict):
     bytes_after: int
     records: RecordsDocument
     batches: BatchesDocument
-    retention: LogRetentionDocument
+    retention: RetentionReport
 
 
 class PhaseDocument(TypedDict):
@@ -456,7 +263,7 @@ class RunDocument(TypedDict):
     originals: OriginalsReport | None
     copies: NotRequired[list[CopyReport]]
     horizons_from_ms: NotRequired[int]
-    conditions_met: NotRequired[list[MetConditionDocument]]
+    conditions_met: NotRequired[list[Met]]
     phases: NotRequired[list[PhaseDocument]]
     logs: NotRequired[list[RunLogDocument]]
     warnings: NotRequired[list[str]]
@@ -464,134 +271,20 @@ class RunDocument(TypedDict):
     start_problems: NotRequired[list[StartProblem]]
 
 
-class RecoveryTotalsDocument(TypedDict):
-    partitions: int
-    recovered: int
-    set_aside: int
-    finished: int
-    undone: int
-    removed: int
-    rebuilt: int
-    truncated: int
-
-
-class RecoveredLogDocument(TypedDict):
-    log_dir: str
-    topic: str
-    partition: int
-    finished: list[str]
-    undone: list[str]
-    removed: list[str]
-    rebuilt: list[str]
-    truncated: str | None
-    problem: str | None
-    reason_code: ReasonCode | None
-
-
-class RecoveryDocument(TypedDict):
-    """A recovery."""
-
-    totals: RecoveryTotalsDocument
-    logs: NotRequired[list[RecoveredLogDocument]]
-    notices: NotRequired[list[str]]
-    start_problems: NotRequired[list[StartProblem]]
-
-
-class UndoTotalsDocument(TypedDict):
-    logs: dict[str, int]
-    segments: int
-    bytes: int
-
-
-class UndoDocument(TypedDict):
-    """What a run kept, brought back or discarded."""
-
-    dry_run: NotRequired[bool]
-    totals: NotRequired[UndoTotalsDocument]
-    logs: NotRequired[list[UndoReport]]
-    discarded: NotRequired[str]
-    start_problems: NotRequired[list[StartProblem]]
-    undone_run: NotRequired[str]
-
-
-class VerificationTotalsDocument(TypedDict):
-    partitions: int
-    segments: int
-    batches: int
-    records: int
-    log_bytes: int
-    findings: int
-
-
-class VerificationDocument(TypedDict):
-    """A verification."""
-
-    totals: NotRequired[VerificationTotalsDocument]
-    notices: NotRequired[list[str]]
-    findings: NotRequired[list[FindingDocument]]
-    against: NotRequired[ComparisonDocument]
-    partitions: NotRequired[list[ComparedPartitionDocument]]
-
-
-class SectionDocument(TypedDict):
-    """A part of a log: what is clean, dirty, has to wait, or is in the active segment."""
-
-    name: str
-    start_offset: int
-    end_offset: int
-    size_bytes: int
-
-
-class ExplanationDocument(TypedDict):
-    """Why one log is cleaned or not."""
-
-    log_dir: NotRequired[str]
-    topic: NotRequired[str]
-    partition: NotRequired[int]
-    outcome: NotRequired[str]
-    verdict: NotRequired[str]
-    reason: NotRequired[str | None]
-    log_reason_code: NotRequired[ReasonCode | None]
-    remedy: NotRequired[Remedy | None]
-    sections: NotRequired[list[SectionDocument]]
-    bounds: NotRequired[list[NamedBound]]
-    retention: NotRequired[LogRetentionDocument]
-    notes: NotRequired[list[str]]
-    notices: NotRequired[list[str]]
-    warnings: NotRequired[list[str]]
-    start_problems: NotRequired[list[StartProblem]]
-
-
-class TopicSettingsDocument(TypedDict):
-    topic: str
-    is_deleted: bool
-    broker: str | None
-    settings: dict[str, SettingDocument]
-
-
-class ConfigsDocument(TypedDict):
-    """The settings of topics."""
-
-    topics: NotRequired[list[TopicSettingsDocument]]
-
-
-class InspectionsDocument(TypedDict):
-    """What stands in logs."""
-
-    logs: NotRequired[list[LogInspection]]
-    warnings: NotRequired[list[str]]
-
-
 # what a type is called in the schema, where that is not its name
 NAMES: dict[type, str] = {
+    Compared: "ComparedPartition",
     CopyReport: "Copy",
     Expected: "PlanExpected",
+    Inspection: "Inspections",
+    LogRecovery: "RecoveredLog",
+    Met: "MetCondition",
     NamedBound: "Bound",
     OriginalsReport: "Originals",
+    RetentionReport: "LogRetention",
     SegmentCounts: "Segments",
     UndoReport: "UndoneLog",
 }
-PARTIAL = (LogOffsets,)  # every field may be absent
 _CHANGES = ("roll", "delete-records", "truncate", "append", "abort", "move")
 # of a command that came to its end; an error has the fields of every ending alone
 OF_COMMANDS = {
@@ -600,10 +293,10 @@ OF_COMMANDS = {
     "recover": RecoveryDocument,
     "undo": UndoDocument,
     "verify": VerificationDocument,
-    "explain": ExplanationDocument,
+    "explain": Explanation,
     "configs": ConfigsDocument,
-    "inspect": InspectionsDocument,
-    "doctor": CheckupDocument,
+    "inspect": Inspection,
+    "doctor": Checkup,
     "report": MergedReportsDocument,
     "log offsets": LogOffsets,
     **dict.fromkeys((f"log {verb}" for verb in _CHANGES), LogChangeDocument),
@@ -612,7 +305,7 @@ OF_COMMANDS = {
 
 def report_schema() -> JsonObject:
     """Return the schema, draft 2020-12. New fields may come: it forbids none."""
-    schema = Schema(NAMES, PARTIAL)
+    schema = Schema(NAMES, [type_ for type_ in OF_COMMANDS.values() if is_dataclass(type_)])
     ending = schema.of(EndingDocument)
     rest = [
         {

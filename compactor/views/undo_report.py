@@ -1,16 +1,17 @@
 """The view of `undo`: lines, JSON, exit code. Pure."""
 
+import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from compactor.host.printable import counted, size_text
 from compactor.host.shell_commands import compactor
 from compactor.originals.undo import UndoReport, UndoStatus
-from compactor.outcome.exit_codes import ExitCode
+from compactor.outcome.exit_codes import ExitCode, ExitStatus
+from compactor.outcome.json_values import MAY_LACK, written
 from compactor.outcome.start_problems import StartProblem
 from compactor.reason_codes import ReasonCode
-from compactor.views.json_values import to_json
 from compactor.views.next_steps import before_a_start
-from compactor.views.report_json import JsonObject
 
 _WORDS = {
     UndoStatus.UNDONE: "undone",
@@ -26,36 +27,57 @@ _DRY_WORDS = _WORDS | {
 SHOWN_LOGS = 40
 
 
-def undo_exit_code(reports: Sequence[UndoReport]) -> ExitCode:
+def ending_of_undo(reports: Sequence[UndoReport]) -> ExitStatus:
     """Return refused where every log was changed since; partial where some were not undone."""
     found = {report.status for report in reports}
     if found.isdisjoint({UndoStatus.REFUSED, UndoStatus.FAILED}):
-        return ExitCode.OK
+        return ExitStatus(ExitCode.OK, ReasonCode.DONE)
     if found == {UndoStatus.REFUSED}:
-        return ExitCode.REFUSED
-    return ExitCode.FAILED if found == {UndoStatus.FAILED} else ExitCode.PARTIAL
+        return ExitStatus(ExitCode.REFUSED, ReasonCode.CHANGED_MEANWHILE)
+    if UndoStatus.FAILED not in found:
+        return ExitStatus(ExitCode.PARTIAL, ReasonCode.CHANGED_MEANWHILE)
+    code = ExitCode.FAILED if found == {UndoStatus.FAILED} else ExitCode.PARTIAL
+    return ExitStatus(code, ReasonCode.LOGS_FAILED)
 
 
-def undo_reason_code(reports: Sequence[UndoReport]) -> ReasonCode:
-    """Return why not all logs could be undone, where that is so."""
-    found = {report.status for report in reports}
-    if UndoStatus.FAILED in found:
-        return ReasonCode.LOGS_FAILED
-    return ReasonCode.CHANGED_MEANWHILE if UndoStatus.REFUSED in found else ReasonCode.DONE
+@dataclass(frozen=True, slots=True)
+class UndoTotalsDocument:
+    logs: dict[str, int]
+    segments: int
+    bytes: int
 
 
-def undo_totals(reports: Sequence[UndoReport]) -> JsonObject:
+_KNOWN = written(is_in_summary=True, may_lack=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoDocument:
+    """What a run kept, brought back or discarded."""
+
+    dry_run: bool | None = field(default=None, metadata=_KNOWN)
+    totals: UndoTotalsDocument | None = field(default=None, metadata=_KNOWN)
+    undone_run: str | None = field(default=None, metadata=MAY_LACK)
+    logs: Sequence[UndoReport] | None = field(default=None, metadata=MAY_LACK)
+    start_problems: Sequence[StartProblem] | None = field(default=None, metadata=MAY_LACK)
+    discarded: str | None = field(default=None, metadata=_KNOWN)
+
+
+def undo_document(
+    run_dir: str, reports: Sequence[UndoReport], problems: Sequence[StartProblem], is_dry_run: bool
+) -> UndoDocument:
     statuses = [report.status for report in reports]
-    return {
-        "logs": {status.value: statuses.count(status) for status in UndoStatus},
-        "segments": sum(report.segments for report in reports),
-        "bytes": sum(report.bytes for report in reports),
-    }
-
-
-def undo_documents(reports: Sequence[UndoReport]) -> list[JsonObject]:
-    documents: list[JsonObject] = to_json(reports)
-    return documents
+    totals = UndoTotalsDocument(
+        logs={status.value: statuses.count(status) for status in UndoStatus},
+        segments=sum(report.segments for report in reports),
+        bytes=sum(report.bytes for report in reports),
+    )
+    return UndoDocument(
+        dry_run=is_dry_run,
+        totals=totals,
+        undone_run=None if is_dry_run else os.path.basename(os.path.abspath(run_dir)),
+        logs=reports,
+        start_problems=problems,
+    )
 
 
 def undo_lines(reports: Sequence[UndoReport], is_dry_run: bool = False) -> Iterator[str]:

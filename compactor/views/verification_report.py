@@ -1,83 +1,113 @@
 """The view of `verify`: its numbers and findings, and the comparison with a copy from before."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from compactor.host.printable import counted, iso_time, printable, size_text
 from compactor.host.shell_commands import named
-from compactor.log_checks.batch_checks import Finding
-from compactor.verification.evidence import CleaningClock
+from compactor.outcome.json_values import IN_SUMMARY, MAY_LACK, written
+from compactor.reason_codes import ReasonCode
+from compactor.verification.evidence import CleaningClock, Soundness
 from compactor.verification.proof import REASONS, TRUNCATED
 from compactor.verification.verify import Verification
 from compactor.verification.verify_against import Compared, Comparison
 from compactor.views.fitting_table import Column, table_lines, whole_words
-from compactor.views.report_json import JsonObject
 
 
-def verification_document(verification: Verification) -> JsonObject:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationTotalsDocument:
+    partitions: int
+    segments: int
+    batches: int
+    records: int
+    log_bytes: int
+    findings: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonDocument:
+    """A log directory held against a copy from before, in numbers."""
+
+    before: str
+    as_of_ms: int | None
+    as_of: str
+    as_of_is_clock_of_cleaning: bool
+    partitions: int
+    untouched_partitions: int
+    unmatched_partitions: int
+    partitions_sharing_files: int
+    keys: int
+    records_before: int
+    records_after: int
+    gone: dict[str, int]
+    soundness: dict[Soundness, int]
+    findings: int
+
+
+class FindingDocument(NamedTuple):
+    """Something that is not as it should be."""
+
+    path: str
+    position: int | None
+    problem: str
+    reason_code: ReasonCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationDocument:
+    """A verification."""
+
+    totals: VerificationTotalsDocument = field(metadata=IN_SUMMARY)
+    notices: Sequence[str] = field(metadata=IN_SUMMARY)
+    against: ComparisonDocument | None = field(metadata=written(is_in_summary=True, may_lack=True))
+    findings: list[FindingDocument]
+    partitions: Sequence[Compared] | None = field(metadata=MAY_LACK)
+
+
+def verification_document(
+    verification: Verification, comparison: Comparison | None = None
+) -> VerificationDocument:
     """Return the fields that follow those of the summary."""
-    return {
-        "totals": {
-            "partitions": verification.partitions,
-            "segments": verification.segments,
-            "batches": verification.batches,
-            "records": verification.records,
-            "log_bytes": verification.log_bytes,
-            "findings": len(verification.findings),
-        },
-        "notices": list(verification.notices),
-    }
+    totals = VerificationTotalsDocument(
+        partitions=verification.partitions,
+        segments=verification.segments,
+        batches=verification.batches,
+        records=verification.records,
+        log_bytes=verification.log_bytes,
+        findings=len(verification.findings),
+    )
+    findings = verification.findings + (comparison.findings if comparison else [])
+    return VerificationDocument(
+        totals=totals,
+        notices=verification.notices,
+        against=None if comparison is None else _numbers_of(comparison),
+        findings=[FindingDocument(*finding) for finding in findings],
+        partitions=None if comparison is None else comparison.partitions,
+    )
 
 
-def finding_document(finding: Finding) -> JsonObject:
-    return finding._asdict()
-
-
-def comparison_document(comparison: Comparison) -> JsonObject:
-    """Return the totals of a comparison, for the summary."""
+def _numbers_of(comparison: Comparison) -> ComparisonDocument:
     held = comparison.partitions
-    return {
-        "before": comparison.before,
-        "as_of_ms": comparison.clock.as_of_ms,
-        "as_of": iso_time(comparison.clock.as_of_ms),
-        "as_of_is_clock_of_cleaning": comparison.clock.is_exact,
-        "partitions": len(held) + comparison.untouched,
-        "untouched_partitions": comparison.untouched,
-        "unmatched_partitions": len(comparison.unmatched),
-        "partitions_sharing_files": comparison.linked,
-        "keys": sum(p.keys for p in held),
-        "records_before": sum(p.records_before for p in held),
-        "records_after": sum(p.records_after for p in held),
-        "gone": {reason: sum(p.gone[reason] for p in held) for reason in REASONS},
-        "soundness": {soundness.value: count for soundness, count in comparison.counts().items()},
-        "findings": len(comparison.findings),
-    }
-
-
-def partition_documents(comparison: Comparison) -> list[JsonObject]:
-    """Return an object for each partition that was cleaned."""
-    return [
-        {
-            "partition": p.name,
-            "log_start_offset": p.log_start_offset,
-            "log_start_offset_before": p.log_start_before,
-            "keys": p.keys,
-            "records_before": p.records_before,
-            "records_after": p.records_after,
-            "soundness": p.soundness.value,
-            "log_start_shown_by": (
-                p.log_start_shown_by if p.log_start_offset > p.log_start_before else None
-            ),
-            "gone": p.gone,
-            "batches_of_disputed_transactions": p.disputed_batches,
-            "horizon_moments": p.horizon_moments,
-            "unreported_moments": p.unreported_moments,
-            "possible_removals": p.possible_removals,
-            "appended_from": p.appended_from,
-            "checkpoint_missing": p.is_cut_short,
-        }
-        for p in comparison.partitions
-    ]
+    return ComparisonDocument(
+        before=comparison.before,
+        as_of_ms=comparison.clock.as_of_ms,
+        as_of=iso_time(comparison.clock.as_of_ms),
+        as_of_is_clock_of_cleaning=comparison.clock.is_exact,
+        partitions=len(held) + comparison.untouched,
+        untouched_partitions=comparison.untouched,
+        unmatched_partitions=len(comparison.unmatched),
+        partitions_sharing_files=comparison.linked,
+        keys=sum(p.keys for p in held),
+        records_before=sum(p.records_before for p in held),
+        records_after=sum(p.records_after for p in held),
+        gone={reason: sum(p.gone[reason] for p in held) for reason in REASONS},
+        soundness=comparison.counts(),
+        findings=len(comparison.findings),
+    )
 
 
 def verification_line(verification: Verification) -> str:

@@ -13,11 +13,13 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import NamedTuple
 
 from compactor.errors import UsageError
+from compactor.outcome.json_values import FLAT
 from compactor.watching.measures import LogMeasures, Measures, names_of_totals
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
@@ -36,10 +38,11 @@ _COMPARISON = re.compile(rf"(?:{_OPERAND})(?:\s*(?:{_OPERATOR})\s*(?:{_OPERAND})
 _Values = Mapping[str, float]
 
 
-class Concerned(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Concerned:
     """A log for which a condition holds, and the numbers of it that the condition names."""
 
-    log: LogMeasures
+    log: LogMeasures = field(metadata=FLAT)
     values: _Values
 
 

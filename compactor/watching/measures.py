@@ -6,9 +6,10 @@ A log whose number is not known has none; it counts neither in the greatest nor 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from compactor.outcome.json_values import HIDDEN
 from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
 from compactor.planning.candidate import Judgement
 from compactor.planning.inventory import LogSize
@@ -59,10 +60,12 @@ class LogMeasures:
     log_dir: str
     topic: str
     partition: int
-    counted_as: str
-    reason: str | None
-    values: Mapping[str, float]
-    reason_code: ReasonCode | None = None  # of a log that is not, or was not, cleaned
+    counted_as: str = field(metadata=HIDDEN)
+    reason: str | None = field(metadata=HIDDEN)
+    values: Mapping[str, float] = field(metadata=HIDDEN)
+    reason_code: ReasonCode | None = field(
+        default=None, metadata=HIDDEN
+    )  # of a log that is not, or was not, cleaned
 
     @property
     def name(self) -> str:

@@ -5,11 +5,13 @@ Takes whole documents (`--report x.json`) and summaries (the last line of standa
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from compactor.errors import ConfigError
 from compactor.json_types import is_of_type
 from compactor.outcome.exit_codes import ExitCode
+from compactor.outcome.json_values import MAY_LACK
 from compactor.outcome.round_report import REPORT_SCHEMA_VERSION, LogStatus
 from compactor.reason_codes import ReasonCode
 from storage.files.files import Files
@@ -29,16 +31,6 @@ _WORST_FIRST = (
 )
 _BAD = [LogStatus.SET_ASIDE.value, LogStatus.FAILED.value]
 _NEEDED = ("schema_version", "command", "status", "exit_code", "reason_code", "run_id", "host")
-_OF_EACH = (
-    *_NEEDED[1:],
-    "changed",
-    "dry_run",
-    "started_at",
-    "seconds",
-    "log_dirs",
-    "error",
-    "totals",
-)
 _TYPES: Mapping[str, Any] = {  # of what is used
     **dict.fromkeys(("command", "status", "reason_code", "run_id", "host"), str),
     "exit_code": int,
@@ -55,6 +47,26 @@ _TYPES_OF_TOTALS: Mapping[str, Any] = {
 }
 
 Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneReport:
+    """What the merged report says of each, whose version may be an older one."""
+
+    file: str
+    command: str
+    status: str
+    exit_code: int
+    reason_code: str
+    run_id: str
+    host: str
+    changed: bool | None = field(default=None, metadata=MAY_LACK)
+    dry_run: bool | None = field(default=None, metadata=MAY_LACK)
+    started_at: str | None = field(default=None, metadata=MAY_LACK)
+    seconds: float | None = field(default=None, metadata=MAY_LACK)
+    log_dirs: list[dict[str, Any]] | None = field(default=None, metadata=MAY_LACK)
+    error: str | None = field(default=None, metadata=MAY_LACK)
+    totals: dict[str, Any] | None = field(default=None, metadata=MAY_LACK)
 
 
 class MergedReports(NamedTuple):
@@ -86,9 +98,10 @@ def merged_reports(paths: Sequence[str], files: Files) -> MergedReports:
     )
 
 
-def of_each(document: Document) -> dict[str, Any]:
-    """What the merged report says of one of them."""
-    return {name: document[name] for name in _OF_EACH if name in document}
+def of_each(path: str, document: Document) -> OneReport:
+    """What the merged report says of one of them. path: its file."""
+    names = [each.name for each in fields(OneReport) if each.name in document]
+    return OneReport(file=path, **{name: document[name] for name in names if name != "file"})
 
 
 def log_dirs_of(document: Document) -> list[Any]:

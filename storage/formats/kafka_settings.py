@@ -139,7 +139,7 @@ def value_text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def json_value(value: Value) -> object:
+def json_value(value: Value) -> int | float | str | bool:
     """A value as JSON has it: a number, a text, true or false."""
     return value_text(value) if isinstance(value, tuple) else value
 

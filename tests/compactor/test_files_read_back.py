@@ -20,6 +20,7 @@ from compactor.log_dirs.kept_files import FileMark
 from compactor.log_dirs.set_aside_memory import SetAside
 from compactor.originals import kept_manifest
 from compactor.originals.kept_manifest import KeptRun, KeptStep, LogBefore
+from compactor.outcome.json_values import to_json
 from compactor.planning import saved_plan
 from compactor.planning.saved_plan import ReviewedLog, ReviewedRetention, SavedPlan, SegmentMark
 from compactor.settings.rules import Rules
@@ -103,7 +104,7 @@ def read_plan(path: Path) -> object:
 
 def read_reports(path: Path) -> object:
     merged = merged_reports([str(path), str(path)], LOCAL)
-    return merged_view(merged, 80), json.dumps(merged_document(merged)), merged.is_changed
+    return merged_view(merged, 80), json.dumps(to_json(merged_document(merged))), merged.is_changed
 
 
 def read_history(path: Path) -> object:

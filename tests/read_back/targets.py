@@ -68,7 +68,7 @@ def _bytes(read: Callable[[bytes, str], object]) -> Callable[[Path], object]:
 def _merge(path: Path) -> None:
     merged = merged_reports([str(path)], LOCAL)
     for _, document in merged.reports:
-        of_each(document), log_dirs_of(document), bad_logs_of(document)
+        of_each("", document), log_dirs_of(document), bad_logs_of(document)
 
 
 def _merge_by_command(path: Path) -> None:

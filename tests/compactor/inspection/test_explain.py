@@ -10,7 +10,8 @@ from rich.console import Console
 
 from compactor.errors import ConfigError
 from compactor.inspection.explain import Explanation
-from compactor.views.explanation import explanation_document, explanation_view
+from compactor.outcome.json_values import to_json
+from compactor.views.explanation import explanation_view
 from compactor.views.report_types import report_schema
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint
@@ -27,7 +28,7 @@ from tests.compactor.plan_logs import (
 
 
 def bounds(log_dir: str, settings: dict[str, str]) -> dict[str, tuple[object, str]]:
-    document = explanation_document(explained([log_dir], "t-0", with_settings(settings)))
+    document = to_json(explained([log_dir], "t-0", with_settings(settings)))
     return {b["name"]: (b["value"], b["set_by"]) for b in document["bounds"]}
 
 
@@ -159,7 +160,7 @@ def test_a_person_sees_the_log_drawn_and_no_line_too_long(tmp_path: Path) -> Non
 
 def test_no_milliseconds_and_no_largest_number_are_shown(tmp_path: Path) -> None:
     found = explained([build(tmp_path / "d")], "t-0", with_settings({}))
-    told = "\n".join(shown(found, 120)) + json.dumps(explanation_document(found))
+    told = "\n".join(shown(found, 120)) + json.dumps(to_json(found))
     assert "9223372036854775807" not in told
     assert "max.compaction.lag.ms is not set" in told
     day = with_settings({"max.compaction.lag.ms": "990000"})
@@ -181,7 +182,7 @@ def test_its_document_is_one_of_the_schema(tmp_path: Path) -> None:
     """A dirty ratio of a half is no whole number."""
     log_dir = build(tmp_path / "d")
     clean_up_to(tmp_path / "d", ("t", 0, 2))
-    found = json.loads(json.dumps(explanation_document(explained([log_dir], "t-0", COMPACT))))
+    found = json.loads(json.dumps(to_json(explained([log_dir], "t-0", COMPACT))))
     schema = report_schema()
     of_explain = {"$defs": schema["$defs"], "$ref": "#/$defs/Explanation"}
     jsonschema.validate(found, of_explain)

@@ -87,7 +87,7 @@ def test_a_java_stack_trace_is_not_shown() -> None:
 
 
 def test_every_code_has_a_word() -> None:
-    assert [code.word for code in ExitCode] == [
+    assert [code.status for code in ExitCode] == [
         "ok",
         "failed",
         "usage",

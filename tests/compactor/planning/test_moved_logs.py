@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from compactor.cleaning.retention_round import apply_retention
+from compactor.outcome.json_values import to_json
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.round_plan import ALL_LOG_DIRS, notices_of
-from compactor.views.explanation import explanation_document
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import (
     COMPACT,
@@ -99,5 +99,5 @@ def test_explain_gives_the_reason(log_dirs: list[str]) -> None:
     found = explained(log_dirs, "t-0", COMPACT)
     assert (found.outcome, found.log_dir) == ("passed-over", log_dirs[0])
     assert found.reason == REASON.format(log_dirs[1])
-    assert explanation_document(found)["notices"] == [ALL_LOG_DIRS]
+    assert to_json(found)["notices"] == [ALL_LOG_DIRS]
     assert explained(log_dirs, "u-0", COMPACT).outcome == "to-clean"

@@ -84,7 +84,7 @@ def test_there_are_the_six_alerts_of_the_page() -> None:
 
 
 def test_the_statuses_that_alerts_name_are_words_of_exit_codes() -> None:
-    words = {code.word for code in ExitCode}
+    words = {code.status for code in ExitCode}
     (failed,) = (rule for rule in _rules() if rule["alert"] == "CompactorFailed")
     (statuses,) = re.findall(r'status=~"([^"]*)"', failed["expr"])
     assert set(statuses.split("|")) <= words

@@ -1,12 +1,24 @@
 """Values as JSON and the schema of their types: what is expected was written by hand."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict
 
 import pytest
 
-from compactor.views.json_values import Schema, to_json
+from compactor.outcome.json_values import (
+    ALWAYS,
+    FLAT,
+    HIDDEN,
+    IN_SUMMARY,
+    MAY_LACK,
+    OF_ENDING,
+    Schema,
+    json_property,
+    summary_property,
+    to_json,
+    written,
+)
 
 
 class Colour(StrEnum):
@@ -19,6 +31,7 @@ class Point(NamedTuple):
     colour: Colour | None = None
 
     @property
+    @json_property
     def is_far(self) -> bool:
         return self.x > 9
 
@@ -103,3 +116,49 @@ def test_two_types_have_two_names() -> None:
     schema = Schema({Point: "Line"}, ())
     with pytest.raises(AssertionError, match="two types are called Line"):
         schema.of(Line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    JSON_FIRST: ClassVar = ("sides", "is_big")
+
+    name: str = field(metadata=ALWAYS)
+    secret: str = field(default="s", metadata=HIDDEN)
+    began: str = field(default="now", metadata=OF_ENDING)
+    point: Point | None = field(default=None, metadata=FLAT)
+    note: str | None = field(default=None, metadata=MAY_LACK)
+    size: float = field(default=1.25, metadata=written(digits=1, name="width"))
+    shown: int = field(default=1, metadata=written(attribute="sum"))
+    sides: int = field(default=4, metadata=IN_SUMMARY)
+
+    @property
+    @summary_property
+    def is_big(self) -> bool:
+        return self.sides > 9
+
+    @property
+    def sum(self) -> str:
+        return f"{self.sides} in all"
+
+
+def test_metadata_of_fields_say_how_they_are_written() -> None:
+    nulls = {"x": None, "colour": None, "is_far": None}
+    begin = {"sides": 4, "is_big": False, "name": "n", "began": "now"}
+    end = {"width": 1.2, "shown": "4 in all"}
+    assert list(to_json(Shape(name="n")).items()) == list((begin | nulls | end).items())
+    whole = to_json(Shape(name="n", note="a", point=Point(10, Colour.RED)))
+    assert list(whole.items()) == list((begin | FAR | {"note": "a"} | end).items())
+    assert to_json(Shape(name="n"), is_summary=True) == {"sides": 4, "is_big": False, "name": "n"}
+
+
+def test_the_schema_says_what_metadata_say() -> None:
+    schema, partial = Schema({}, ()), Schema({}, (Shape,))
+    for each in (schema, partial):
+        each.of(Shape)
+    found = schema.parts["Shape"]
+    assert found["properties"]["note"] == {"type": "string"}
+    assert found["properties"]["shown"] == {"type": "string"}
+    assert found["properties"]["x"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    every = ["sides", "is_big", "name", "x", "colour", "is_far", "width", "shown"]
+    assert found["required"] == every
+    assert partial.parts["Shape"]["required"] == ["name", "x", "colour", "is_far"]
