@@ -39,9 +39,8 @@ from compactor.outcome.round_report import (
 from compactor.reason_codes import ReasonCode
 from compactor.settings.rules import RunOptions
 from storage.file_names import parse_partition_dir
-from storage.files.cloning import can_share, clone_directory, sync_file_system
 from storage.files.disk_hints import wait_until_freed
-from storage.files.filesystem import exists
+from storage.files.local import LOCAL
 from storage.formats.copy_marks import set_mark, take_mark
 
 OUTPUT = "--output"
@@ -112,9 +111,9 @@ def require_space(copies: Copies, may_probe: bool = True) -> None:
     needed: dict[int, int] = {}
     wait_until_freed()
     for contents, report in zip(copies.contents, copies.reports(), strict=True):
-        place = report.path if exists(report.path) else os.path.dirname(report.path)
-        device = os.stat(place).st_dev
-        before, found = needed.get(device, 0), os.statvfs(place)
+        place = report.path if LOCAL.exists(report.path) else os.path.dirname(report.path)
+        device = LOCAL.status(place).st_dev
+        before, found = needed.get(device, 0), LOCAL.file_system_status(place)
         free = found.f_bavail * found.f_frsize
         needed[device] = before + report.needed_bytes
         if needed[device] > free and may_probe and _shares(contents, place):
@@ -130,7 +129,7 @@ def require_space(copies: Copies, may_probe: bool = True) -> None:
 def _shares(contents: Contents, place: str) -> bool:
     """Return whether copies in a place would share the bytes of their originals."""
     return any(
-        can_share(os.path.join(contents.path, log.name, entry.name), place)
+        LOCAL.can_share(os.path.join(contents.path, log.name, entry.name), place)
         for log in contents.logs[:1]
         for entry in log.files[:1]
     )
@@ -138,7 +137,7 @@ def _shares(contents: Contents, place: str) -> bool:
 
 def obstacles_to_copies(copies: Copies, allowed_file_systems: Sequence[str]) -> list[Obstacle]:
     """Return why a run would refuse to make these copies. Takes no lock."""
-    places = [path if exists(path) else os.path.dirname(path) for path in copies.paths]
+    places = [path if LOCAL.exists(path) else os.path.dirname(path) for path in copies.paths]
     replicated = copies.context.config.assume_fully_replicated
     sources = [contents.path for contents in copies.contents]
     return obstacles_to(
@@ -157,12 +156,12 @@ def make_copies(
 
     Raise OSError where they cannot be written; `progress` then knows what is left.
     """
-    files = copies.context.files
+    files, disk = copies.context.files, copies.context.disk
     require_space(copies)
     not_given = dict.fromkeys(copies.paths, 0)
     for contents, path in zip(copies.contents, copies.paths, strict=True):
         if not files.exists(path):
-            not_given[path] = int(not clone_directory(contents.path, path))
+            not_given[path] = int(not disk.clone_directory(contents.path, path))
             files.sync_directory(os.path.dirname(path))
     with (
         lock_log_dirs(copies.paths, allowed_file_systems, after_unclean_shutdown=True),
@@ -171,7 +170,7 @@ def make_copies(
         for path in copies.paths:
             require_empty(path, is_locked=True)  # another run may have been here since
             # before anything is written: errors of writing from before it was opened are not told
-            copies.synced_by[path] = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            copies.synced_by[path] = disk.open_descriptor(path, os.O_RDONLY | os.O_DIRECTORY)
             opened.callback(os.close, copies.synced_by[path])
         progress.copies = copies.paths
         for path in copies.paths:
@@ -181,7 +180,7 @@ def make_copies(
         originals = zip(copies.contents, copies.paths, copies.missing_before, strict=True)
         for contents, path, missing in originals:
             wanted = ToCopy(contents, copies.is_wanted_in(contents.path), copies.link)
-            done = copy_log_dir(wanted, path, advance, files)
+            done = copy_log_dir(wanted, path, advance, disk)
             done.not_given += not_given[path]
             done.missing |= missing
             copies.copied.append(done)
@@ -243,7 +242,7 @@ def _finish(
     files = copies.context.files
     if manifest.why_not is not None:
         set_mark(each.path, NO_BROKER, files)
-    sync_file_system(copies.synced_by[each.path], each.path)
+    copies.context.disk.sync_file_system(copies.synced_by[each.path], each.path)
     write(each.path, manifest, files)
     files.sync_directory(each.path)
     take_mark(each.path, UNFINISHED, files)

@@ -279,7 +279,7 @@ def read_records(path: str) -> list[NewRecord]:
     if path == STANDARD_INPUT:
         return list(_records(sys.stdin.buffer, path))
     try:
-        with open(in_place("--records", path), "rb") as lines:
+        with LOCAL.open_named(in_place("--records", path)) as lines:
             return list(_records(lines, path))
     except OSError as error:
         raise UsageError(f"--records {path}: {error.strerror}") from error

@@ -144,7 +144,7 @@ def log_to_parquet(
         raise UsageError(f"--output {path}: inside of log directory {at.log_dir}")
     path_arguments.require_writable("--output", output)
     with _viewed(at, options, on_hidden) as view:
-        return write_parquet(view, _wanted(view.log, options), output)
+        return write_parquet(view, _wanted(view.log, options), output, LOCAL)
 
 
 def _find(log_dir: PathArg, topic_partition: str) -> LogLocation:

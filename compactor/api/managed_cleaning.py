@@ -9,7 +9,6 @@ only read.
 """
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,7 +29,6 @@ from storage.file_names import (
     file_name,
     offset_of,
 )
-from storage.files.filesystem import discard_directory
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown, producer_snapshot
 from storage.formats.kafka_settings import COMPACT, MAX_INT
@@ -75,7 +73,7 @@ class Cleaner:
     @contextmanager
     def cleaned(self, logs: Sequence[LogToClean], now_ms: int) -> Iterator[list[CleanedLog]]:
         """Run one round over the logs. Raises what `run` does; then no log was changed."""
-        own = tempfile.mkdtemp(prefix="managed-", dir=self._work_dir)
+        own = LOCAL.make_temporary_directory("managed-", self._work_dir)
         try:
             log_dir = os.path.join(own, "logs")
             _lay_out(log_dir, logs, now_ms)
@@ -102,7 +100,7 @@ class Cleaner:
                 if reports[log.partition].status is LogStatus.CLEANED
             ]
         finally:
-            discard_directory(own)
+            LOCAL.discard_directory(own)
 
 
 def _lay_out(log_dir: str, logs: Sequence[LogToClean], now_ms: int) -> None:
@@ -120,8 +118,8 @@ def _lay_out(log_dir: str, logs: Sequence[LogToClean], now_ms: int) -> None:
         (checkpoint.RECOVERY_POINT, ends),
         (checkpoint.REPLICATION, stable),
     ):
-        checkpoint.write(os.path.join(log_dir, name), entries)
-    clean_shutdown.write(log_dir)
+        checkpoint.write(os.path.join(log_dir, name), entries, LOCAL)
+    clean_shutdown.write(log_dir, files=LOCAL)
 
 
 def _lay_out_log(path: str, log: LogToClean, now_ms: int) -> None:
@@ -133,7 +131,8 @@ def _lay_out_log(path: str, log: LogToClean, now_ms: int) -> None:
     _copy_active(path, log)
     snapshot = os.path.join(path, file_name(log.view.log_end, SNAPSHOT))
     known = producer_snapshot.decode(log.view.producers, snapshot)
-    producer_snapshot.write(snapshot, [each._replace(timestamp=now_ms) for each in known])
+    entries = [each._replace(timestamp=now_ms) for each in known]
+    producer_snapshot.write(snapshot, entries, LOCAL)
     epochs = LOCAL.read_bytes(os.path.join(log.directory, LEADER_EPOCH_CHECKPOINT))
     LOCAL.replace_file(os.path.join(path, LEADER_EPOCH_CHECKPOINT), epochs)
 

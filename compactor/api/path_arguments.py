@@ -13,8 +13,8 @@ where that is the user's home.
 import contextlib
 import errno
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from cleaner_jobs.spark.callers_session import LOCAL_DIR
 from compactor.api.arguments import Paths, path_texts
@@ -38,7 +38,6 @@ from compactor.reason_codes import ReasonCode
 from storage.arguments import PathArg
 from storage.file_names import LOG, is_special_dir, offset_of, parse_partition_dir
 from storage.files.backends import require_in_place
-from storage.files.filesystem import exists, is_directory
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -83,7 +82,7 @@ def other_log_dirs(paths: Paths, to_write: bool, name: str = "LOG_DIR") -> tuple
         _check_log_dir(path, to_write, name)
     by_place: dict[tuple[int, int], str] = {}
     for path in found:
-        place = os.stat(path)  # not by name: links, and mounts of one directory at two places
+        place = LOCAL.status(path)  # not by name: links, and mounts of one directory at two places
         first = by_place.setdefault((place.st_dev, place.st_ino), path)
         if first is not path:
             raise UsageError(f"{name} {path}: given twice (also as {first})")
@@ -93,7 +92,7 @@ def other_log_dirs(paths: Paths, to_write: bool, name: str = "LOG_DIR") -> tuple
 
 def require_another(name: str, path: PathArg, log_dir: str) -> None:
     """Raise UsageError where a path is the log directory, be it by a link or another mount."""
-    if os.path.samefile(require_in_place(os.fspath(path)), log_dir):
+    if LOCAL.is_same(require_in_place(os.fspath(path), LOCAL), log_dir):
         raise UsageError(f"{name} {os.fspath(path)}: is LOG_DIR itself")
 
 
@@ -105,9 +104,9 @@ def in_place(name: str, path: PathArg) -> str:
     text = os.fspath(path)
     if not text.strip():
         raise UsageError(f"{name} {text!r}: is empty; is a variable of the shell not set?")
-    local = require_in_place(text)
+    local = require_in_place(text, LOCAL)
     try:
-        os.lstat(local)
+        LOCAL.status(local, follow=False)
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise UsageError(f"{name} {text}: {error.strerror}") from error
@@ -117,11 +116,11 @@ def in_place(name: str, path: PathArg) -> str:
 def require_writable(name: str, path: str) -> None:
     """Raise UsageError where a file cannot be written."""
     folder = os.path.dirname(os.path.abspath(path))
-    if is_directory(path):
+    if LOCAL.is_directory(path):
         raise UsageError(f"{name} {path}: is a directory")
-    if not is_directory(folder):
+    if not LOCAL.is_directory(folder):
         raise UsageError(f"{name} {path}: there is no directory {folder}")
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not LOCAL.is_permitted(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{name} {path}: no permission to write in {folder}")
 
 
@@ -144,7 +143,7 @@ def kept_run(path: PathArg, to_discard: bool = False) -> str:
     path = os.fspath(path)
     local = in_place("RUN_DIR", path)
     try:
-        names = os.listdir(local)
+        names = _names_in(local)
     except OSError as error:
         hint = near_path(path) if isinstance(error, FileNotFoundError) else ""
         raise UsageError(f"RUN_DIR {path}: {error.strerror}{hint}") from error
@@ -157,34 +156,33 @@ def kept_run(path: PathArg, to_discard: bool = False) -> str:
 
 
 def _is_kept_run(path: str) -> bool:
-    return is_directory(path) and exists(os.path.join(path, RUN_FILE))
+    return LOCAL.is_directory(path) and LOCAL.exists(os.path.join(path, RUN_FILE))
 
 
 def _own_directory(option: str, path: str, in_log_dirs: Sequence[str]) -> str:
     local = in_place(option, path)
-    if exists(local) and not is_directory(local):
+    if LOCAL.exists(local) and not LOCAL.is_directory(local):
         raise UsageError(f"{option} {path}: is not a directory")
     found = log_dir_around(local, in_log_dirs)
     if found is not None:
         raise UsageError(f"{option} {path}: inside of log directory {found}; {PROBLEM}")
     existing = _nearest_existing(local)
-    if not os.access(existing, os.W_OK | os.X_OK):
+    if not LOCAL.is_permitted(existing, os.W_OK | os.X_OK):
         raise UsageError(f"{option} {path}: no permission to write in {existing}")
     return local
 
 
 def _check_log_dir(path: str, to_write: bool, name: str) -> None:
     try:
-        with os.scandir(path) as entries:
-            names = [entry.name for entry in entries]
+        names = _names_in(path)
     except OSError as error:
         hint = near_path(path) if isinstance(error, FileNotFoundError) else above(path, is_log_dir)
         raise UsageError(f"{name} {path}: {error.strerror}{hint}") from error
-    if not os.access(path, os.X_OK):
+    if not LOCAL.is_permitted(path, os.X_OK):
         raise UsageError(f"{name} {path}: Permission denied")
     if not _has_logs(path, names):
         raise UsageError(f"{name} {path}: {_why_not_log_dir(path, names)}")
-    if to_write and not os.access(path, os.W_OK | os.X_OK):
+    if to_write and not LOCAL.is_permitted(path, os.W_OK | os.X_OK):
         problem = "no permission to write; --dry-run and plan only read"
         raise UsageError(f"{name} {path}: {problem}")
     if to_write:
@@ -194,7 +192,7 @@ def _check_log_dir(path: str, to_write: bool, name: str) -> None:
 def is_log_dir(path: str) -> bool:
     """Return whether a broker, or somebody who copied logs, has used a path as log directory."""
     try:
-        names = os.listdir(path)
+        names = _names_in(path)
     except OSError:
         return False
     return _has_logs(path, names)
@@ -209,10 +207,13 @@ def _is_partition(path: str, name: str) -> bool:
     if parse_partition_dir(name) is None:
         return False
     try:
-        with os.scandir(os.path.join(path, name)) as entries:
-            return any(_is_of_log(entry.name) for entry in entries)
+        return any(map(_is_of_log, _names_in(os.path.join(path, name))))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return False
+
+
+def _names_in(path: str) -> list[str]:
+    return [*chain(*LOCAL.list_names(path))]
 
 
 def _is_of_log(name: str) -> bool:
@@ -228,7 +229,7 @@ def _why_not_log_dir(path: str, names: list[str]) -> str:
 
 
 def _nearest_existing(path: str) -> str:
-    while not exists(path) and os.path.dirname(path) != path:
+    while not LOCAL.exists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return path
 
@@ -247,7 +248,7 @@ def require_temporary_elsewhere(log_dirs: Sequence[str]) -> None:
     """
     with contextlib.suppress(FileNotFoundError):  # nor does that: who needs one will say so
         name = "TMPDIR names no directory to write in: the temporary directory"
-        _require_elsewhere(name, tempfile.gettempdir(), log_dirs)
+        _require_elsewhere(name, LOCAL.temporary_directory(), log_dirs)
 
 
 def require_blocks_elsewhere(local_dirs: Sequence[str], log_dirs: Sequence[str]) -> None:
@@ -276,9 +277,9 @@ def _require_elsewhere(name: str, path: str, log_dirs: Sequence[str]) -> None:
 
 def log_dir_around(path: str, log_dirs: Sequence[str]) -> str | None:
     """Return the log directory that a path is in, or is, links followed; None: in none."""
-    real = os.path.realpath(path)
+    real = LOCAL.resolve(path)
     for log_dir in log_dirs:
-        around = os.path.realpath(log_dir)
+        around = LOCAL.resolve(log_dir)
         if os.path.commonpath([real, around]) == around:
             return log_dir
     return None
@@ -324,16 +325,16 @@ def output_dirs(paths: Sequence[str], log_dirs: Sequence[str]) -> tuple[str, ...
 
 
 def _require_place(path: str) -> None:
-    if not exists(path):
+    if not LOCAL.exists(path):
         parent = os.path.dirname(path)
-        if not is_directory(parent):
+        if not LOCAL.is_directory(parent):
             raise UsageError(f"{OUTPUT} {path}: there is no directory {parent}")
-        if not os.access(parent, os.W_OK | os.X_OK):
+        if not LOCAL.is_permitted(parent, os.W_OK | os.X_OK):
             raise UsageError(f"{OUTPUT} {path}: no permission to write in {parent}")
         return
-    if not is_directory(path):
+    if not LOCAL.is_directory(path):
         raise UsageError(f"{OUTPUT} {path}: is not a directory")
-    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+    if not LOCAL.is_permitted(path, os.R_OK | os.W_OK | os.X_OK):
         raise UsageError(f"{OUTPUT} {path}: no permission to write there")
     require_free(path)
     require_empty(path)
@@ -341,7 +342,7 @@ def _require_place(path: str) -> None:
 
 def require_empty(path: str, is_locked: bool = False) -> None:
     """Raise RefusedError where anything stands in a directory; but a lock, if that is our own."""
-    names = [name for name in os.listdir(path) if not (is_locked and name == LOCK_FILE)]
+    names = [name for name in _names_in(path) if not (is_locked and name == LOCK_FILE)]
     if not names:
         return
     if UNFINISHED in names:
@@ -394,7 +395,7 @@ def _may_be_ours(name: str) -> bool:
 
 
 def _is_in(path: str, other: str) -> bool:
-    inner, outer = os.path.realpath(path), os.path.realpath(other)
+    inner, outer = LOCAL.resolve(path), LOCAL.resolve(other)
     return os.path.commonpath([inner, outer]) == outer
 
 
@@ -408,10 +409,10 @@ def require_linkable(log_dirs: Sequence[str], copies: Sequence[str], recovers: b
     if recovers:
         raise UsageError("--link: not with --recover-first, which would change linked files")
     for log_dir, copy in zip(log_dirs, copies, strict=True):
-        place = copy if exists(copy) else os.path.dirname(copy)
-        if os.stat(place).st_dev != os.stat(log_dir).st_dev:
+        place = copy if LOCAL.exists(copy) else os.path.dirname(copy)
+        if LOCAL.status(place).st_dev != LOCAL.status(log_dir).st_dev:
             raise UsageError(f"--link: {copy} is on another file system than {log_dir}")
-        if not clean_shutdown.exists(log_dir):
+        if not clean_shutdown.exists(log_dir, LOCAL):
             raise UsageError(
                 f"--link: {log_dir} has no {clean_shutdown.CLEAN_SHUTDOWN}, and what is recovered "
                 "would change linked files; leave --link out"

@@ -129,7 +129,7 @@ def metrics_of(
 
 def _previous(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with LOCAL.open_named(path) as file:
             return file.read()
     except FileNotFoundError:
         return b""

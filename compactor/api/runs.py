@@ -366,7 +366,7 @@ def _keeper(request: _RunRequest, run_id: str, plan: RoundPlan) -> Iterator[Orig
     if request.options.dry_run or directory is None:
         yield None
         return
-    with closing(open_keeper(directory, run_id, began_ms, plan, request.context.files)) as keeper:
+    with closing(open_keeper(directory, run_id, began_ms, plan, request.context.disk)) as keeper:
         yield keeper
 
 

@@ -18,7 +18,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.saved_plan import SavedPlan, reviewed_of
 from compactor.reason_codes import ReasonCode
 from compactor.settings.rules import KAFKAS_DEFAULTS, Order, Rules
-from storage.files.filesystem import read_bytes, replace_file
+from storage.files.local import LOCAL
 
 _NONE = object()  # stands for a rule that the file does not have
 _FILES = {
@@ -60,7 +60,7 @@ def save(
         logs=tuple(replace(log, log_dir=os.path.abspath(log.log_dir)) for log in logs),
         retention=tuple(replace(r, log_dir=os.path.abspath(r.log_dir)) for r in retention),
     )
-    replace_file(os.path.abspath(path), saved_plan.document(saved))
+    LOCAL.replace_file(os.path.abspath(path), saved_plan.document(saved))
 
 
 def read(path: str, log_dirs: Sequence[str], rules: Rules) -> SavedPlan:
@@ -72,7 +72,7 @@ def read(path: str, log_dirs: Sequence[str], rules: Rules) -> SavedPlan:
         given = "LOG_DIR" if log_dirs else "an option for configuration, logs or clock"
         raise UsageError(f"--plan {path}: the saved plan says that itself; leave out {given}")
     try:
-        saved = saved_plan.parse(read_bytes(path), path)
+        saved = saved_plan.parse(LOCAL.read_bytes(path), path)
     except OSError as error:
         raise ConfigError(f"--plan {path}: {error.strerror}") from error
     if rules.kafka is not None and set(saved.kafka.values()) != {rules.kafka}:
@@ -138,6 +138,6 @@ def _rules_document(rules: Rules) -> dict[str, object]:
 def _is_file(path: str) -> bool:
     """Return whether a path is a file, or cannot be seen: then its reader reports the error."""
     try:
-        return stat.S_ISREG(os.stat(path).st_mode)
+        return stat.S_ISREG(LOCAL.status(path).st_mode)
     except OSError:
         return True

@@ -47,6 +47,7 @@ from compactor.outcome.json_values import to_json
 from compactor.reason_codes import ReasonCode
 from compactor.views.ending import configuration_document, with_ending, without_report
 from compactor.views.report_json import JsonObject, summary, to_line
+from storage.files.local import LOCAL
 
 COMMANDS = tuple(app.commands)
 
@@ -203,7 +204,7 @@ def _write_metrics(
 ) -> int:
     """Write the metrics of how the command ended; return the exit code."""
     try:
-        with atomic_output(path) as temporary, open(temporary, "wb") as out:
+        with atomic_output(path) as temporary, LOCAL.open_named(temporary, "wb") as out:
             out.write(api.metrics_of(document, measured, path))
     except OSError as error:
         not_written = f"The metrics {path} were not written; the command itself has ended."

@@ -15,17 +15,17 @@ from itertools import chain, count
 from compactor.command_context import CommandContext
 from compactor.errors import UsageError
 from compactor.views.report_json import JsonObject, to_text
-from storage.files.filesystem import is_directory, look_up
+from storage.files.local import LOCAL
 
 
 def require_writable(option: str, path: str) -> None:
     """Raise UsageError where the file of an option could not be written."""
     folder = os.path.dirname(os.path.abspath(path))
-    if not is_directory(folder):
+    if not LOCAL.is_directory(folder):
         raise UsageError(f"{option} {path}: there is no directory {folder}")
-    if is_directory(path):
+    if LOCAL.is_directory(path):
         raise UsageError(f"{option} {path}: is a directory")
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not LOCAL.is_permitted(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{option} {path}: no permission to write in {folder}")
 
 
@@ -35,10 +35,10 @@ def atomic_output(path: str) -> Iterator[str]:
     temporary = f"{path}.tmp"
     try:
         yield temporary
-        os.replace(temporary, path)
+        LOCAL.rename(temporary, path)
     except BaseException:
         with suppress(FileNotFoundError):
-            os.remove(temporary)
+            LOCAL.remove(temporary)
         raise
 
 
@@ -89,8 +89,8 @@ def write_report(path: str, document: JsonObject) -> None:
         if extension in (CSV, PARQUET):
             _write_rows(temporary, extension, document)
             return
-        with open(temporary, "w", encoding="utf-8") as out:
-            out.write(_page(document) if extension == HTML else to_text(document))
+        with LOCAL.open_named(temporary, "wb") as out:
+            out.write((_page(document) if extension == HTML else to_text(document)).encode())
 
 
 def _with_values(path: str, context: CommandContext) -> str:
@@ -100,14 +100,14 @@ def _with_values(path: str, context: CommandContext) -> str:
         return path
     root, extension = os.path.splitext(named)
     names = chain([named], (f"{root}-{number}{extension}" for number in count(2)))
-    return next(name for name in names if look_up(name) is None)
+    return next(name for name in names if LOCAL.look_up(name) is None)
 
 
 def _require_replaceable(path: str, extension: str) -> None:
-    there = look_up(path)
+    there = LOCAL.look_up(path)
     if there is None or there.size_bytes == 0:
         return
-    with open(path, "rb") as file:
+    with LOCAL.open_named(path) as file:
         begins = file.read(20)
     if not begins.startswith(_BEGINNINGS[extension]):
         raise UsageError(f"--report {path}: is there, is no report, and is not replaced")

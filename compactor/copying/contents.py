@@ -25,8 +25,8 @@ from storage.file_names import (
     is_offset,
     is_special_dir,
 )
-from storage.files.cloning import allocated_bytes
 from storage.files.files import Entry, Files
+from storage.files.local import LOCAL
 from storage.log.cluster_metadata import METADATA_DIR
 from storage.log.log_dir import is_of_file, partition_of
 from storage.log.log_dir_lock import LOCK_FILE
@@ -97,7 +97,9 @@ class Contents(NamedTuple):
             for entry in log.files:
                 size = entry.size_bytes
                 if size > _LARGE_BYTES and entry.name.endswith(_MAY_HAVE_HOLES):
-                    size = min(size, allocated_bytes(os.path.join(self.path, log.name, entry.name)))
+                    size = min(
+                        size, LOCAL.allocated_bytes(os.path.join(self.path, log.name, entry.name))
+                    )
                 needed += size
         return needed + sum(entry.size_bytes for entry in self.files)
 

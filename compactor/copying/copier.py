@@ -17,8 +17,7 @@ from typing import NamedTuple
 from compactor.copying.contents import Contents, LogFiles, contents_of, what_changed
 from compactor.log_dirs.kept_files import CANNOT_LINK
 from storage.errors import CorruptFileError
-from storage.files.cloning import clone_directory, clone_file
-from storage.files.files import Files
+from storage.files.files import Disk, Files
 from storage.formats import checkpoint
 from storage.log.log_dir import partition_of
 
@@ -60,7 +59,7 @@ class CopiedLogDir:
 
 
 def copy_log_dir(
-    wanted: ToCopy, path: str, advance: Callable[[int], object], files: Files
+    wanted: ToCopy, path: str, advance: Callable[[int], object], disk: Disk
 ) -> CopiedLogDir:
     """Copy the listed contents into path, an empty directory whose lock the caller holds.
 
@@ -77,20 +76,20 @@ def copy_log_dir(
             continue
         target = os.path.join(path, log.name)
         try:
-            has_owner = clone_directory(os.path.join(contents.path, log.name), target)
+            has_owner = disk.clone_directory(os.path.join(contents.path, log.name), target)
         except FileNotFoundError:
             continue  # gone: the second look tells it
         copied.not_given += not has_owner
-    copying = _Copying(copied, advance, files)
+    copying = _Copying(copied, advance, disk)
     copying.copy(_Job("", _in(contents.path, e.name), _in(path, e.name)) for e in contents.files)
     copying.copy(_jobs_of_logs(contents, path, link))
-    _leave_out_changed(copied, contents_of(contents.path, is_wanted, files))
+    _leave_out_changed(copied, contents_of(contents.path, is_wanted, disk))
     for log in contents.logs:
         target = os.path.join(path, log.name)
-        if log.name in copied.missing and files.exists(target):
-            _remove(target, files)
+        if log.name in copied.missing and disk.exists(target):
+            _remove(target, disk)
     gone = {*copied.missing, *contents.not_wanted}
-    _forget({key for name in gone if (key := partition_of(name)) is not None}, path, files)
+    _forget({key for name in gone if (key := partition_of(name)) is not None}, path, disk)
     return copied
 
 
@@ -111,10 +110,8 @@ def _jobs_of_logs(contents: Contents, path: str, link: bool) -> Iterable[_Job]:
 class _Copying:
     """Copies files, several at once; an error at one of a log ends the copying of that log."""
 
-    def __init__(
-        self, copied: CopiedLogDir, advance: Callable[[int], object], files: Files
-    ) -> None:
-        self._copied, self._advance, self._files = copied, advance, files
+    def __init__(self, copied: CopiedLogDir, advance: Callable[[int], object], disk: Disk) -> None:
+        self._copied, self._advance, self._disk = copied, advance, disk
         self._lock, self._is_over = threading.Lock(), threading.Event()
         self._error: BaseException | None = None
 
@@ -151,7 +148,7 @@ class _Copying:
         try:
             if job.is_link and self._link(job):
                 return
-            has_owner = clone_file(job.source, job.target, self._count).has_owner
+            has_owner = self._disk.clone_file(job.source, job.target, self._count).has_owner
         except (OSError, CorruptFileError) as error:
             is_ours = isinstance(error, OSError) and error.filename == job.target
             if is_ours or not (job.log or isinstance(error, FileNotFoundError)):
@@ -167,7 +164,7 @@ class _Copying:
     def _link(self, job: _Job) -> bool:
         """Whether it could be: else it is copied."""
         try:
-            self._files.link(job.source, job.target)
+            self._disk.link(job.source, job.target)
         except OSError as error:
             if error.errno not in CANNOT_LINK:
                 raise

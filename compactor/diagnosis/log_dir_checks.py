@@ -37,7 +37,6 @@ from compactor.settings.cluster_settings import (
     read_cluster_settings,
 )
 from storage.errors import CorruptFileError
-from storage.files import backends
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, meta_properties
 from storage.log.cluster_metadata import METADATA_DIR
@@ -155,7 +154,7 @@ def _identity(log_dir: str, listing: LogDirListing) -> Check:
 def missing_log_checks(log_dir: str, others: Sequence[str]) -> list[Check]:
     """A check only where something is wrong, or may be: it stands first then."""
     listing = list_log_dir(log_dir, LOCAL)
-    ends = recorded_ends(listing.path)
+    ends = recorded_ends(listing.path, LOCAL)
     gone = gone_from(entries_in(listing.path, LOCAL, ends), others, LOCAL)
     missing = [f"{printable(log.topic)}-{log.partition}: {log.problem}" for log in gone.logs]
     missing += [
@@ -172,11 +171,11 @@ def missing_log_checks(log_dir: str, others: Sequence[str]) -> list[Check]:
 
 
 def _permissions(log_dir: str, listing: LogDirListing) -> Check:
-    found = os.stat(log_dir)
+    found = LOCAL.status(log_dir)
     owner = user_name(found.st_uid)
     me = user_name(os.geteuid())
     paths = [log_dir, *(log.path for log in listing.partitions)]
-    closed = [path for path in paths if not os.access(path, os.R_OK | os.W_OK | os.X_OK)]
+    closed = [path for path in paths if not LOCAL.is_permitted(path, os.R_OK | os.W_OK | os.X_OK)]
     if closed:  # a failure only if a run would come to it, and then said by itself
         advice = with_command("Run it as the owner:", typed_by(found, "plan", log_dir))
         return warn(
@@ -190,7 +189,7 @@ def _permissions(log_dir: str, listing: LogDirListing) -> Check:
 
 
 def _file_system(log_dir: str) -> Check:
-    mount = backends.mount_of(log_dir)
+    mount = LOCAL.mount_of(log_dir)
     if mount is None:  # which is in the way of a run, and said so
         return warn("file system", "of an unknown type", "Look at what is mounted there.")
     return ok(
@@ -199,7 +198,7 @@ def _file_system(log_dir: str) -> Check:
 
 
 def _free_space(log_dir: str, listing: LogDirListing) -> Check:
-    state = os.statvfs(log_dir)
+    state = LOCAL.file_system_status(log_dir)
     free = state.f_bavail * state.f_frsize
     largest = max(listing.partitions, key=_size, default=None)
     found = f"{size_text(free)} free"

@@ -15,9 +15,7 @@ from crc32c import crc32c
 
 from compactor.reason_codes import ReasonCode, reason_code_of
 from storage.errors import CorruptFileError
-from storage.files.descriptors import look_at
 from storage.files.files import Files
-from storage.files.filesystem import open_file
 from storage.files.local import LOCAL
 from storage.formats import batch_columns
 from storage.formats.batch_columns import (
@@ -308,10 +306,11 @@ class SegmentCheck:
 @contextmanager
 def _opened(path: str, files: Files) -> Iterator[_OpenLog]:
     if files is LOCAL:  # read to where it is looked at, without a copy
-        with open(open_file(path), "rb", buffering=0) as log:
-            number = log.fileno()
-            size_bytes = look_at(number, path).size_bytes
-            yield _OpenLog(lambda view, at: os.preadv(number, [view], at), size_bytes)
+        descriptor, entry = LOCAL.open_to_read(path)
+        try:
+            yield _OpenLog(lambda view, at: os.preadv(descriptor, [view], at), entry.size_bytes)
+        finally:
+            os.close(descriptor)
         return
     with files.open(path) as opened:
 

@@ -23,10 +23,8 @@ from compactor.host.machine import user_name
 from compactor.host.shell_commands import compactor, named, owner_of
 from compactor.log_dirs.directory_state import require_may_change
 from compactor.reason_codes import ReasonCode, reason_code_of
-from storage.files import backends
-from storage.files.file_attributes import require_replaceable
 from storage.files.files import LOCAL_TYPES, Mount
-from storage.files.held_directories import hold_log_dir
+from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.log import log_dir_lock
 from storage.log.log_dir_lock import LOCK_FILE as LOCK_FILE
@@ -112,7 +110,7 @@ def require_free(log_dir: str) -> None:
 
 def require_clean_shutdown(log_dir: str) -> None:
     """Raise RefusedError where the broker that was last at work did not stop cleanly."""
-    if not clean_shutdown.exists(log_dir):
+    if not clean_shutdown.exists(log_dir, LOCAL):
         raise RefusedError(
             f"{log_dir}: no {clean_shutdown.CLEAN_SHUTDOWN}: the broker did not stop cleanly, and "
             "its last segments may be torn",
@@ -129,7 +127,7 @@ def require_replaceable_checkpoints(log_dir: str) -> None:
     for name in (checkpoint.CLEANER_OFFSET, checkpoint.LOG_START):
         path = os.path.join(log_dir, name)
         try:
-            require_replaceable(path)
+            LOCAL.require_replaceable(path)
         except OSError as error:
             raise RefusedError(
                 f"{path}: could not be replaced once the logs are cleaned: {error.strerror}",
@@ -146,7 +144,7 @@ def require_working_locks(log_dirs: Iterable[str], allowed_types: Collection[str
     allowed_types: file systems that the operator has named, beside LOCAL_TYPES.
     """
     for log_dir in log_dirs:
-        reason = why_locks_may_fail(backends.mount_of(log_dir), allowed_types)
+        reason = why_locks_may_fail(LOCAL.mount_of(log_dir), allowed_types)
         if reason is not None:
             problem = f"{log_dir}: {reason}. Nothing was changed"
             raise RefusedError(problem, ReasonCode.FILE_SYSTEM, path=log_dir)
@@ -178,7 +176,7 @@ def _locked_now(log_dirs: Sequence[str], after_unclean_shutdown: bool) -> Iterat
         for log_dir in log_dirs:
             with _refusing(log_dir):
                 is_own = locks.enter_context(lock_log_dir(log_dir))
-            locks.enter_context(hold_log_dir(log_dir, _owner_of(log_dir, is_own)))
+            locks.enter_context(LOCAL.hold_log_dir(log_dir, _owner_of(log_dir, is_own)))
             require_may_change(log_dir)
             if not after_unclean_shutdown:
                 require_clean_shutdown(log_dir)
@@ -192,7 +190,11 @@ def _refusing(log_dir: str) -> Iterator[None]:
         yield
     except LogDirLockedError as error:
         # a broker takes the mark of a clean shutdown away when it starts; our own runs leave it
-        code = ReasonCode.LOCK_HELD if clean_shutdown.exists(log_dir) else ReasonCode.BROKER_RUNNING
+        code = (
+            ReasonCode.LOCK_HELD
+            if clean_shutdown.exists(log_dir, LOCAL)
+            else ReasonCode.BROKER_RUNNING
+        )
         raise _LockHeldError(
             f"{error.path}: {error.problem}",
             code,
@@ -228,7 +230,7 @@ def _what_helps(error: OSError, path: str, log_dir: str) -> str:
 def _how_to_own(path: str, log_dir: str) -> str:
     """Say what to do about a file that this user may not write or replace."""
     try:
-        owner, own = os.stat(log_dir).st_uid, os.lstat(path).st_uid
+        owner, own = LOCAL.status(log_dir).st_uid, LOCAL.status(path, follow=False).st_uid
     except OSError:
         return f"Look at the owner and the mode of {path}, and at its mount"
     if own != owner:

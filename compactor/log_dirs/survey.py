@@ -102,7 +102,7 @@ def survey_log_dirs(
     """
     distinct: dict[str, str] = {}
     for path in paths:
-        distinct.setdefault(os.path.realpath(path), path)
+        distinct.setdefault(LOCAL.resolve(path), path)
     return [survey_log_dir(path, files, with_files, is_own) for path in distinct.values()]
 
 

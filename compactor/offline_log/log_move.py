@@ -27,7 +27,6 @@ from compactor.offline_log.log_location import LogLocation, require_not_missing
 from compactor.reason_codes import ReasonCode
 from compactor.settings import own_writes
 from storage.file_names import DELETE_DIR, MAX_DIR_NAME
-from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
@@ -158,9 +157,9 @@ def _copy(move: LogMove, files: Files, give: GiveAttributes) -> None:
 
 
 def _alike(original: str, copy: str) -> None:
-    descriptor = os.open(copy, os.O_RDONLY | os.O_NOFOLLOW)
+    descriptor = LOCAL.open_descriptor(copy, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        give_attributes(descriptor, attributes_of(original))
+        LOCAL.give_attributes(descriptor, LOCAL.attributes_of(original))
     finally:
         os.close(descriptor)
 

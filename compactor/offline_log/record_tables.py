@@ -1,6 +1,5 @@
 """Filters the Arrow batches of a log, and gives them as rows or writes them as Parquet."""
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,8 @@ from compactor.offline_log.open_log import ViewedLog
 from compactor.offline_log.record_filter import Isolation, ReadRecord, RecordFilter
 from storage.arrow.reading import RecordStream
 from storage.arrow.selection import SCHEMA, Selection
-from storage.files import filesystem
+from storage.files.files import Disk
+from storage.files.local import LOCAL
 
 _ROW_COLUMNS = ("offset", "timestamp_ms", "timestamp_type", "key", "value", "headers")
 ROW_GROUP_ROWS, ROW_GROUP_BYTES = 100_000, 64 << 20  # of Parquet: a group ends at either
@@ -68,7 +68,7 @@ def _values(column: pa.Array) -> Any:
     return column.to_numpy(zero_copy_only=False).tolist()
 
 
-def write_parquet(view: ViewedLog, wanted: RecordFilter, path: str) -> int:
+def write_parquet(view: ViewedLog, wanted: RecordFilter, path: str, disk: Disk = LOCAL) -> int:
     """Write every column of the records to a file, whole or not at all; return how many.
 
     Raise as `batches_of` does, and OSError.
@@ -76,17 +76,19 @@ def write_parquet(view: ViewedLog, wanted: RecordFilter, path: str) -> int:
     temporary, count = f"{path}.tmp", 0
     try:
         with (
-            open(temporary, "wb") as out,  # pyarrow encodes fewer names, and has words of its own
+            disk.open_named(
+                temporary, "wb"
+            ) as out,  # pyarrow encodes fewer names, and has words of its own
             pq.ParquetWriter(out, SCHEMA, compression="zstd") as writer,
         ):
             for group in _row_groups(batches_of(view, wanted, tuple(SCHEMA.names))):
                 writer.write_table(group, row_group_size=group.num_rows)
                 count += group.num_rows
-        filesystem.sync_file(temporary)
-        os.replace(temporary, path)
+        disk.sync_file(temporary)
+        disk.rename(temporary, path)
     except BaseException:
-        if filesystem.exists(temporary):
-            os.remove(temporary)
+        if disk.exists(temporary):
+            disk.remove(temporary)
         raise
     return count
 

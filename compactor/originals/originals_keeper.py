@@ -35,8 +35,7 @@ from compactor.originals.kept_run import hold
 from compactor.outcome.round_report import OriginalsReport
 from compactor.planning.round_plan import RoundPlan
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name
-from storage.files.files import Files, entry_of
-from storage.files.filesystem import discard_directory
+from storage.files.files import Disk, Files, entry_of
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
@@ -57,13 +56,13 @@ class _KeptSoFar:
 class OriginalsKeeper:
     """What is kept of one run. Several logs may be worked at once, each by one thread."""
 
-    def __init__(self, directory: str, run: KeptRun, files: Files = LOCAL) -> None:
+    def __init__(self, directory: str, run: KeptRun, files: Disk = LOCAL) -> None:
         """Make the run's directory in `directory`, which is made too.
 
         The caller holds the locks of the log directories, and has not begun to change anything.
         Raise CorruptFileError or OSError; RefusedError where others could discard what is kept.
         """
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        files.make_directories(directory)
         self.path, self._files = os.path.join(directory, run.run_id), files
         self._numbers = {log_dir: number for number, log_dir in enumerate(run.log_dirs)}
         self._cleaner = _entries(files, run.log_dirs, checkpoint.CLEANER_OFFSET)
@@ -77,7 +76,7 @@ class OriginalsKeeper:
         try:
             self._held = hold(self.path)
         except BaseException:
-            discard_directory(self.path)  # nothing is kept yet
+            files.discard_directory(self.path)  # nothing is kept yet
             raise
 
     def close(self) -> None:
@@ -159,7 +158,7 @@ class OriginalsKeeper:
             step = facts._replace(number=so_far.steps, originals=originals)
             self._files.replace_file(manifest, step_document(step))
         except OSError:
-            discard_directory(kept)  # a full disk gets its room back
+            self._files.discard_directory(kept)  # a full disk gets its room back
             raise
         for mark in originals:
             so_far.marks.pop(mark.name, None)
@@ -195,7 +194,7 @@ class OriginalsKeeper:
 
 
 def open_keeper(
-    directory: str, run_id: str, started_at_ms: int, plan: RoundPlan, files: Files = LOCAL
+    directory: str, run_id: str, started_at_ms: int, plan: RoundPlan, files: Disk = LOCAL
 ) -> OriginalsKeeper:
     """What keeps the originals of any log in the directories of a plan.
 

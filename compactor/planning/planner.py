@@ -40,7 +40,7 @@ from compactor.settings.config import Config
 from compactor.settings.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import SEGMENT_SUFFIXES, SWAP, Segment, file_name
-from storage.files.file_attributes import may_give, require_replaceable
+from storage.files.local import LOCAL
 from storage.formats.checkpoint import CLEANER_OFFSET, TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.log_dir import PartitionListing
@@ -269,9 +269,11 @@ def why_not_changeable(
     if os.geteuid() == 0:  # who may do anything, and is told otherwise when it is tried
         return None
     log_dir = os.path.dirname(partition.path)
-    if not os.access(log_dir, os.W_OK | os.X_OK):  # no run comes so far
+    if not LOCAL.is_permitted(log_dir, os.W_OK | os.X_OK):  # no run comes so far
         return None
-    if not os.access(partition.path, os.W_OK | os.X_OK) and partition.access.exists(partition.path):
+    if not LOCAL.is_permitted(partition.path, os.W_OK | os.X_OK) and partition.access.exists(
+        partition.path
+    ):
         return _reason(ReasonCode.NO_PERMISSION, partition.path, errno.EACCES)
     for segment in to_rewrite:
         for suffix in SEGMENT_SUFFIXES:
@@ -303,12 +305,12 @@ def _why_cut_short(judgement: Judgement, survey: LogDirSurvey) -> str | None:
 def _why_not_replaceable(partition: PartitionListing, name: str) -> Reason | None:
     path = os.path.join(partition.path, name)
     try:
-        found = os.lstat(path)
+        found = LOCAL.status(path, follow=False)
     except OSError:
         return None
-    if not os.access(path, os.R_OK):
+    if not LOCAL.is_permitted(path, os.R_OK):
         return _reason(ReasonCode.UNREADABLE, path, errno.EACCES)
-    if may_give(found.st_uid, found.st_gid):
+    if LOCAL.may_give(found.st_uid, found.st_gid):
         return None
     owner = user_name(found.st_uid)
     text = f"{path}: belongs to {owner}, and this user cannot give {owner} what takes its place"
@@ -318,7 +320,7 @@ def _why_not_replaceable(partition: PartitionListing, name: str) -> Reason | Non
 def _why_epochs_stay(partition: PartitionListing) -> Reason | None:
     path = os.path.join(partition.path, LEADER_EPOCH_CHECKPOINT)
     try:
-        require_replaceable(path)
+        LOCAL.require_replaceable(path)
     except FileNotFoundError:  # its directory
         return None
     except OSError as error:

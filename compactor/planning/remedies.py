@@ -152,7 +152,7 @@ def given_to_owner(log: NamedLog) -> tuple[str, ...]:
 def as_owner(log: NamedLog) -> tuple[str, ...]:
     """The command that says more, by the owner of the directory; none where that is us."""
     try:
-        owner = os.stat(log.log_dir)
+        owner = LOCAL.status(log.log_dir)
     except OSError:
         return ()
     if owner.st_uid == os.geteuid():

@@ -29,6 +29,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.skipped_logs import untouched_report
 from compactor.reason_codes import ReasonCode
 from storage.files.disk_hints import wait_until_freed
+from storage.files.local import LOCAL
 
 FILES_OF_GROUP = 4
 STEP_FILES = 2  # of a group whose originals are kept: a directory and a manifest
@@ -137,7 +138,7 @@ def places_of(
 
     def device_of(path: str, name: str) -> int:
         try:
-            device = os.stat(path).st_dev
+            device = LOCAL.status(path).st_dev
             if device not in rooms:
                 rooms[device] = _room(path, name)
         except FileNotFoundError:  # not made yet; or gone, which is reported of its log later
@@ -302,7 +303,7 @@ def _why_not(needs: Mapping[int, Need], rooms: Mapping[int, Room]) -> str | None
 
 def _room(path: str, name: str) -> Room:
     wait_until_freed()  # what an earlier round has removed
-    found = os.statvfs(path)
+    found = LOCAL.file_system_status(path)
     # no such limit on btrfs, for one
     free_files = found.f_favail if found.f_files else None
     return Room(name, found.f_bavail * found.f_frsize, free_files)

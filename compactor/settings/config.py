@@ -22,6 +22,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from typing import Any
 
 from compactor.errors import ConfigError
@@ -31,6 +32,7 @@ from compactor.reason_codes import Reason
 from compactor.settings.broker_settings import Layer, known_values
 from compactor.settings.cluster_settings import BROKER_SETTINGS, ClusterSettings
 from compactor.settings.topic_config import BROKER_TOPICS, TopicConfig, topic_config
+from storage.files.local import LOCAL
 from storage.formats.kafka_settings import (
     COMPACT,
     SETTINGS,
@@ -366,8 +368,9 @@ def _checked_topics(topics: Mapping[str, Any], place: str) -> dict[str, dict[str
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8-sig") as source:
-            return source.read()
+        with LOCAL.open_named(path) as source:
+            text = source.read().decode("utf-8-sig")
+        return StringIO(text, newline=None).read()
     except OSError as error:
         hint = near_path(path) if isinstance(error, FileNotFoundError) else ""
         raise ConfigError(f"{path or repr(path)}: {error.strerror}{hint}") from error

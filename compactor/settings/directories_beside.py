@@ -18,6 +18,7 @@ from compactor.settings.cluster_settings import (
 )
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import decode_uuid
 from storage.log.cluster_metadata import METADATA_DIR, read_cluster_metadata
@@ -40,7 +41,7 @@ def settings_of_broker(
         return read_cluster_settings(log_dirs[:1], MetadataSource(), files), ()
     metadata = os.path.join(log_dirs[0], METADATA_DIR)
     source = MetadataSource(metadata if files.exists(metadata) else None)
-    found = {os.path.realpath(log_dirs[0]): log_dirs[0]}
+    found = {LOCAL.resolve(log_dirs[0]): log_dirs[0]}
     for path in (*log_dirs[1:], *directories_beside(log_dirs, files)):
         try:
             other = identity_in(path, files)
@@ -50,7 +51,7 @@ def settings_of_broker(
             continue
         is_copy = other.directory_id == own.directory_id and other.directory_id is not None
         if not (is_copy and source.metadata):  # else the copy may be of another time
-            found.setdefault(os.path.realpath(path), path)
+            found.setdefault(LOCAL.resolve(path), path)
     paths = tuple(found.values())
     if source.metadata is None:
         source = MetadataSource(_metadata_dir_of(own, paths, files))
@@ -58,18 +59,18 @@ def settings_of_broker(
     if cluster is None:
         return None, paths[1:]
     registered = registered_log_dirs(cluster)
-    given = {os.path.realpath(path) for path in log_dirs}
+    given = {LOCAL.resolve(path) for path in log_dirs}
     others = (
         path
         for path in paths[1:]
-        if os.path.realpath(path) in given or _may_be_of(registered, path, cluster, files)
+        if LOCAL.resolve(path) in given or _may_be_of(registered, path, cluster, files)
     )
     return cluster, tuple(others)
 
 
 def directories_beside(log_dirs: Sequence[str], files: Files) -> Iterator[str]:
     """Yield the directories beside these, and these."""
-    for parent in dict.fromkeys(os.path.dirname(os.path.realpath(path)) for path in log_dirs):
+    for parent in dict.fromkeys(os.path.dirname(LOCAL.resolve(path)) for path in log_dirs):
         try:
             directories, _ = files.list_names(parent)
         except OSError:  # a parent that only the broker's directories may be reached through

@@ -14,7 +14,7 @@ from compactor.log_checks.batch_checks import Finding, difference, finding_of, u
 from compactor.verification.evidence import LogEvidence
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, TXN_INDEX, file_name
-from storage.files import filesystem
+from storage.files.local import LOCAL
 from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot, txn_index
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.formats.partition_metadata import PARTITION_METADATA
@@ -69,7 +69,9 @@ class Side(NamedTuple):
         for segment in self.listing.segments:
             rebuilt = self.producers.rebuilt_txn_indexes.get(segment.base_offset)
             path = os.path.join(self.listing.path, file_name(segment.base_offset, TXN_INDEX))
-            found.append(txn_index.read(path) if rebuilt is None else list(rebuilt))
+            found.append(
+                txn_index.read(path, self.listing.access) if rebuilt is None else list(rebuilt)
+            )
         return found
 
 
@@ -98,7 +100,7 @@ class RemovalBounds:
 def read_checkpoints(path: str) -> Checkpoints:
     """All checkpoints of a log directory. Raise CorruptFileError."""
     names = (checkpoint.CLEANER_OFFSET, checkpoint.LOG_START, *_KEPT_CHECKPOINTS)
-    return {name: checkpoint.read(os.path.join(path, name)) for name in names}
+    return {name: checkpoint.read(os.path.join(path, name), LOCAL) for name in names}
 
 
 def read_side(
@@ -317,12 +319,12 @@ def check_epochs(before: Side, after: Side, bounds: RemovalBounds) -> Iterator[F
 def epochs_begin_at_start(side: Side) -> bool:
     """Return whether the leader epochs begin at the log start, or none is known."""
     path = os.path.join(side.listing.path, LEADER_EPOCH_CHECKPOINT)
-    entries = leader_epoch_checkpoint.read(path)
+    entries = leader_epoch_checkpoint.read(path, LOCAL)
     return not entries or entries[0].start_offset >= side.log_start_offset
 
 
 def _loaded_epochs(path: str, start: int, end: int) -> list[EpochEntry]:
-    entries = leader_epoch_checkpoint.read(path)
+    entries = leader_epoch_checkpoint.read(path, LOCAL)
     leader_epoch_checkpoint.check(entries, path)
     entries = [entry for entry in entries if entry.start_offset < end]
     behind = [entry for entry in entries if entry.start_offset > start]
@@ -347,7 +349,9 @@ def is_linked(before: PartitionListing, after: PartitionListing) -> bool:
 
 
 def _names(listing: PartitionListing) -> list[str]:
-    names = {entry.name for entry in filesystem.list_directory(listing.path) if not entry.is_dir}
+    names = {
+        entry.name for entry in listing.access.list_directory(listing.path) if not entry.is_dir
+    }
     kinds = (*SEGMENT_SUFFIXES, SNAPSHOT)
     kept = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA}
     return sorted(name for name in names if name.endswith(kinds) or name in kept)
@@ -355,7 +359,7 @@ def _names(listing: PartitionListing) -> list[str]:
 
 def is_same(before: str, after: str) -> bool:
     """Return whether two files have the same bytes; both may be missing."""
-    there = [filesystem.exists(path) for path in (before, after)]
+    there = [LOCAL.exists(path) for path in (before, after)]
     if not all(there):
         return not any(there)
     return _is_one(before, after) or _has_same_bytes(before, after)
@@ -363,13 +367,13 @@ def is_same(before: str, after: str) -> bool:
 
 def _has_grown(before: str, after: str) -> bool:
     """Whether a file begins with all the bytes that it had."""
-    if not filesystem.exists(before) or not filesystem.exists(after):
-        return filesystem.exists(after)
+    if not LOCAL.exists(before) or not LOCAL.exists(after):
+        return LOCAL.exists(after)
     return _has_same_bytes(before, after, may_grow=True)
 
 
 def _has_same_bytes(before: str, after: str, may_grow: bool = False) -> bool:
-    with open(before, "rb", buffering=0) as one, open(after, "rb", buffering=0) as other:
+    with LOCAL.open_named(before) as one, LOCAL.open_named(after) as other:
         was, now = (os.fstat(file.fileno()).st_size for file in (one, other))
         if was != now and not (may_grow and was < now):
             return False
@@ -381,7 +385,7 @@ def _has_same_bytes(before: str, after: str, may_grow: bool = False) -> bool:
 
 def _is_one(before: str, after: str) -> bool:
     try:
-        return os.path.samefile(before, after)
+        return LOCAL.is_same(before, after)
     except FileNotFoundError:
         return False
 

@@ -25,6 +25,7 @@ from compactor.verification.reader_kernels import (
 from storage.codecs.compression import decompress
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, MAX_RELATIVE_OFFSET, Segment, file_name
+from storage.files.local import LOCAL
 from storage.formats import legacy_messages, record
 from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
@@ -216,7 +217,7 @@ class LogReader:
 def decoded(path: str, batch: np.void) -> list[Record]:
     """The records of one batch, by the storage layer's reader of single records."""
     position = int(batch["position"])
-    with open(path, "rb", buffering=0) as log:
+    with LOCAL.open_named(path) as log:
         entry = os.pread(log.fileno(), int(batch["size"]), position)
     header = legacy_messages.decode_header(entry, position, path)
     return legacy_messages.decode_records(entry, header, path, position)
@@ -224,7 +225,7 @@ def decoded(path: str, batch: np.void) -> list[Record]:
 
 def _framed(path: str) -> Iterator[tuple[ByteArray, int, Int64Array]]:
     """Buffers of whole entries, each with its place in the file and where its entries begin."""
-    with open(path, "rb", buffering=0) as log:
+    with LOCAL.open_named(path) as log:
         stop = os.fstat(log.fileno()).st_size
         position, wanted = 0, READ_BYTES
         while position < stop:

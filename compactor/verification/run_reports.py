@@ -18,6 +18,7 @@ from compactor.verification.evidence import (
     Round,
     Truncation,
 )
+from storage.files.local import LOCAL
 
 OPTION = "--run-report"
 _UNDONE = ("undone", "as-before")
@@ -53,8 +54,8 @@ def read_run_reports(paths: Sequence[str]) -> Known:
 
 def _read(path: str) -> Document:
     try:
-        with open(path, encoding="utf-8") as source:
-            document = json.load(source)
+        with LOCAL.open_named(path) as source:
+            document = json.loads(source.read().decode())
         if document["command"] not in _READERS:
             raise ValueError("not of a command that changes a log")
         if document.get("dry_run"):

@@ -15,24 +15,24 @@ import os
 import re
 
 from storage.errors import UnsupportedBackendError
-from storage.files.files import Mount
+from storage.files.files import Disk, Mount
 from storage.files.filesystem import read_bytes
 
 _LOCAL_PROTOCOLS = ("file", "local")
 
 
-def require_in_place(url: str) -> str:
+def require_in_place(url: str, disk: Disk) -> str:
     """Return the absolute local path of a plain path or a file:// URL.
 
     Raise UnsupportedBackendError for everything else, also for a protocol nobody knows.
     """
     if "://" not in url and "::" not in url:
-        return _absolute(url)
+        return _absolute(url, disk)
     import fsspec  # only here: a plain path should not wait 0.1 s for it
 
     protocol = url.partition("::")[0] if "::" in url else url.partition("://")[0]
     if protocol in _LOCAL_PROTOCOLS:
-        return _absolute(str(fsspec.get_filesystem_class("file")._strip_protocol(url)))
+        return _absolute(str(fsspec.get_filesystem_class("file")._strip_protocol(url)), disk)
     known = "" if protocol in fsspec.available_protocols() else ", which is not known here"
     raise UnsupportedBackendError(
         f"{url}: begins with {protocol}:{known}. Logs are compacted in directories of this "
@@ -41,9 +41,9 @@ def require_in_place(url: str) -> str:
     )
 
 
-def _absolute(path: str) -> str:
+def _absolute(path: str, disk: Disk) -> str:
     """Resolve links only where the system would follow one before it goes up."""
-    return os.path.realpath(path) if ".." in path.split(os.sep) else os.path.abspath(path)
+    return disk.resolve(path) if ".." in path.split(os.sep) else os.path.abspath(path)
 
 
 _ESCAPE = re.compile(r"\\([0-7]{3})")

@@ -26,7 +26,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from io import FileIO
-from typing import NamedTuple, Protocol, Self
+from typing import BinaryIO, NamedTuple, Protocol, Self
 
 
 class Entry(NamedTuple):
@@ -365,6 +365,18 @@ class Disk(Files, Protocol):
             mode: As of `open`: `xb` and `x+b` make a new file, `wb` empties an old one, `r+b`
                 changes it.
             is_private: Only this user can read what is made.
+        """
+        ...
+
+    def open_named(self, path: str, mode: str = "rb") -> BinaryIO:
+        """Open a file that a user has named, with a buffer.
+
+        Links and pipes are followed, as a shell does: a configuration may be either. What is
+        written is on disk only after a sync.
+
+        Args:
+            path: Goes into errors as it is.
+            mode: `rb` reads, `wb` makes a file or empties one, `ab` adds to its end.
         """
         ...
 

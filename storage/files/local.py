@@ -7,8 +7,8 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from io import FileIO
-from typing import Self
+from io import BufferedReader, BufferedWriter, FileIO
+from typing import BinaryIO, Self
 
 from storage.files import backends, cloning, file_attributes, filesystem, held_directories
 from storage.files.descriptors import naming, read_from
@@ -196,6 +196,11 @@ class LocalFiles:
         raw = open(path, mode, buffering=0, opener=opener)  # noqa: SIM115  # the caller closes it
         assert isinstance(raw, FileIO)
         return raw
+
+    def open_named(self, path: str, mode: str = "rb") -> BinaryIO:
+        file = open(path, mode)  # noqa: SIM115  # the caller closes it
+        assert isinstance(file, BufferedReader | BufferedWriter)
+        return file
 
     def open_descriptor(self, path: str, flags: int, mode: int = 0o600) -> int:
         return os.open(path, flags, mode)

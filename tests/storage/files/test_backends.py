@@ -8,6 +8,7 @@ from storage.errors import UnsupportedBackendError
 from storage.files import backends
 from storage.files.backends import find_mount, mount_id_of, require_in_place
 from storage.files.files import Mount
+from storage.files.local import LOCAL
 from tests.support.private_mounts import python_with_mounts
 
 
@@ -15,10 +16,10 @@ def test_a_local_path_or_url_is_taken_as_an_absolute_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert require_in_place("/var/logs") == "/var/logs"
-    assert require_in_place("logs/../other") == str(tmp_path / "other")
-    assert require_in_place("file:///var/logs") == "/var/logs"
-    assert require_in_place("local:///var/logs/") == "/var/logs"
+    assert require_in_place("/var/logs", LOCAL) == "/var/logs"
+    assert require_in_place("logs/../other", LOCAL) == str(tmp_path / "other")
+    assert require_in_place("file:///var/logs", LOCAL) == "/var/logs"
+    assert require_in_place("local:///var/logs/", LOCAL) == "/var/logs"
 
 
 def test_what_is_above_a_link_is_what_the_system_takes_for_it(
@@ -28,8 +29,8 @@ def test_what_is_above_a_link_is_what_the_system_takes_for_it(
     (tmp_path / "disk" / "kafka").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "disk" / "kafka")
     monkeypatch.chdir(tmp_path)
-    assert require_in_place("link/../logs") == str(tmp_path / "disk" / "logs")
-    assert require_in_place("link") == str(tmp_path / "link")
+    assert require_in_place("link/../logs", LOCAL) == str(tmp_path / "disk" / "logs")
+    assert require_in_place("link", LOCAL) == str(tmp_path / "link")
 
 
 @pytest.mark.parametrize(
@@ -38,12 +39,12 @@ def test_what_is_above_a_link_is_what_the_system_takes_for_it(
 )
 def test_a_backend_without_the_promise_of_a_rename_is_refused(url: str) -> None:
     with pytest.raises(UnsupportedBackendError, match="copy them to a disk first"):
-        require_in_place(url)
+        require_in_place(url, LOCAL)
 
 
 def test_a_backend_nobody_knows_is_refused() -> None:
     with pytest.raises(UnsupportedBackendError, match="gopher:, which is not known here"):
-        require_in_place("gopher://host/logs")
+        require_in_place("gopher://host/logs", LOCAL)
 
 
 TABLE = """\

@@ -29,46 +29,26 @@ PLAIN: dict[str, dict[str, str]] = {
     "what keeps the promises of `Files` on this machine": {
         "storage.files": "backends cloning file_attributes filesystem held_directories local",
     },
-    "copies from descriptor to descriptor, with owner, mode and attributes of the source": {
-        "compactor.copying": "contents copier",
-        "compactor.offline_log": "log_move",
-    },
-    "locks, and directories that are held; the table of mounts; room on a disk": {
-        "compactor.log_dirs": "locked_log_dirs",
+    "locks of log directories": {
         "storage.log": "log_dir_lock log_manager",
-        "compactor.planning": "planner space",
     },
-    "paths that a user gives, resolved, and checked for what this user may do": {
-        "compactor.log_dirs": "survey",
-        "compactor.settings": "directories_beside",
-        "compactor.planning": "remedies",
-        "compactor.api": "copies managed_cleaning path_arguments",
-    },
-    "originals: hard links into a directory outside of log directories, and what comes back": {
-        "compactor.originals": "kept_run originals_keeper",
+    "the lock of a run's originals; copies of those that cannot be linked": {
+        "compactor.originals": "kept_run",
         "compactor.log_dirs": "kept_files",
     },
-    "readers of their own, which change nothing: what is verified, and what is shown": {
-        "compactor.log_checks": "batch_checks",
-        "compactor.verification": "run_reports reader_bounds reader_log",
-    },
-    "files that are in no log directory: configuration, reports, caches, Java, the terminal": {
+    "files that are in no log directory: caches, Java, the terminal": {
         "cleaner_jobs.spark": "class_archive_job environment gateway java_cache local_size "
         "patience prestarted_daemon spark_session submitted_java warm_up",
         "compactor": "airflow",
-        "compactor.settings": "config",
-        "compactor.api": "log_changes results saved_plans",
-        "compactor.command_line": "cli output_files",
         "compactor.host": "java machine output run_history",
-        "compactor.offline_log": "record_tables",
         "storage": "user_home",
         "storage.kernels": "kernel",
     },
     "a second process of a plan, and the pipe that its half comes through": {
         "compactor.planning": "evaluation",
     },
-    "what `doctor` looks at: this machine, and what may be done in a log directory": {
-        "compactor.diagnosis": "log_dir_checks machine_checks spark_checks",
+    "what `doctor` looks at on this machine": {
+        "compactor.diagnosis": "machine_checks spark_checks",
     },
 }
 
@@ -86,6 +66,8 @@ def is_plain(node: ast.AST) -> bool:
         if node.module == "storage.files":
             return bool(names & MACHINE)
         parent, _, last = (node.module or "").rpartition(".")
+        if last == "backends":
+            names &= {"mount_of"}  # what else is there works on the disk that it is given
         of_machine = parent == "storage.files" and last in MACHINE
         return bool(names) and (node.module == "pathlib" or of_machine)
     if not isinstance(node, ast.Call):
