@@ -6,7 +6,7 @@ from storage.errors import LogCompactionError
 
 
 class UsageError(ConfigError):
-    """An argument is impossible; the message names it. Nothing was changed."""
+    """An argument is impossible; the message names its parameter. Nothing was changed."""
 
     reason_code = ReasonCode.WRONG_USAGE
 

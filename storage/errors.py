@@ -2,6 +2,7 @@
 
 import errno
 import json
+from collections.abc import Mapping, Sequence
 
 _SHOWN_CHARACTERS = 60
 
@@ -35,10 +36,42 @@ class UnsupportedFormatError(CorruptFileError):
 
 
 class ConfigError(LogCompactionError):
-    """A setting is unknown or impossible; the message names it and where it stands. Exit code 2."""
+    """A setting or an argument is unknown or impossible; the message names it. Exit code 2.
+
+    A caller in Python reads the names of parameters. The command line puts those of its options in
+    their place (`text`).
+    """
 
     reason_code = "wrong-configuration"
-    as_options: str | None = None  # the message in the command line's words, where it has others
+
+    def __init__(
+        self, problem: str, name: str = "", value: object = None, others: Sequence[str] = ()
+    ) -> None:
+        """Make an error whose message begins with name and value, where there are any.
+
+        Args:
+            problem: What is wrong; a pair of braces in it for each of the others.
+            name: Of the parameter, or of the place where the setting stands.
+            value: Its value, where the message shows it.
+            others: Further parameters that the problem mentions.
+        """
+        super().__init__(problem, name, value, others)  # all, so that it can be pickled
+        self.problem, self.name, self.value, self.others = problem, name, value, others
+        self.paths: Mapping[str, str] = {}  # to each parameter in the call, as `options.work_dir`
+
+    def text(self, names: Mapping[str, str]) -> str:
+        """Return the message with these names in the place of the parameters'."""
+        problem = self.problem
+        for each in self.others:
+            problem = problem.replace("{}", names.get(each, each), 1)
+        name = names.get(self.name, self.name)
+        subject = name
+        if self.value is not None:
+            subject = f"{name} {self.value}" if name else str(self.value)
+        return f"{subject}: {problem}" if subject else problem
+
+    def __str__(self) -> str:
+        return self.text(self.paths)
 
 
 class UnfitProcessorError(LogCompactionError):

@@ -1,8 +1,7 @@
 """Checks the arguments of the API's functions against their annotations, before anything is done.
 
 A path may be a `str` or an `os.PathLike`; where several values are expected, one will do. An error
-in an argument names the parameter, with the field within it. The command line prints the error's
-`as_options` instead, which names the option.
+in an argument names the parameter, with the field within it.
 """
 
 import errno
@@ -10,12 +9,11 @@ import inspect
 import math
 import numbers
 import os
-import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import Field, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from enum import Enum
 from functools import cache, wraps
@@ -23,7 +21,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 
 from compactor.errors import ConfigError, UsageError
 from compactor.offline_log.record_filter import NewRecord
-from compactor.settings.options import Number, option_of
+from compactor.settings.options import Number
 from storage.arguments import PathArg, is_text, unfolded
 from storage.errors import shown
 
@@ -40,24 +38,6 @@ _OF_OPTIONS = ("compactor.api.", "compactor.settings.rules")  # modules of recor
 _AS_THEY_ARE = (bytes, types.NoneType)
 _NO_SERIES = (str, bytes, bytearray, memoryview, Mapping)
 _SERIES = (Sequence, Collection, Iterable, list, tuple)
-_OPTION = re.compile(r"(?<![\w/.-])--([a-z][a-z-]*[a-z])(?: (?:DIR|FILE|REGEX|TOPIC|BYTES)\b)?")
-_PLACEHOLDER = re.compile(r"(?<![\w/.-])(LOG_DIR|RUN_DIR|TO_DIR)\b")
-# elsewhere these are what an option takes
-_FIRST = re.compile(r"^(PATH|SCRIPT|DIR|TOPIC-PARTITION|TOPIC)\b(?!-)")
-_OTHER_NAMES = {  # parameters that no declaration of an option names, the first that fits
-    "against": ("before",),
-    "as-of": ("text",),
-    "fail-if": ("texts",),
-    "from": ("first",),
-    "manifest": ("log_dir",),
-    "output": ("path",),
-    "records": ("path",),
-    "run-report": ("run_reports", "paths", "path"),
-    "sample": ("sample_bytes",),
-    "to": ("end",),
-    "topic": ("topic_partition",),
-    "topic-partition": ("partitions",),
-}
 
 Paths = PathArg | Sequence[PathArg]  # one, or several
 
@@ -88,7 +68,7 @@ def checked(function: F) -> F:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             name = function.__qualname__.removesuffix(".__init__")
-            raise UsageError(f"{name}(): {error}") from None
+            raise UsageError(str(error), f"{name}()") from None
         for name, value in bound.arguments.items():
             bound.arguments[name] = fitted_argument(
                 name, value, signature.parameters[name].annotation
@@ -121,10 +101,7 @@ def fitted_argument(name: str, value: Any, annotation: Any) -> Any:
     except _UnfitError as error:
         where, found, expected = error.unfit
         kind = type(found).__name__
-        unfit = UsageError(f"{where}: expected {expected}, not {shown(found)} ({kind})")
-        option = where.rpartition(".")[2].replace("_", "-")
-        unfit.as_options = f"--{option} {shown(found)}: expected {expected}"  # of a number
-        raise unfit from None
+        raise UsageError(f"expected {expected}, not {shown(found)} ({kind})", where) from None
 
 
 def _fitted(name: str, value: Any, annotation: Any) -> Any:
@@ -300,26 +277,36 @@ def errors_name_parameters(
     try:
         yield
     except ConfigError as error:
-        if error.args == (str(error),):
-            error.as_options = error.as_options or str(error)
-            error.args = (with_parameters(_with_name(str(error), arguments), signature),)
+        if not error.paths:
+            error.paths = _paths_of(error, signature, arguments)
         raise
     except OSError as error:
         name = _of_too_long_a_name(error, arguments)
         if name is None:
             raise
-        unfit = UsageError(f"{name} {error.filename}: {error.strerror}")
-        unfit.as_options = f"{error.filename}: {error.strerror}"
+        unfit = UsageError(error.strerror or "", value=error.filename)
+        unfit.paths = {"": name}
         raise unfit from error
 
 
-def _with_name(text: str, arguments: Mapping[str, Any]) -> str:
-    """Put the parameter before a value with which an error begins."""
+def _paths_of(
+    error: ConfigError, signature: inspect.Signature, arguments: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the paths to parameters that an error's message needs.
+
+    What the error names is a parameter, or it is found by the value, or by the file where a setting
+    stands.
+    """
+    paths = _paths_of_names(signature)
+    if error.name in paths:
+        return paths
     for name, value in arguments.items():
         for where, each in _texts(name, value):
-            if text.startswith((f"{each}: ", f"{each!r}: ")):
-                return f"{where} {text}"
-    return text
+            if error.value is not None and str(error.value) in (each, repr(each)):
+                return paths | {error.name: where}
+            if f"{error.value or error.name}".startswith((f"{each}: ", f"{each}, ")):
+                return paths | {error.name: f"{where} {error.name}".rstrip()}
+    return paths
 
 
 def _of_too_long_a_name(error: OSError, arguments: Mapping[str, Any]) -> str | None:
@@ -350,47 +337,26 @@ def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from _texts(f"{name}.{field.name}", getattr(value, field.name))
 
 
-def with_parameters(text: str, signature: inspect.Signature) -> str:
-    """Put the parameter, with the field within it, in the place of each option that has one."""
-    known = _paths_of_names(signature)
-
-    def parameter(option: str) -> str | None:
-        name = option.lower().replace("_", "-")
-        possible = (
-            name.replace("-", "_"),
-            f"{name.replace('-', '_')}s",
-            *_OTHER_NAMES.get(name, ()),
-        )
-        return next((known[each] for each in possible if each in known), None)
-
-    for pattern in (_FIRST, _OPTION, _PLACEHOLDER):
-        text = pattern.sub(lambda found: parameter(found[1]) or found[0], text)
-    return text
-
-
 def _paths_of_names(signature: inspect.Signature) -> dict[str, str]:
-    """Return the path to each parameter and field by its name, and by that of its option.
+    """Return the path to each parameter and field by its name.
 
-    A field's own name counts before an option's, an inner field before an outer one, and a
-    parameter before all.
+    Of two fields of one name an outer one counts, and a parameter before all.
     """
     within = [
         each
         for name, parameter in signature.parameters.items()
         for each in _fields(parameter.annotation, name)
     ]
-    options = [(option_of(field), path) for field, path in within]
-    return {
-        **{o.name.removeprefix("--").replace("-", "_"): path for o, path in options if o},
-        **{field.name: path for field, path in within},
-        **{name: name for name in signature.parameters},
-    }
+    return {**dict(within), **{name: name for name in signature.parameters}}
 
 
-def _fields(kind: Any, path: str) -> Iterator[tuple[Field[Any], str]]:
-    for field in fields(kind) if _is_of_options(kind) else ():
-        yield field, f"{path}.{field.name}"
+def _fields(kind: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield each field of a record of options and the path to it, those of inner records first."""
+    own = fields(kind) if _is_of_options(kind) else ()
+    for field in own:
         yield from _fields(field.type, f"{path}.{field.name}")
+    for field in own:
+        yield field.name, f"{path}.{field.name}"
 
 
 def _is_of_options(kind: Any) -> bool:

@@ -15,42 +15,50 @@ _END_OF_1970_MS = 31_536_000_000
 _LATEST_MEANT_MS = 4_102_444_800_000  # the year 2100: beyond it a number has another unit
 
 
-def as_of_ms(text: str, option: str = "--as-of") -> int:
+def as_of_ms(text: str, option: str = "as_of") -> int:
     """Read epoch milliseconds from such a number, or from ISO 8601, in UTC unless it has a zone.
 
-    option: what a refusal names.
+    option: the name that a refusal gives it.
     """
     time_ms = _time_ms(text.strip())
     if time_ms is None:
         problem = "expected epoch milliseconds or ISO 8601, like 2026-11-20T12:00:00Z"
-        raise UsageError(f"{option} {text}: {problem}")
+        raise UsageError(problem, option, text)
     if not 0 <= time_ms <= MAX_TIME_MS:
         problem = f"outside of the years 1970 to 9999{_meant_in_finer_units(time_ms)}"
-        raise UsageError(f"{option} {text}: {problem}")
+        raise UsageError(problem, option, text)
     return time_ms
 
 
-def why_as_of_is_doubtful(text: str, as_of_ms: int, now_ms: int) -> str | None:
-    """Say what is wrong with such a time; None if nothing is."""
-    found = f"--as-of {text}: is {iso_time(as_of_ms)}"
+def doubt_of_clock(text: str, as_of_ms: int, now_ms: int) -> UsageError | None:
+    """Return what is wrong with such a time; None if nothing is."""
+    found = f"is {iso_time(as_of_ms)}"
     if as_of_ms < _END_OF_1970_MS:
-        return f"{found}; {_meant_in_1970(text)}; --any-clock accepts it"
+        meant = _meant_in_seconds(text)
+        others = ["any_clock"] if meant else ["as_of", "any_clock"]
+        problem = f"{found}; {meant or _PRESENT}; {{}} accepts it"
+        return UsageError(problem, "as_of", text, others)
     ahead_ms = as_of_ms - now_ms
     if ahead_ms <= CLOCKS_DIFFER_MS:
         return None
     zone = "; a time without a zone is taken for UTC" if _has_no_zone(text) else ""
-    return (
+    return UsageError(
         f"{found}, {span_text(ahead_ms)} ahead of this machine's clock, {iso_time(now_ms)}{zone}; "
-        "tombstones would go before their time. Without --as-of it is the present time; "
-        "--any-clock accepts it"
+        "tombstones would go before their time. Without {} it is the present time; {} accepts it",
+        "as_of",
+        text,
+        ["as_of", "any_clock"],
     )
 
 
-def _meant_in_1970(text: str) -> str:
+_PRESENT = "without {} it is the present time"
+
+
+def _meant_in_seconds(text: str) -> str | None:
     in_seconds = int(text) * 1000 if text.strip().isdigit() else MAX_TIME_MS + 1
     if _END_OF_1970_MS <= in_seconds <= MAX_TIME_MS:
         return f"are those seconds? In milliseconds {iso_time(in_seconds)} is {in_seconds}"
-    return "without --as-of it is the present time"
+    return None
 
 
 def _meant_in_finer_units(number: int) -> str:

@@ -23,10 +23,10 @@ def start_problems(log_dirs: Paths) -> tuple[StartProblem, ...]:
     """
     paths = path_texts(log_dirs)
     if not paths:
-        raise UsageError("log_dirs: none was given")
+        raise UsageError("none was given", "log_dirs")
     for path in paths:
         if not LOCAL.is_directory(path):
-            raise UsageError(f"log_dirs {path}: there is no such directory")
+            raise UsageError("there is no such directory", "log_dirs", path)
     return problems_by_broker(paths, LOCAL, Depth.ENDS)
 
 

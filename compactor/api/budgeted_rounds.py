@@ -83,13 +83,10 @@ def budgeted_rounds_of(rules: Rules, context: RoundContext) -> BudgetedRounds:
     """Make the rounds of the rules' budget at the speed of this machine."""
     for name in ("max_logs", "max_bytes", "max_minutes"):
         most = getattr(rules, name)
-        option = f"--{name.replace('_', '-')}"
         if most is not None and most < 0:
-            raise UsageError(f"{option} {most}: expected 0 or more")
+            raise UsageError("expected 0 or more", name, most)
         if most is not None and most >= 2**63:
-            raise UsageError(
-                f"{option} {most}: expected less than 2^63; without it there is no limit"
-            )
+            raise UsageError("expected less than 2^63; without it there is no limit", name, most)
     budget = Budget(
         max_logs=rules.max_logs,
         max_bytes=rules.max_bytes,

@@ -22,7 +22,7 @@ from compactor.log_dirs.directory_state import require_may_change
 from compactor.log_dirs.preconditions import RunEnding
 from compactor.outcome.exit_codes import error_line
 from compactor.outcome.start_problems import StartProblem
-from compactor.settings.rules import KAFKAS_DEFAULTS
+from compactor.settings.rules import KAFKAS_DEFAULTS, option_names
 from storage.errors import LogCompactionError
 
 
@@ -70,7 +70,7 @@ def _of_log_dir(
         start = _start_checks(local, start_problems([local]) if starts is None else starts)
         return (*start, *missing, *log_dir_checks(local, now_ms(), run))
     except (LogCompactionError, OSError) as error:
-        return (*missing, fail("log directory", error_line(error)))
+        return (*missing, fail("log directory", error_line(error, option_names())))
 
 
 def _start_on_all(log_dirs: Sequence[str]) -> tuple[list[str], Sequence[StartProblem] | None]:

@@ -54,9 +54,9 @@ def why_no_row(path: PathArg, options: DumpOptions = ALL_OF_IT) -> str:
 
 
 def _existing_path(path: PathArg) -> str:
-    local = in_place("PATH", path)
+    local = in_place("path", path)
     if not LOCAL.exists(local):
-        raise UsageError(f"PATH {path}: No such file or directory{near_path(local)}")
+        raise UsageError(f"No such file or directory{near_path(local)}", "path", path)
     return local
 
 

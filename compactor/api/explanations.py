@@ -53,7 +53,7 @@ def _of_its_broker(context: RoundContext, topic_partition: str) -> RoundContext:
             where = " and ".join(each.broker.name for each in having or context.of_brokers)
             problem = "is in the log directories of" if having else "there is no such log of"
             raise UsageError(
-                f"TOPIC-PARTITION {topic_partition}: {problem} {where}; give those of one broker"
+                f"{problem} {where}; give those of one broker", "topic_partition", topic_partition
             )
         config = explaining.only_topic_of(topic_partition, having[0].config)
     own = having[0]._replace(config=config)
@@ -88,7 +88,7 @@ def configs(
     known = here.union(*(_known(each.config) for each, _ in of_brokers))
     if topic is not None and topic not in known:
         hint = did_you_mean(topic, known)
-        raise UsageError(f"{topic}: there is no such topic in {' or '.join(given)}{hint}")
+        raise UsageError(f"there is no such topic in {' or '.join(given)}{hint}", value=topic)
     found = []
     for each, names in of_brokers:
         wanted = names if topic is None else {topic} & (names | _known(each.config))

@@ -108,7 +108,7 @@ def _wanted(
             if not any((each.topic, each.partition) == key for _, each in listed):
                 where = " and ".join(survey.path for survey in surveys)
                 hint = did_you_mean(name, [each.name for _, each in listed])
-                raise UsageError(f"{name}: there is no such partition in {where}{hint}")
+                raise UsageError(f"there is no such partition in {where}{hint}", value=name)
         listed = [pair for pair in listed if (pair[1].topic, pair[1].partition) in keys]
     else:
         listed = [pair for pair in listed if _is_included(pair[1].topic, context.config)]
@@ -124,7 +124,7 @@ def _is_included(topic: str, config: Config) -> bool:
 def _key(name: str) -> tuple[str, int]:
     key = parse_partition_dir(name)
     if key is None:
-        raise UsageError(f"{name}: expected TOPIC-PARTITION, like {name or 'orders'}-0")
+        raise UsageError(f"expected TOPIC-PARTITION, like {name or 'orders'}-0", value=name)
     return key
 
 

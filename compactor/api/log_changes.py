@@ -139,7 +139,7 @@ def log_append(
     first. Raises as `make_change` does.
     """
     if codec.upper() not in Codec.__members__:
-        raise UsageError(f"--codec {codec}: expected none, gzip, snappy, lz4 or zstd")
+        raise UsageError("expected none, gzip, snappy, lz4 or zstd", "codec", codec)
     change = append.append(records, Codec[codec.upper()])
     outcome = make_change(log_dir, topic_partition, change, options)
     return outcome._replace(appended=append.appended_records(records, outcome.before.log_end))
@@ -279,10 +279,10 @@ def read_records(path: str) -> list[NewRecord]:
     if path == STANDARD_INPUT:
         return list(_records(sys.stdin.buffer, path))
     try:
-        with LOCAL.open_named(in_place("--records", path)) as lines:
+        with LOCAL.open_named(in_place("path", path)) as lines:
             return list(_records(lines, path))
     except OSError as error:
-        raise UsageError(f"--records {path}: {error.strerror}") from error
+        raise UsageError(error.strerror or "", "path", path) from error
 
 
 def _records(lines: Iterable[bytes], path: str) -> Iterator[NewRecord]:
@@ -291,7 +291,7 @@ def _records(lines: Iterable[bytes], path: str) -> Iterator[NewRecord]:
             try:
                 yield record_of(line)
             except ValueError as error:
-                raise UsageError(f"--records {path}, line {number}: {error}") from error
+                raise UsageError(str(error), "path", f"{path}, line {number}") from error
 
 
 def record_of(line: bytes | str) -> NewRecord:

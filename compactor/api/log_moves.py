@@ -45,8 +45,8 @@ def log_move(
     and OSError at any time: then `what_was_changed` says what had been changed.
     """
     (source,) = path_arguments.log_dirs([log_dir], to_write=not options.dry_run)
-    (target,) = path_arguments.other_log_dirs([to_dir], not options.dry_run, "TO_DIR")
-    path_arguments.require_another("TO_DIR", to_dir, source)
+    (target,) = path_arguments.other_log_dirs([to_dir], not options.dry_run, "to_dir")
+    path_arguments.require_another("to_dir", to_dir, source)
     path_arguments.log_dirs([log_dir, to_dir], to_write=False)  # the command is about both
     _require_one_broker(source, target)
     context = read_round_context(options.rules, [source, target])
@@ -128,6 +128,8 @@ def _require_one_broker(source: str, target: str) -> None:
         ids.append((found.cluster_id, found.node_id))
     if ids[0] != ids[1]:
         raise UsageError(
-            f"TO_DIR {target}: is of another broker than {source} (cluster and node "
-            f"{ids[1][0]}, {ids[1][1]}; {ids[0][0]}, {ids[0][1]} by meta.properties)"
+            f"is of another broker than {source} (cluster and node {ids[1][0]}, {ids[1][1]}; "
+            f"{ids[0][0]}, {ids[0][1]} by meta.properties)",
+            "to_dir",
+            target,
         )

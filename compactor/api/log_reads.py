@@ -103,9 +103,9 @@ def log_follow(
     """
     if options.isolation != Isolation.LOG_END:
         problem = f"expected {Isolation.LOG_END}, as far as a log is followed"
-        raise UsageError(f"--isolation {options.isolation}: {problem}")
+        raise UsageError(problem, "isolation", options.isolation)
     if options.end is not None:
-        raise UsageError(f"--to {options.end}: a log that is followed has no end")
+        raise UsageError("a log that is followed has no end", "end", options.end)
     at, left = _find(log_dir, topic_partition), options.limit
     with _viewed(at, options, None) as view:
         tail = LogTail(at, view.log.log_end_offset, LOCAL)
@@ -138,11 +138,11 @@ def log_to_parquet(
 
     Raises as `log_read` does, and then leaves no file.
     """
-    output = path_arguments.in_place("--output", path)
+    output = path_arguments.in_place("path", path)
     at = _find(log_dir, topic_partition)
     if log_dir_around(output, [at.log_dir]) is not None:
-        raise UsageError(f"--output {path}: inside of log directory {at.log_dir}")
-    path_arguments.require_writable("--output", output)
+        raise UsageError(f"inside of log directory {at.log_dir}", "path", path)
+    path_arguments.require_writable("path", output)
     with _viewed(at, options, on_hidden) as view:
         return write_parquet(view, _wanted(view.log, options), output, LOCAL)
 
@@ -167,10 +167,10 @@ def _viewed(
 def _wanted(log: Log, options: ReadOptions) -> RecordFilter:
     if options.isolation not in list(Isolation):
         known = ", ".join(Isolation)
-        raise UsageError(f"--isolation {options.isolation}: expected one of {known}")
+        raise UsageError(f"expected one of {known}", "isolation", options.isolation)
     return RecordFilter(
-        start_offset=_offset(log, "--from", options.first),
-        end_offset=None if options.end is None else _offset(log, "--to", options.end),
+        start_offset=_offset(log, "first", options.first),
+        end_offset=None if options.end is None else _offset(log, "end", options.end),
         isolation=Isolation(options.isolation),
         max_bytes=options.max_bytes,
         limit=options.limit,
@@ -178,7 +178,7 @@ def _wanted(log: Log, options: ReadOptions) -> RecordFilter:
     )
 
 
-def _offset(log: Log, option: str, bound: str | int | datetime) -> int:
+def _offset(log: Log, name: str, bound: str | int | datetime) -> int:
     """Turn an offset, a time or `start` into an offset; a time after all records is the end."""
     text = str(bound)
     if text == "start":
@@ -186,9 +186,11 @@ def _offset(log: Log, option: str, bound: str | int | datetime) -> int:
     if re.fullmatch(r"[0-9]{1,19}", text, re.ASCII):
         return min(int(text), log.log_end_offset)
     try:
-        time_ms = as_of_ms(text.removeprefix("@"), option)
+        time_ms = as_of_ms(text.removeprefix("@"), name)
     except UsageError as error:
-        raise UsageError(f"{error}; an offset, or start, will do as well") from error
+        raise UsageError(
+            f"{error.problem}; an offset, or start, will do as well", name, error.value
+        ) from error
     found = log.offset_by_timestamp(time_ms)
     return log.log_end_offset if found is None else found.offset
 

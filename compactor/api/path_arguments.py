@@ -62,7 +62,7 @@ def log_dirs(paths: Paths, to_write: bool) -> tuple[str, ...]:
     """
     given = path_texts(paths)
     if not given:
-        raise UsageError("LOG_DIR: none was given")
+        raise UsageError("none was given", "log_dirs")
     try:
         found = other_log_dirs(given, to_write)
     except BaseException:
@@ -72,7 +72,7 @@ def log_dirs(paths: Paths, to_write: bool) -> tuple[str, ...]:
     return found
 
 
-def other_log_dirs(paths: Paths, to_write: bool, name: str = "LOG_DIR") -> tuple[str, ...]:
+def other_log_dirs(paths: Paths, to_write: bool, name: str = "log_dirs") -> tuple[str, ...]:
     """Check log directories that a command is not about, such as a copy.
 
     name: of the argument, for the message.
@@ -85,7 +85,7 @@ def other_log_dirs(paths: Paths, to_write: bool, name: str = "LOG_DIR") -> tuple
         place = LOCAL.status(path)  # not by name: links, and mounts of one directory at two places
         first = by_place.setdefault((place.st_dev, place.st_ino), path)
         if first is not path:
-            raise UsageError(f"{name} {path}: given twice (also as {first})")
+            raise UsageError(f"given twice (also as {first})", name, path)
     require_elsewhere(os.environ, found)
     return found
 
@@ -93,7 +93,7 @@ def other_log_dirs(paths: Paths, to_write: bool, name: str = "LOG_DIR") -> tuple
 def require_another(name: str, path: PathArg, log_dir: str) -> None:
     """Raise UsageError where a path is the log directory, be it by a link or another mount."""
     if LOCAL.is_same(require_in_place(os.fspath(path), LOCAL), log_dir):
-        raise UsageError(f"{name} {os.fspath(path)}: is LOG_DIR itself")
+        raise UsageError("is {} itself", name, os.fspath(path), ["log_dir"])
 
 
 def in_place(name: str, path: PathArg) -> str:
@@ -103,13 +103,13 @@ def in_place(name: str, path: PathArg) -> str:
     """
     text = os.fspath(path)
     if not text.strip():
-        raise UsageError(f"{name} {text!r}: is empty; is a variable of the shell not set?")
+        raise UsageError("is empty; is a variable of the shell not set?", name, repr(text))
     local = require_in_place(text, LOCAL)
     try:
         LOCAL.status(local, follow=False)
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            raise UsageError(f"{name} {text}: {error.strerror}") from error
+            raise UsageError(error.strerror or "", name, text) from error
     return local
 
 
@@ -117,11 +117,11 @@ def require_writable(name: str, path: str) -> None:
     """Raise UsageError where a file cannot be written."""
     folder = os.path.dirname(os.path.abspath(path))
     if LOCAL.is_directory(path):
-        raise UsageError(f"{name} {path}: is a directory")
+        raise UsageError("is a directory", name, path)
     if not LOCAL.is_directory(folder):
-        raise UsageError(f"{name} {path}: there is no directory {folder}")
+        raise UsageError(f"there is no directory {folder}", name, path)
     if not LOCAL.is_permitted(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{name} {path}: no permission to write in {folder}")
+        raise UsageError(f"no permission to write in {folder}", name, path)
 
 
 def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
@@ -129,29 +129,29 @@ def work_dir(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
     if path is None:
         return None
     if "://" in path and not path.startswith("file://"):
-        raise UsageError(f"--work-dir {path}: expected a path that driver and executors all reach")
-    return _own_directory("--work-dir", path, in_log_dirs)
+        raise UsageError("expected a path that driver and executors all reach", "work_dir", path)
+    return _own_directory("work_dir", path, in_log_dirs)
 
 
 def keep_originals(path: str | None, in_log_dirs: Sequence[str]) -> str | None:
     """Check the directory for what a run replaces; never in a log directory either."""
-    return None if path is None else _own_directory("--keep-originals", path, in_log_dirs)
+    return None if path is None else _own_directory("keep_originals", path, in_log_dirs)
 
 
 def kept_run(path: PathArg, to_discard: bool = False) -> str:
     """Check the directory of a run's originals. to_discard: a discard may have begun."""
     path = os.fspath(path)
-    local = in_place("RUN_DIR", path)
+    local = in_place("run_dir", path)
     try:
         names = _names_in(local)
     except OSError as error:
         hint = near_path(path) if isinstance(error, FileNotFoundError) else ""
-        raise UsageError(f"RUN_DIR {path}: {error.strerror}{hint}") from error
+        raise UsageError(f"{error.strerror}{hint}", "run_dir", path) from error
     if RUN_FILE not in names and not (to_discard and DISCARDED_FILE in names):
         hint = below(path, _is_kept_run)
         own = "give the directory of one run, which has its RUN_ID for a name"
         problem = f"no {RUN_FILE} in it; {own}{hint}"
-        raise UsageError(f"RUN_DIR {path}: {problem}")
+        raise UsageError(problem, "run_dir", path)
     return local
 
 
@@ -159,16 +159,16 @@ def _is_kept_run(path: str) -> bool:
     return LOCAL.is_directory(path) and LOCAL.exists(os.path.join(path, RUN_FILE))
 
 
-def _own_directory(option: str, path: str, in_log_dirs: Sequence[str]) -> str:
-    local = in_place(option, path)
+def _own_directory(name: str, path: str, in_log_dirs: Sequence[str]) -> str:
+    local = in_place(name, path)
     if LOCAL.exists(local) and not LOCAL.is_directory(local):
-        raise UsageError(f"{option} {path}: is not a directory")
+        raise UsageError("is not a directory", name, path)
     found = log_dir_around(local, in_log_dirs)
     if found is not None:
-        raise UsageError(f"{option} {path}: inside of log directory {found}; {PROBLEM}")
+        raise UsageError(f"inside of log directory {found}; {PROBLEM}", name, path)
     existing = _nearest_existing(local)
     if not LOCAL.is_permitted(existing, os.W_OK | os.X_OK):
-        raise UsageError(f"{option} {path}: no permission to write in {existing}")
+        raise UsageError(f"no permission to write in {existing}", name, path)
     return local
 
 
@@ -177,14 +177,14 @@ def _check_log_dir(path: str, to_write: bool, name: str) -> None:
         names = _names_in(path)
     except OSError as error:
         hint = near_path(path) if isinstance(error, FileNotFoundError) else above(path, is_log_dir)
-        raise UsageError(f"{name} {path}: {error.strerror}{hint}") from error
+        raise UsageError(f"{error.strerror}{hint}", name, path) from error
     if not LOCAL.is_permitted(path, os.X_OK):
-        raise UsageError(f"{name} {path}: Permission denied")
+        raise UsageError("Permission denied", name, path)
     if not _has_logs(path, names):
-        raise UsageError(f"{name} {path}: {_why_not_log_dir(path, names)}")
+        raise UsageError(_why_not_log_dir(path, names), name, path)
     if to_write and not LOCAL.is_permitted(path, os.W_OK | os.X_OK):
-        problem = "no permission to write; --dry-run and plan only read"
-        raise UsageError(f"{name} {path}: {problem}")
+        problem = "no permission to write; {} and plan only read"
+        raise UsageError(problem, name, path, ["dry_run"])
     if to_write:
         require_may_change(path)
 
@@ -272,7 +272,7 @@ def _own_places(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def _require_elsewhere(name: str, path: str, log_dirs: Sequence[str]) -> None:
     found = log_dir_around(path, log_dirs)
     if found is not None:
-        raise UsageError(f"{name} {path}: inside of log directory {found}; {PROBLEM}")
+        raise UsageError(f"inside of log directory {found}; {PROBLEM}", name, path)
 
 
 def log_dir_around(path: str, log_dirs: Sequence[str]) -> str | None:
@@ -285,7 +285,7 @@ def log_dir_around(path: str, log_dirs: Sequence[str]) -> str | None:
     return None
 
 
-OUTPUT = "--output"
+OUTPUT = "output"  # the name of the parameter
 _MARKS = (UNFINISHED, NO_BROKER)
 _FILES = (  # of a log directory, that a copy has, too; others may be somebody's own
     checkpoint.CLEANER_OFFSET,
@@ -309,15 +309,16 @@ def output_dirs(paths: Sequence[str], log_dirs: Sequence[str]) -> tuple[str, ...
     if paths and len(paths) != len(log_dirs):
         count = counted(len(log_dirs), "log directory", "log directories")
         raise UsageError(
-            f"{OUTPUT}: given {counted(len(paths), 'time')} for {count}: give it once for each, in "
-            "their order"
+            f"given {counted(len(paths), 'time')} for {count}: give it once for each, in "
+            "their order",
+            OUTPUT,
         )
     found = tuple(in_place(OUTPUT, path) for path in paths)
     for number, path in enumerate(found):
         for other in (*log_dirs, *found[:number]):
             if _is_in(path, other) or _is_in(other, path):
                 problem = f"is {other} itself, or one of the two lies in the other"
-                raise UsageError(f"{OUTPUT} {path}: {problem}")
+                raise UsageError(problem, OUTPUT, path)
         _require_place(path)
     for log_dir in log_dirs if paths else ():
         require_whole(log_dir)
@@ -328,14 +329,14 @@ def _require_place(path: str) -> None:
     if not LOCAL.exists(path):
         parent = os.path.dirname(path)
         if not LOCAL.is_directory(parent):
-            raise UsageError(f"{OUTPUT} {path}: there is no directory {parent}")
+            raise UsageError(f"there is no directory {parent}", OUTPUT, path)
         if not LOCAL.is_permitted(parent, os.W_OK | os.X_OK):
-            raise UsageError(f"{OUTPUT} {path}: no permission to write in {parent}")
+            raise UsageError(f"no permission to write in {parent}", OUTPUT, path)
         return
     if not LOCAL.is_directory(path):
-        raise UsageError(f"{OUTPUT} {path}: is not a directory")
+        raise UsageError("is not a directory", OUTPUT, path)
     if not LOCAL.is_permitted(path, os.R_OK | os.W_OK | os.X_OK):
-        raise UsageError(f"{OUTPUT} {path}: no permission to write there")
+        raise UsageError("no permission to write there", OUTPUT, path)
     require_free(path)
     require_empty(path)
 
@@ -405,15 +406,18 @@ def require_linkable(log_dirs: Sequence[str], copies: Sequence[str], recovers: b
     A recovery after an unclean shutdown changes files in place.
     """
     if not copies:
-        raise UsageError("--link: goes with --output")
+        raise UsageError("goes with {}", "link", None, [OUTPUT])
     if recovers:
-        raise UsageError("--link: not with --recover-first, which would change linked files")
+        raise UsageError(
+            "not with {}, which would change linked files", "link", None, ["recover_first"]
+        )
     for log_dir, copy in zip(log_dirs, copies, strict=True):
         place = copy if LOCAL.exists(copy) else os.path.dirname(copy)
         if LOCAL.status(place).st_dev != LOCAL.status(log_dir).st_dev:
-            raise UsageError(f"--link: {copy} is on another file system than {log_dir}")
+            raise UsageError(f"{copy} is on another file system than {log_dir}", "link")
         if not clean_shutdown.exists(log_dir, LOCAL):
             raise UsageError(
-                f"--link: {log_dir} has no {clean_shutdown.CLEAN_SHUTDOWN}, and what is recovered "
-                "would change linked files; leave --link out"
+                f"{log_dir} has no {clean_shutdown.CLEAN_SHUTDOWN}, and what is recovered would "
+                "change linked files; leave it out",
+                "link",
             )

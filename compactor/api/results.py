@@ -49,7 +49,7 @@ def _row(result: Any) -> Row:
         return result
     if not (is_dataclass(result) or hasattr(result, "_fields")) or isinstance(result, type):
         expected = "expected results of the API's functions, or dictionaries"
-        raise UsageError(f"results: {expected}, not {type(result).__name__}")
+        raise UsageError(f"{expected}, not {type(result).__name__}", "results")
     return row_of(result)
 
 
@@ -60,12 +60,12 @@ def merge_reports(paths: Sequence[str]) -> MergedReports:
     report, and OSError for one that cannot be read.
     """
     if not paths:
-        raise UsageError("paths: expected one report at least")
+        raise UsageError("expected one report at least", "paths")
     for path in paths:
         if not LOCAL.exists(path):
-            raise UsageError(f"{path or repr(path)}: there is no such file")
+            raise UsageError("there is no such file", value=path or repr(path))
         if LOCAL.is_directory(path):
-            raise UsageError(f"{path}: is a directory")
+            raise UsageError("is a directory", value=path)
     return merged_reports.merged_reports(paths, LOCAL)
 
 
@@ -111,7 +111,9 @@ def metrics_of(
     """
     missing = [name for name in _OF_ENDING if name not in ending]
     if missing:
-        raise UsageError(f"ending: has no {missing[0]!r}; every report and summary begins with it")
+        raise UsageError(
+            f"has no {missing[0]!r}; every report and summary begins with it", "ending"
+        )
     ended = Ending(
         command=ending["command"],
         exit_code=ending["exit_code"],

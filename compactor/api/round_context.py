@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from compactor.api.as_of import as_of_ms, why_as_of_is_doubtful
+from compactor.api.as_of import as_of_ms, doubt_of_clock
 from compactor.command_context import current_context
 from compactor.errors import UsageError
 from compactor.host.clock import now_ms
@@ -32,7 +32,7 @@ from compactor.settings.cluster_settings import (
     require_all_log_dirs,
 )
 from compactor.settings.config import Config, kafka_choice, load_configs, with_filters
-from compactor.settings.rules import Rules
+from compactor.settings.rules import Rules, option_names
 from compactor.settings.sources import SourceFinding
 from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
@@ -89,8 +89,10 @@ def read_round_context(rules: Rules, log_dirs: Sequence[str]) -> RoundContext:
     brokers = by_broker(log_dirs, LOCAL)
     if len(brokers) > 1 and rules.server_properties is not None:
         raise UsageError(
-            f"--server-properties {rules.server_properties}: is of one broker, and log directories "
-            f"of {len(brokers)} were given ({', '.join(broker.name for broker in brokers)})"
+            f"is of one broker, and log directories of {len(brokers)} were given "
+            f"({', '.join(broker.name for broker in brokers)})",
+            "server_properties",
+            rules.server_properties,
         )
     source = MetadataSource(rules.metadata, rules.no_metadata, rules.server_properties)
     started_at_ms = current_context().started_at_ms
@@ -148,7 +150,7 @@ def _warnings_of_versions(configs: Sequence[Config]) -> tuple[str, ...]:
 def _with_rules(config: Config, rules: Rules) -> Config:
     config = with_filters(config, rules.include, rules.exclude)
     if rules.kafka is not None:
-        config = replace(config, kafka=kafka_choice(rules.kafka, "--kafka"))
+        config = replace(config, kafka=kafka_choice(rules.kafka))
     replicated = rules.assume_fully_replicated or config.assume_fully_replicated
     return replace(
         config,
@@ -173,7 +175,7 @@ def require_round_context(rules: Rules, log_dirs: tuple[str, ...], to_write: boo
     _require_named_topics(context.config)
     doubt = None if rules.any_clock or rules.as_of is None else _doubt_of_clock(rules, context)
     if doubt is not None and to_write:
-        raise UsageError(doubt)
+        raise doubt
     topics, moving_in = topics_in(log_dirs, context.files)
     current_context().topics |= topics
     require_include(context.config, topics, moving_in)
@@ -181,7 +183,7 @@ def require_round_context(rules: Rules, log_dirs: tuple[str, ...], to_write: boo
         replicated = context.config.assume_fully_replicated
         require_high_watermarks(log_dirs, replicated, context.files)
         require_known_log_dirs(rules, context)
-    warnings = [doubt] if doubt is not None else []
+    warnings = [] if doubt is None else [doubt.text(option_names())]
     configs = [each.config for each in context.of_brokers]
     differing = list(disagreement_warnings(configs, topics))
     warnings += [*unknown_topic_warnings(context.config, topics), *differing]
@@ -236,8 +238,8 @@ def judging_of(context: RoundContext, broker: BrokerLogDirs, config: Config) -> 
     )
 
 
-def _doubt_of_clock(rules: Rules, context: RoundContext) -> str | None:
-    return why_as_of_is_doubtful(str(rules.as_of), context.as_of_ms, context.started_at_ms)
+def _doubt_of_clock(rules: Rules, context: RoundContext) -> UsageError | None:
+    return doubt_of_clock(str(rules.as_of), context.as_of_ms, context.started_at_ms)
 
 
 def _require_named_topics(config: Config) -> None:
@@ -245,7 +247,9 @@ def _require_named_topics(config: Config) -> None:
     policy = config.overrides.get("cleanup.policy")
     if isinstance(policy, tuple) and COMPACT in policy and config.include is None:
         raise UsageError(
-            f"--set cleanup.policy={','.join(policy)}: would compact every topic, and one of "
-            "policy delete would lose most of its records; say which with --include REGEX, or "
-            "give each topic its own policy with --topic-configs FILE"
+            "would compact every topic, and one of policy delete would lose most of its records; "
+            "say which with {} REGEX, or give each topic its own policy with {} FILE",
+            "settings",
+            f"cleanup.policy={','.join(policy)}",
+            ["include", "topic_configs"],
         )

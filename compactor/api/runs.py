@@ -189,17 +189,21 @@ def _checked_directories(
     work_dir = path_arguments.work_dir(options.work_dir, (*paths, *copies))
     originals_dir = path_arguments.keep_originals(options.keep_originals, paths)
     if options.keep_for_ms is not None and originals_dir is None:
-        raise UsageError("--keep-for: needs --keep-originals, which is not given")
+        raise UsageError("needs {}, which is not given", "keep_for_ms", None, ["keep_originals"])
     if options.output and options.plan is not None:
         raise UsageError(
-            "--plan: not with --output; it knows the files of the log directory itself"
+            "not with {}; it knows the files of the log directory itself", "plan", None, ["output"]
         )
     if options.output and originals_dir is not None:
-        raise UsageError("--keep-originals: not with --output, which changes no original")
+        raise UsageError(
+            "not with {}, which changes no original", "keep_originals", None, ["output"]
+        )
     if options.compacted_only and not options.output:
-        raise UsageError("--compacted-only: goes with --output")
+        raise UsageError("goes with {}", "compacted_only", None, ["output"])
     if options.wait_seconds and options.output:
-        raise UsageError("--wait: not with --output, which takes no lock of the original")
+        raise UsageError(
+            "not with {}, which takes no lock of the original", "wait_seconds", None, ["output"]
+        )
     if options.link:
         require_linkable(paths, copies, options.recover_first)
     own = replace(options, work_dir=work_dir, keep_originals=originals_dir, output=copies)

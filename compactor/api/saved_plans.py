@@ -21,26 +21,22 @@ from compactor.settings.rules import KAFKAS_DEFAULTS, Order, Rules
 from storage.files.local import LOCAL
 
 _NONE = object()  # stands for a rule that the file does not have
-_FILES = {
-    "config": "--config",
-    "topic_configs": "--topic-configs",
-    "server_properties": "--server-properties",
-}
+_FILES = ("config", "topic_configs", "server_properties")  # that the rules name
 
 
 def require_savable(path: str, rules: Rules, log_dirs: Sequence[str]) -> None:
     """Raise UsageError where a plan cannot be saved to a path, or its rules not be read again."""
     if not path.strip():
-        raise UsageError("--save: is empty; is a variable of the shell not set?")
+        raise UsageError("is empty; is a variable of the shell not set?", "save")
     found = log_dir_around(path, log_dirs)
     if found is not None:
-        raise UsageError(f"--save {path}: inside of log directory {found}; {PROBLEM}")
-    require_writable("--save", path)
-    for name, option in _FILES.items():
+        raise UsageError(f"inside of log directory {found}; {PROBLEM}", "save", path)
+    require_writable("save", path)
+    for name in _FILES:
         given = getattr(rules, name)
         if isinstance(given, str) and not _is_file(given):
             problem = "is no file, and the run of the saved plan has to read it again"
-            raise UsageError(f"{option} {given}: {problem}")
+            raise UsageError(problem, name, given)
 
 
 def save(
@@ -69,16 +65,18 @@ def read(path: str, log_dirs: Sequence[str], rules: Rules) -> SavedPlan:
     Raise UsageError if there are any, ConfigError if it is no plan of this version.
     """
     if log_dirs or replace(rules, kafka=None) != KAFKAS_DEFAULTS:
-        given = "LOG_DIR" if log_dirs else "an option for configuration, logs or clock"
-        raise UsageError(f"--plan {path}: the saved plan says that itself; leave out {given}")
+        given = "{}" if log_dirs else "an option for configuration, logs or clock"
+        problem = f"the saved plan says that itself; leave out {given}"
+        raise UsageError(problem, "plan", path, ["log_dirs"])
     try:
         saved = saved_plan.parse(LOCAL.read_bytes(path), path)
     except OSError as error:
-        raise ConfigError(f"--plan {path}: {error.strerror}") from error
+        raise ConfigError(error.strerror or "", "plan", path) from error
     if rules.kafka is not None and set(saved.kafka.values()) != {rules.kafka}:
         of_plan = " and ".join(sorted(set(saved.kafka.values())))
         problem = f"was made with the answer of Kafka {of_plan}, not of {rules.kafka}"
-        raise ConfigError(f"--plan {path}: {problem}: plan again, or leave out --kafka")
+        problem += ": plan again, or leave out {}"
+        raise ConfigError(problem, "plan", path, ["kafka"])
     return saved
 
 
@@ -88,7 +86,7 @@ def rules_of(saved: SavedPlan, path: str) -> Rules:
     wrong = [name for name in types if not is_of_type(saved.rules.get(name, _NONE), types[name])]
     wrong += saved.rules.keys() - types.keys()
     if wrong:
-        raise ConfigError(f"{path}: is a damaged plan (rules: {wrong[0]}): plan again")
+        raise ConfigError(f"is a damaged plan (rules: {wrong[0]}): plan again", value=path)
     order = Order(saved.rules["order"])
     return Rules(**saved.rules | {"as_of": saved.as_of_ms, "order": order})
 

@@ -52,9 +52,9 @@ def verify_manifest(log_dir: PathArg, on_progress: OnProgress | None = None) -> 
     try:
         manifest = read_manifest(path, LOCAL)
     except FileNotFoundError as error:
-        raise UsageError(f"--manifest: there is no {error.filename}") from error
+        raise UsageError(f"there is no {error.filename}", "manifest") from error
     except CorruptFileError as error:
-        raise UsageError(f"--manifest: {error}") from error
+        raise UsageError(str(error), "manifest") from error
     listener = Listener(on_progress)
     listener.stage(MANIFEST_STAGE, sum(mark.size_bytes for mark in manifest.files))
     return list(check(path, manifest, running_total(listener.advance), LOCAL))
@@ -95,9 +95,9 @@ def verify_against(
     log directory, RefusedError where the copy was never finished.
     """
     (after,) = path_arguments.log_dirs([log_dir], to_write=False)
-    (copy,) = path_arguments.other_log_dirs([before], to_write=False, name="--against")
+    (copy,) = path_arguments.other_log_dirs([before], to_write=False, name="before")
     require_whole(copy)
-    path_arguments.require_another("--against", before, after)
+    path_arguments.require_another("before", before, after)
     _require_a_pair(after, copy, topic_partition)
     known = CleaningClock(now_ms()) if clock is None else clock
     return comparer.verify_against(after, copy, topic_partition, known, Listener(on_progress))
@@ -119,6 +119,8 @@ def _require_a_pair(after: str, before: str, topic_partition: str | None) -> Non
     for name, of_copy, own in shown:
         if None not in (of_copy, own) and of_copy != own:
             raise UsageError(
-                f"--against {before}: is no copy of {after}: its {name} is {of_copy}, and that of "
-                f"{after} is {own} ({META_PROPERTIES}); give the copy of this very directory"
+                f"is no copy of {after}: its {name} is {of_copy}, and that of {after} is {own} "
+                f"({META_PROPERTIES}); give the copy of this very directory",
+                "before",
+                before,
             )

@@ -113,10 +113,10 @@ def require_own_spark(options: RunnerOptions) -> None:
     session = options.session
     problem = None if session is None else why_unusable(session)
     if problem is not None:
-        raise ConfigError(f"session: {problem}. Give one that runs, or none. Nothing was changed")
+        raise ConfigError(f"{problem}. Give one that runs, or none. Nothing was changed", "session")
     if session is None and not options.in_process and has_session():
         raise ConfigError(
-            f"session: {HAS_SESSION}, or in_process=True does without Spark. Nothing was changed"
+            f"{HAS_SESSION}, or in_process=True does without Spark. Nothing was changed", "session"
         )
 
 

@@ -140,7 +140,7 @@ def _execute(request: Request, signals: SignalNotes, context: CommandContext) ->
         cause = signals.received() or error
         if request.output.debug:
             log_line("".join(traceback.format_exception(error)).rstrip("\n"))
-        (code, why), line = ending_of_error(cause), error_line(cause)
+        (code, why), line = ending_of_error(cause), error_line(cause, request.names)
         complain(line, api.what_was_changed(error) or NOTHING_CHANGED)
         if _is_unforeseen(cause) and not request.output.debug:
             log_line("--debug shows where this comes from", Level.ERROR)
@@ -174,7 +174,7 @@ def _result_of(request: Request, has_reports: bool) -> Result | None:
 
 def _is_unforeseen(error: BaseException) -> bool:
     """Return whether nobody raised an error on purpose."""
-    return error_line(error).startswith("internal error")
+    return ending_of_error(error).reason_code is ReasonCode.INTERNAL_ERROR
 
 
 def _written(

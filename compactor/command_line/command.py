@@ -9,11 +9,14 @@ from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
+from compactor.errors import UsageError
 from compactor.host.log_lines import LogFormat
 from compactor.outcome.exit_codes import DONE, ExitStatus
 from compactor.outcome.json_values import to_json
 from compactor.settings.options import OUTPUT, Option, option, option_of, options_of
+from compactor.settings.rules import option_names
 from compactor.views.report_json import JsonObject, summary
+from storage.errors import shown
 
 if TYPE_CHECKING:
     from compactor.api import CleaningReport, RoundPlan
@@ -130,6 +133,12 @@ class Request(NamedTuple):
         """Its name."""
         return self.kind.NAME
 
+    @property
+    def names(self) -> dict[str, str]:
+        """What the words of the command call the parameters of the API that they fill."""
+        own = parameters_of(self.kind).items()
+        return option_names() | {key.rpartition("__")[2]: each.name for key, each in own}
+
     def execute(self) -> Result | None:
         """Carry the command out."""
         return make(self.kind, self.values, self.output).execute()
@@ -223,8 +232,12 @@ def _made(
 
 
 def _value(declared: Operand | Option, value: Any) -> Any:
-    if isinstance(declared, Operand) or declared.read is None:
+    if isinstance(declared, Operand):
         return value
+    read = declared.read or (lambda _, each: each)
     if declared.is_repeated:
-        return tuple(declared.read(declared.name, each) for each in value)
-    return declared.read(declared.name, value)
+        return tuple(read(declared.name, each) for each in value)
+    found = read(declared.name, value)
+    if isinstance(found, int) and found >= 2**63:
+        raise UsageError("expected an integer of 64 bits", declared.name, shown(found))
+    return found

@@ -162,8 +162,11 @@ class Append(LogChange):
 
     NAME: ClassVar[str] = "log append"
 
-    records: str = option(
-        MISSING, "FILE", "JSON lines (- for stdin): key, value, timestamp, headers"
+    path: str = option(
+        MISSING,
+        "FILE",
+        "JSON lines (- for stdin): key, value, timestamp, headers",
+        name="--records",
     )
     codec: CodecName = option(
         CodecName.NONE,
@@ -175,7 +178,7 @@ class Append(LogChange):
 
     def change(self, options: "api.ChangeOptions") -> "api.Outcome":
         """Change the log, once that is agreed to."""
-        records, codec = api.read_records(self.records), self.codec.value
+        records, codec = api.read_records(self.path), self.codec.value
         return api.log_append(self.log_dir, self.topic_partition, records, codec, options)
 
 

@@ -66,7 +66,7 @@ class Read(LogCommand):
         kind=ReadFormat,
         shown=ReadFormat.TABLE,
     )
-    to_file: str | None = option(None, "FILE", "File for --format parquet", name="--output")
+    path: str | None = option(None, "FILE", "File for --format parquet", name="--output")
     follow: bool = option(False, "", "Go on with records that are appended, until interrupted")
     rules: api.Rules = part(api.Rules, *OF_ONE_LOG)
     output: Output = output_part("debug")
@@ -77,7 +77,7 @@ class Read(LogCommand):
         if self.format is ReadFormat.PARQUET:
             _to_parquet(self, options)
             return
-        if self.to_file is not None:
+        if self.path is not None:
             raise UsageError(
                 "--output: goes with --format parquet; the others go to standard output"
             )
@@ -95,12 +95,10 @@ _LINES: Mapping[ReadFormat, Callable[["api.ReadRecord", Form, Form], str]] = {
 
 
 def _to_parquet(wanted: Read, options: "api.ReadOptions") -> None:
-    if wanted.to_file is None or wanted.follow:
+    if wanted.path is None or wanted.follow:
         raise UsageError("--format parquet: needs --output FILE, and goes without --follow")
-    count = api.log_to_parquet(
-        wanted.log_dir, wanted.topic_partition, wanted.to_file, options, _warn
-    )
-    log_line(f"{counted(count, 'record')} in {wanted.to_file}")
+    count = api.log_to_parquet(wanted.log_dir, wanted.topic_partition, wanted.path, options, _warn)
+    log_line(f"{counted(count, 'record')} in {wanted.path}")
 
 
 def _show(wanted: Read, chunks: "Iterator[list[api.ReadRecord]]") -> None:

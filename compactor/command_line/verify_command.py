@@ -53,11 +53,12 @@ class Verify(Command):
         missing=LOG_DIR_MISSING,
         offered=directories_or_logs,
     )
-    against: str | None = option(
+    before: str | None = option(
         None,
         "BEFORE",
         "Copy of LOG_DIR from before a compaction (cp -al): prove that no live record was lost",
         LOGS,
+        name="--against",
     )
     as_of: str | None = option(
         None,
@@ -105,23 +106,23 @@ class Verify(Command):
 
 
 def _require_against(wanted: Verify, log_dirs: Sequence[str], partitions: Sequence[str]) -> None:
-    if wanted.against is None and wanted.as_of is not None:
+    if wanted.before is None and wanted.as_of is not None:
         raise UsageError(f"--as-of {wanted.as_of}: only with --against, for its delete horizons")
-    if wanted.against is None and wanted.run_reports:
+    if wanted.before is None and wanted.run_reports:
         raise UsageError(f"--run-report {wanted.run_reports[0]}: goes with --against")
-    if wanted.against is None and wanted.rules.topic_configs is not None:
+    if wanted.before is None and wanted.rules.topic_configs is not None:
         raise UsageError(f"--topic-configs {wanted.rules.topic_configs}: goes with --against")
     if wanted.as_of is not None and wanted.run_reports:
         raise UsageError("--as-of: not with --run-report, which has the clock of the run")
-    if wanted.against is not None and len(log_dirs) > 1:
+    if wanted.before is not None and len(log_dirs) > 1:
         raise UsageError(
-            f"--against {wanted.against}: is a copy of one log directory, and "
+            f"--against {wanted.before}: is a copy of one log directory, and "
             f"{len(log_dirs)} were given ({', '.join(log_dirs)}); compare each by "
             "itself"
         )
-    if wanted.against is not None and len(partitions) > 1:
+    if wanted.before is not None and len(partitions) > 1:
         raise UsageError(
-            f"--against {wanted.against}: compares one TOPIC-PARTITION, or all of them, and "
+            f"--against {wanted.before}: compares one TOPIC-PARTITION, or all of them, and "
             f"{len(partitions)} were given ({', '.join(partitions)})"
         )
 
@@ -129,10 +130,10 @@ def _require_against(wanted: Verify, log_dirs: Sequence[str], partitions: Sequen
 def _compared(
     wanted: Verify, log_dir: str, partitions: Sequence[str], progress: "api.OnProgress"
 ) -> "api.Comparison | None":
-    if wanted.against is None:
+    if wanted.before is None:
         return None
     clock = api.known_of_cleanings(wanted.run_reports, wanted.rules.topic_configs)
     if wanted.as_of is not None:
         clock = clock._replace(as_of_ms=api.as_of_ms(wanted.as_of), is_exact=True)
     only = next(iter(partitions), None)
-    return api.verify_against(log_dir, wanted.against, only, clock, progress)
+    return api.verify_against(log_dir, wanted.before, only, clock, progress)

@@ -164,7 +164,7 @@ def explain(
         known = [f"{log.topic}-{log.partition}" for log in plan.not_cleaned]
         hint = did_you_mean(topic_partition, known + [log.name for log in plan.logs])
         hint = "".join(_only_as(key, plan)) or hint
-        raise ConfigError(f"{topic_partition}: no such partition in {log_dirs}{hint}")
+        raise ConfigError(f"no such partition in {log_dirs}{hint}", value=topic_partition)
     facts = next((f for f in plan.facts if f.judgement.partition[:2] == key), None)
     judgement = _looked_into(facts.judgement, plan, config) if facts else None
     sections, marks = _cut(judgement) if judgement else ((), ())
@@ -285,7 +285,8 @@ def _named(topic_partition: str) -> tuple[str, int]:
     key = parse_partition_dir(topic_partition)
     if key is None:
         raise ConfigError(
-            f"{topic_partition}: expected TOPIC-PARTITION, like {topic_partition or 'orders'}-0"
+            f"expected TOPIC-PARTITION, like {topic_partition or 'orders'}-0",
+            value=topic_partition,
         )
     return key
 

@@ -49,9 +49,10 @@ def by_broker(log_dirs: Sequence[str], files: Files) -> tuple[BrokerLogDirs, ...
         found.setdefault((cluster_id, node_id), []).append(path)
     if len(found) > 1 and unknown:
         raise ConfigError(
-            f"LOG_DIR {unknown[0]}: does not say which broker it belongs to "
-            f"({meta_properties.META_PROPERTIES}), and log directories of several were given: give "
-            "those of one broker"
+            f"does not say which broker it belongs to ({meta_properties.META_PROPERTIES}), and log "
+            "directories of several were given: give those of one broker",
+            "log_dirs",
+            unknown[0],
         )
     if len(found) <= 1:
         cluster_id, own = next(iter(found), (None, None))

@@ -25,6 +25,7 @@ from compactor.outcome.exit_codes import ExitCode, ending_of_error, error_line
 from compactor.outcome.json_values import FLAT, HIDDEN
 from compactor.outcome.round_report import LogReport
 from compactor.reason_codes import ReasonCode
+from compactor.settings.rules import option_names
 from storage.errors import CorruptFileError, LogCompactionError
 
 _UNCHANGED = ". Nothing was changed"
@@ -59,7 +60,7 @@ class RunEnding:
 
 def obstacle_of(error: BaseException) -> Obstacle:
     """Turn an error into an obstacle: code, path, problem and remedy."""
-    text = error_line(error).removesuffix(_UNCHANGED)
+    text = error_line(error, option_names()).removesuffix(_UNCHANGED)
     problem, remedy, path, errno = text, None, None, None
     if isinstance(error, RefusedError):
         path, errno = error.path, error.errno

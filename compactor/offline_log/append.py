@@ -69,7 +69,7 @@ def abort(producer_id: int) -> Change:
         log = work.log
         known = log.producers.producers.get(producer_id)
         if known is None or known.txn_first_offset is None:
-            raise UsageError(f"--producer-id {producer_id}: {_no_transaction(log)}")
+            raise UsageError(_no_transaction(log), "producer_id", producer_id)
         first, epoch = known.txn_first_offset, known.epoch
         coordinator_epoch = max(known.coordinator_epoch, 0)
         value = MARKER_VALUE.pack(0, coordinator_epoch)

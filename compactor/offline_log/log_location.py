@@ -63,7 +63,7 @@ def find_log(log_dir: str, topic_partition: str, files: Files = LOCAL) -> LogLoc
     if found is None:
         require_not_missing(at, files)
         raise UsageError(
-            f"TOPIC-PARTITION {topic_partition}: there is no {at.path}{near_path(at.path)}"
+            f"there is no {at.path}{near_path(at.path)}", "topic_partition", topic_partition
         )
     if not found.is_dir:
         raise CorruptFileError(at.path, 0, f"is {found.special or 'a file'}, not a directory")
@@ -83,8 +83,10 @@ def named_log(log_dir: str, topic_partition: str) -> LogLocation:
     key = partition_of(topic_partition)
     if key is None or os.path.basename(topic_partition) != topic_partition:
         raise UsageError(
-            f"TOPIC-PARTITION {topic_partition}: is no log that these commands work on; "
-            "expected the name of a partition, like orders-0"
+            "is no log that these commands work on; expected the name of a partition, like "
+            "orders-0",
+            "topic_partition",
+            topic_partition,
         )
     return LogLocation(log_dir, *key)
 

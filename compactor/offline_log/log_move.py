@@ -87,7 +87,7 @@ def plan_move(source: LogLocation, target_dir: str, files: Files = LOCAL) -> Log
             if not is_copied:
                 require_not_missing(source, files)
             where = f"; it is in {target_dir}" if is_copied else ""
-            raise UsageError(f"TOPIC-PARTITION {source.name}: there is no {source.path}{where}")
+            raise UsageError(f"there is no {source.path}{where}", "topic_partition", source.name)
     elif is_copied and not _are_equal(source.path, target.path, files):
         raise RefusedError(
             f"{target.path}: there is a log of that name with other files than {source.path}. "

@@ -81,7 +81,7 @@ def delete_records(before: int | None) -> Change:
         log.follow_end()
         offset = log.log_end_offset if before is None else before
         if offset > log.log_end_offset:
-            raise UsageError(f"--before {offset}: the log ends at offset {log.log_end_offset}")
+            raise UsageError(f"the log ends at offset {log.log_end_offset}", "before", offset)
         if not log.increment_log_start(offset):
             return None
         work.write_log_start()  # before segments go, or a crash would bring back what is left
@@ -106,7 +106,7 @@ def truncate(to: int) -> Change:
         log = work.log
         start, end = log.log_start_offset, log.log_end_offset
         if not start <= to <= end:
-            raise UsageError(f"--to {to}: the log holds offsets {start} up to {end}")
+            raise UsageError(f"the log holds offsets {start} up to {end}", "to", to)
         if to == end:
             return None
         offset = min(to, log.place_of(to).offset)

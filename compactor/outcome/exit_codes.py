@@ -12,7 +12,7 @@
 """
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -116,8 +116,11 @@ def ending_of_error(error: BaseException) -> ExitStatus:
     return ExitStatus(ExitCode.FAILED, ReasonCode.INTERNAL_ERROR)
 
 
-def error_line(error: BaseException) -> str:
-    """What went wrong in one line; without a full stop, so that what was changed can follow it."""
+def error_line(error: BaseException, names: Mapping[str, str] = {}) -> str:
+    """Say what went wrong in one line; without a full stop, since what was changed may follow it.
+
+    names: what the command line calls the parameters that an error may name.
+    """
     match error:
         case Terminated():
             text = "terminated"
@@ -125,13 +128,13 @@ def error_line(error: BaseException) -> str:
             text = "hung up: the terminal or connection is gone"
         case KeyboardInterrupt():
             text = "interrupted"
-        case ConfigError() if error.as_options is not None:
-            text = error.as_options
+        case ConfigError():
+            text = error.text(names)
         case LogCompactionError():
             text = str(error)
         case OSError() if error.strerror:
-            names = [str(n) for n in (error.filename, error.filename2) if n is not None]
-            text = f"{' -> '.join(names)}: {error.strerror}" if names else error.strerror
+            paths = [str(n) for n in (error.filename, error.filename2) if n is not None]
+            text = f"{' -> '.join(paths)}: {error.strerror}" if paths else error.strerror
             if error.errno == errno.EMFILE:
                 text += f": no more than {machine.open_file_limit()} may be at once (ulimit -n)"
         case _:

@@ -152,23 +152,24 @@ def parse(data: bytes, path: str) -> SavedPlan:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: is no plan that plan --save wrote: {error}") from None
+        raise ConfigError(f"is no plan that plan --save wrote: {error}", value=path) from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ConfigError(f"{path}: is no plan that plan --save wrote")
+        raise ConfigError("is no plan that plan --save wrote", value=path)
     if found.get("version") != VERSION:
         maker = found.get("made_by")
         by = maker if isinstance(maker, str) else json_text(maker)
         raise ConfigError(
-            f"{path}: is a plan of version {json_text(found.get('version'))}, made by {by}; this "
-            f"compactor takes version {VERSION}: plan again with it"
+            f"is a plan of version {json_text(found.get('version'))}, made by {by}; this "
+            f"compactor takes version {VERSION}: plan again with it",
+            value=path,
         )
     try:
         return _built(SavedPlan, found, log_dirs=_strings, logs=_logs, retention=_retention)
     except KeyError as error:
         problem = f"says nothing of {error}: it is damaged, or an older version saved it"
-        raise ConfigError(f"{path}: {problem}: plan again") from None
+        raise ConfigError(f"{problem}: plan again", value=path) from None
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{path}: is a damaged plan ({error}): plan again") from None
+        raise ConfigError(f"is a damaged plan ({error}): plan again", value=path) from None
 
 
 def drop_unreviewed_retention(saved: SavedPlan, plan: RoundPlan) -> RoundPlan:

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from compactor.errors import ConfigError
 from compactor.host.printable import counted
 from compactor.settings.config import Config
+from compactor.settings.rules import option_names
 
 SHOWN_TOPICS = 3
 PAIRS = 20_000  # of names, to be checked against each other: a tenth of a second
@@ -32,22 +33,32 @@ def require_include(
             else _hint(include, topics)
         )
         raise ConfigError(
-            f"{config.include_place} {include.pattern!r}: matches no topic here{hint}"
+            f"matches no topic here{hint}", config.include_place, repr(include.pattern)
         )
+
+
+def _option(place: str) -> str:
+    """Return what a warning calls the place of a filter: an option, or a place in a file."""
+    return option_names().get(place, place)
 
 
 def unknown_topic_warnings(config: Config, topics: Collection[str]) -> Iterator[str]:
     """Yield a warning, without a full stop, for each other thing that names no topic of these."""
     exclude = config.exclude
-    filters = [] if exclude is None else [(f"{config.exclude_place} {exclude.pattern!r}", exclude)]
+    filters = (
+        []
+        if exclude is None
+        else [(f"{_option(config.exclude_place)} {exclude.pattern!r}", exclude)]
+    )
     filters += [(pattern.place, pattern.match) for pattern in config.patterns]
     for place, match in filters:
         if not any(map(match.fullmatch, topics)):
             yield f"{place}: matches no topic here{_hint(match, topics)}"
     included = list(filter(config.include.fullmatch, topics)) if config.include else topics
     if exclude is not None and included and all(map(exclude.fullmatch, included)):
-        of_included = "" if config.include is None else f" of {config.include_place}"
-        yield f"{config.exclude_place} {exclude.pattern!r}: leaves no topic{of_included} here"
+        of_included = "" if config.include is None else f" of {_option(config.include_place)}"
+        place = _option(config.exclude_place)
+        yield f"{place} {exclude.pattern!r}: leaves no topic{of_included} here"
     absent = sorted(config.topics.keys() - topics)
     if absent:
         count = f"{len(absent):,} of its {len(config.topics):,} topics"

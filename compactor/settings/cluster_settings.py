@@ -264,7 +264,9 @@ def only_one(paths: Sequence[str]) -> str | None:
     """Give the one metadata log of these; None without one, ConfigError for several."""
     if len(paths) > 1:
         raise ConfigError(
-            f"{' and '.join(paths)}: a broker has one metadata log; say with --metadata which"
+            "a broker has one metadata log; say with {} which",
+            value=" and ".join(paths),
+            others=["metadata"],
         )
     return paths[0] if paths else None
 
@@ -382,7 +384,7 @@ def _metadata_dir(log_dirs: Sequence[str], named: str | None, files: Files) -> s
         inside = os.path.join(named, METADATA_DIR)
         found = inside if files.is_directory(inside) else named
         if not files.is_directory(found):
-            raise ConfigError(f"--metadata {named}: there is no such directory")
+            raise ConfigError("there is no such directory", "metadata", named)
         return found
     found_in = [os.path.join(log_dir, METADATA_DIR) for log_dir in log_dirs]
     # whatever it is: what has its name and is no directory cannot be read, and is said to be there
@@ -411,7 +413,7 @@ def _properties(path: str, files: Files) -> dict[str, str]:
         return java_text.decode_properties(files.read_bytes(path), path)
     except (OSError, CorruptFileError) as error:
         problem = error.strerror if isinstance(error, OSError) else error.problem
-        raise ConfigError(f"--server-properties {path}: {problem}") from error
+        raise ConfigError(problem or "", "server_properties", path) from error
 
 
 def _producer_id_expiration_ms(sources: Sequence[tuple[str, Mapping[str, str]]]) -> int:

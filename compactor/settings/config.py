@@ -78,8 +78,8 @@ class Config:
     producer_id_expiration_ms: int = EXPIRATION_MS
     include: re.Pattern[str] | None = None  # over whole names of topics; None: every one
     exclude: re.Pattern[str] | None = None  # wins over include
-    include_place: str = "--include"  # where each stands, for people
-    exclude_place: str = "--exclude"
+    include_place: str = "include"  # where each stands: a parameter, or a place in a file
+    exclude_place: str = "exclude"
     checks_clock: bool = False  # a log written after the round's clock is left
     assume_fully_replicated: bool = False  # the high watermark is the log end offset (C-23.2)
     due: frozenset[tuple[str, int]] = frozenset()  # logs that are cleaned, however little is dirty
@@ -231,11 +231,11 @@ def load_configs(
 def with_filters(config: Config, include: str | None, exclude: str | None) -> Config:
     """Put the filters of the command line in place of those of the file."""
     if include is not None:
-        pattern = _regex(include, "--include")
-        config = replace(config, include=pattern, include_place="--include")
+        pattern = _regex(include, "include")
+        config = replace(config, include=pattern, include_place="include")
     if exclude is not None:
-        pattern = _regex(exclude, "--exclude")
-        config = replace(config, exclude=pattern, exclude_place="--exclude")
+        pattern = _regex(exclude, "exclude")
+        config = replace(config, exclude=pattern, exclude_place="exclude")
     return config
 
 
@@ -244,7 +244,7 @@ def parse_toml(text: str, path: str, config: Config = Config()) -> Config:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not TOML: {error}") from error
+        raise ConfigError(f"not TOML: {error}", value=path) from error
     _refuse_unknown(tables, _TABLES, path, "table")
     broker = _flat(_table(tables, "broker", path))
     place = f"[defaults] of {path}"
@@ -267,7 +267,7 @@ def parse_topic_configs(text: str, path: str) -> dict[str, dict[str, Value]]:
         try:
             described = described_topics(text)
         except ValueError as error:
-            raise ConfigError(f"{path}: {error}. Write it anew with Kafka's tool") from error
+            raise ConfigError(f"{error}. Write it anew with Kafka's tool", value=path) from error
         return {
             topic: known_values(values, f"{path}: topic {topic}")
             for topic, values in described.items()
@@ -276,19 +276,24 @@ def parse_topic_configs(text: str, path: str) -> dict[str, dict[str, Value]]:
         topics = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, path))
     except (ValueError, RecursionError) as error:
         problem = "neither JSON nor what kafka-configs or kafka-topics --describe prints"
-        raise ConfigError(f"{path}: {problem}: {error}") from error
+        raise ConfigError(f"{problem}: {error}", value=path) from error
     if not isinstance(topics, dict):
-        raise ConfigError(f"{path}: expected an object of topics, found {json_text(topics, 40)}")
+        raise ConfigError(
+            f"expected an object of topics, found {json_text(topics, 40)}", value=path
+        )
     return _checked_topics(topics, path)
 
 
-def kafka_choice(name: object, place: str) -> KafkaChoice:
-    """Choose a version by its name; ConfigError where no such version exists."""
+def kafka_choice(name: object, place: str = "") -> KafkaChoice:
+    """Choose a version by its name; ConfigError where no such version exists.
+
+    place: where it stands in a file; "" for the option.
+    """
     version = BY_NAME.get(name) if isinstance(name, str) else None
     if version is None:
-        given = f"{place} {name}" if place.startswith("--") else f"{place} = {name!r}"
-        raise ConfigError(f"{given}: expected one of {NAMES}")
-    return KafkaChoice(version, f"{place} says so")
+        given = ("", f"{place} = {name!r}") if place else ("kafka", name)
+        raise ConfigError(f"expected one of {NAMES}", *given)
+    return KafkaChoice(version, f"{place or '--kafka'} says so")
 
 
 def is_described(text: str) -> bool:
@@ -347,8 +352,8 @@ def _config_of(
     if settings:
         of_broker = {name: value for name, value in settings.items() if name in BROKER_SETTINGS}
         of_topics = {name: value for name, value in settings.items() if name not in of_broker}
-        overrides = check_values(of_topics, "--set")
-        config = replace(config, overrides=overrides, **_broker_fields(of_broker, "--set"))
+        overrides = check_values(of_topics, "settings")
+        config = replace(config, overrides=overrides, **_broker_fields(of_broker, "settings"))
     topic_config(config.defaults, "", config.defaults_place)
     for topic in config.topics:
         config.topic(topic)  # so that what cannot go together is found before any log is looked at
@@ -360,7 +365,7 @@ def _checked_topics(topics: Mapping[str, Any], place: str) -> dict[str, dict[str
     for topic, values in topics.items():
         if not isinstance(values, Mapping):
             raise ConfigError(
-                f"{place}: topic {topic}: expected an object, found {json_text(values, 40)}"
+                f"topic {topic}: expected an object, found {json_text(values, 40)}", place
             )
         checked[topic] = check_values(values, f"{place}: topic {topic}")
     return checked
@@ -373,32 +378,32 @@ def _read(path: str) -> str:
         return StringIO(text, newline=None).read()
     except OSError as error:
         hint = near_path(path) if isinstance(error, FileNotFoundError) else ""
-        raise ConfigError(f"{path or repr(path)}: {error.strerror}{hint}") from error
+        raise ConfigError(f"{error.strerror}{hint}", value=path or repr(path)) from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}, byte {error.start}: not UTF-8") from error
+        raise ConfigError("not UTF-8", value=f"{path}, byte {error.start}") from error
 
 
 def _object(pairs: list[tuple[str, Any]], path: str) -> dict[str, Any]:
     names = dict(pairs)
     for name, _ in pairs if len(names) < len(pairs) else []:
         if sum(other == name for other, _ in pairs) > 1:
-            raise ConfigError(f"{path}: {name!r} is given twice")
+            raise ConfigError(f"{name!r} is given twice", value=path)
     return names
 
 
 def _table(tables: Mapping[str, Any], name: str, path: str) -> dict[str, Any]:
     table = tables.get(name, {})
     if not isinstance(table, dict):
-        raise ConfigError(f"{path}: {name} is not a table: write [{name}]")
+        raise ConfigError(f"{name} is not a table: write [{name}]", value=path)
     return table
 
 
 def _patterns(entries: object, path: str) -> Iterator[TopicPattern]:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ConfigError(f"{path}: topics is not a list of tables: write [[topics]]")
+        raise ConfigError("topics is not a list of tables: write [[topics]]", value=path)
     for entry in entries:
         if not isinstance(entry.get("match"), str):
-            raise ConfigError(f"{path}: [[topics]] without match, a regular expression")
+            raise ConfigError("[[topics]] without match, a regular expression", value=path)
         place = f"[[topics]] {entry['match']!r} of {path}"
         values = {name: value for name, value in entry.items() if name != "match"}
         yield TopicPattern(_regex(entry["match"], place), check_values(_flat(values), place), place)
@@ -447,7 +452,7 @@ def _regex(text: str, place: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise ConfigError(f"{place}: {text!r} is not a regular expression: {error}") from error
+        raise ConfigError(f"{text!r} is not a regular expression: {error}", place) from error
 
 
 def _refuse_unknown(
@@ -459,4 +464,4 @@ def _refuse_unknown(
                 "; it is a topic configuration: put it in [defaults]" if name in SETTINGS else ""
             )
             hint = where or f", only {', '.join(known)}"
-            raise ConfigError(f"{place}: no {kind} is named {name!r}{hint}")
+            raise ConfigError(f"no {kind} is named {name!r}{hint}", place)

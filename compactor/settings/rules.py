@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from compactor.settings.options import (
@@ -21,6 +22,7 @@ from compactor.settings.options import (
     executor_path,
     master,
     option,
+    options_of,
     rate_bytes,
     setting,
     size_bytes,
@@ -348,6 +350,15 @@ class RunOptions:
     retention: bool = (
         True  # delete what the topic's retention says, and what is below the log start
     )
+
+
+@cache
+def option_names() -> dict[str, str]:
+    """Return what the command line calls each parameter that a plan or a run takes."""
+    options = options_of(Rules) | options_of(RunOptions)
+    operands = {"log_dirs": "LOG_DIR", "log_dir": "LOG_DIR"}
+    operands |= {"partitions": "TOPIC-PARTITION", "topic_partition": "TOPIC-PARTITION"}
+    return operands | {name: each.name for name, each in options.items()}
 
 
 KAFKAS_DEFAULTS = Rules()

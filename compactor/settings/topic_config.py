@@ -60,7 +60,7 @@ def topic_config(values: Mapping[str, Value], policy_source: str, place: str) ->
     min_lag_ms, max_lag_ms = number("min.compaction.lag.ms"), number("max.compaction.lag.ms")
     if min_lag_ms > max_lag_ms:
         problem = f"min.compaction.lag.ms {min_lag_ms} is above max.compaction.lag.ms {max_lag_ms}"
-        raise ConfigError(f"{place}: {problem}")
+        raise ConfigError(problem, place)
     return TopicConfig(
         cleanup_policy=policy,
         policy_source=policy_source,

@@ -20,7 +20,7 @@ from compactor.verification.evidence import (
 )
 from storage.files.local import LOCAL
 
-OPTION = "--run-report"
+NAME = "run_reports"  # of the parameter
 _UNDONE = ("undone", "as-before")
 _WRONG = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
@@ -61,14 +61,14 @@ def _read(path: str) -> Document:
         if document.get("dry_run"):
             raise ValueError("not of what was done")
     except OSError as error:
-        raise UsageError(f"{OPTION} {path}: {error.strerror}") from error
+        raise UsageError(error.strerror or "", NAME, path) from error
     except _WRONG as error:
         raise _refused(path) from error
     return document  # type: ignore[no-any-return]
 
 
 def _refused(path: str) -> UsageError:
-    return UsageError(f"{OPTION} {path}: is not a report of a run, of undo or of a log command")
+    return UsageError("is not a report of a run, of undo or of a log command", NAME, path)
 
 
 class _Reports:

@@ -191,7 +191,7 @@ def _require_partitions(only: Collection[str], looked: Sequence[_Looked]) -> Non
             names = [p.name for each in looked for p in each.listing.partitions]
             where = " and ".join(each.listing.path for each in looked)
             problem = f"there is no such partition in {where}{did_you_mean(name, names)}"
-            raise UsageError(f"TOPIC-PARTITION {name}: {problem}")
+            raise UsageError(problem, "partitions", name)
 
 
 def _verify_log_dir(

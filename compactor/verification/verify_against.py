@@ -99,7 +99,7 @@ def verify_against(
     new = {p.name: p for p in now.partitions if only in (None, p.name)}
     if only is not None and only not in old:
         hint = did_you_mean(only, [partition.name for partition in was.partitions])
-        raise UsageError(f"TOPIC-PARTITION {only}: there is no such partition in {before}{hint}")
+        raise UsageError(f"there is no such partition in {before}{hint}", "topic_partition", only)
     unmatched = tuple(sorted(new.keys() - old.keys()))
     found = Comparison(before=before, clock=clock, unmatched=unmatched)
     for name in sorted(old.keys() - new.keys()):

@@ -83,7 +83,7 @@ class Condition:
         used = {name for each in self._comparisons for name in each.names()}
         for name in sorted(used):
             if name not in names and name not in totals:
-                raise UsageError(_unknown(text, name, (*names, *totals)))
+                raise UsageError(_unknown(name, (*names, *totals)), "fail_if", text)
         self._of_logs = tuple(name for name in names if name in used)
         self._of_all = tuple(name for name in totals if name in used)
 
@@ -143,12 +143,14 @@ def _comparison(text: str, part: str) -> _Comparison:
         if math.inf not in (abs(each) for each in operands if isinstance(each, float)):
             return _Comparison(operands, tuple(words[1::2]))
     raise UsageError(
-        f"--fail-if {text}: {part or 'nothing'} is no comparison; "
-        "expected something like 'dirty_ratio > 0.8 and dirty_bytes > 1e9'"
+        f"{part or 'nothing'} is no comparison; "
+        "expected something like 'dirty_ratio > 0.8 and dirty_bytes > 1e9'",
+        "fail_if",
+        text,
     )
 
 
-def _unknown(text: str, name: str, known: tuple[str, ...]) -> str:
+def _unknown(name: str, known: tuple[str, ...]) -> str:
     similar = get_close_matches(name, known, n=1)
     hint = f"did you mean {similar[0]}?" if similar else f"there are {', '.join(sorted(known))}"
-    return f"--fail-if {text}: there is no {name}; {hint}"
+    return f"there is no {name}; {hint}"

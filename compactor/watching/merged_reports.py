@@ -126,29 +126,33 @@ def _long(digits: str) -> int:
 def _read(path: str, files: Files) -> Document:
     data = files.read_range(path, 0, MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise ConfigError(f"{path}: has more than {MAX_BYTES} bytes, so it is no report")
+        raise ConfigError(f"has more than {MAX_BYTES} bytes, so it is no report", value=path)
     try:
         found = json.loads(data, parse_int=_long)
     except (ValueError, RecursionError) as error:
         place = f", byte {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
-        raise ConfigError(f"{path}{place}: not JSON, so it is no report") from error
+        raise ConfigError("not JSON, so it is no report", value=f"{path}{place}") from error
     if not isinstance(found, dict) or not all(name in found for name in _NEEDED):
-        raise ConfigError(f"{path}: not a report of this tool: {', '.join(_NEEDED)} are missing")
+        raise ConfigError(
+            f"not a report of this tool: {', '.join(_NEEDED)} are missing", value=path
+        )
     version = found["schema_version"]
     if type(version) is not int or not 1 <= version <= REPORT_SCHEMA_VERSION:
         known = f"versions up to {REPORT_SCHEMA_VERSION} are known"
-        raise ConfigError(f"{path}: schema_version {_shown(version)}: {known}")
+        raise ConfigError(f"schema_version {_shown(version)}: {known}", value=path)
     if not is_of_type(found["exit_code"], int) or found["exit_code"] not in _WORST_FIRST:
-        raise ConfigError(f"{path}: exit_code {_shown(found['exit_code'])} is none of this tool")
+        raise ConfigError(
+            f"exit_code {_shown(found['exit_code'])} is none of this tool", value=path
+        )
     for name, type_ in _TYPES.items():
         if not is_of_type(found.get(name), type_):
-            raise ConfigError(f"{path}: {name} is {_shown(found[name])}, so it is no report")
+            raise ConfigError(f"{name} is {_shown(found[name])}, so it is no report", value=path)
     totals = found.get("totals") or {}
     for name in totals.keys() & _TYPES_OF_TOTALS.keys():
         if not is_of_type(totals[name], _TYPES_OF_TOTALS[name]):
-            raise ConfigError(f"{path}: {name} is {_shown(totals[name])}, so it is no report")
+            raise ConfigError(f"{name} is {_shown(totals[name])}, so it is no report", value=path)
     if ("bytes_before" in totals) != ("bytes_after" in totals):
-        raise ConfigError(f"{path}: has bytes_before or bytes_after alone, so it is no report")
+        raise ConfigError("has bytes_before or bytes_after alone, so it is no report", value=path)
     return found
 
 

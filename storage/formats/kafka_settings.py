@@ -156,7 +156,7 @@ def check_values(raw: Mapping[str, object], place: str) -> dict[str, Value]:
         if setting is not None:
             values[name] = check_value(name, setting, value, place)
         elif name not in KNOWN_ELSEWHERE:
-            raise ConfigError(f"{_at(place)}no topic configuration is named {name!r}{_hint(name)}")
+            raise ConfigError(f"no topic configuration is named {name!r}{_hint(name)}", place)
     return values
 
 
@@ -182,19 +182,19 @@ def _policy(value: object, place: str) -> tuple[str, ...]:
         if all(member in (COMPACT, DELETE) for member in policy):
             return policy
     expected = "compact, delete, both with a comma, or nothing"
-    raise ConfigError(_problem(place, "cleanup.policy", value, expected))
+    raise _unfit("cleanup.policy", value, expected, place)
 
 
 def _word(name: str, setting: KafkaSetting, value: object, text: str, place: str) -> str:
     if text not in setting.choices:
-        raise ConfigError(_problem(place, name, value, f"one of {', '.join(setting.choices)}"))
+        raise _unfit(name, value, f"one of {', '.join(setting.choices)}", place)
     return text
 
 
 def _boolean(name: str, value: object, place: str) -> bool:
     text = str(value).strip().lower()
     if text not in ("true", "false"):
-        raise ConfigError(_problem(place, name, value, "true or false"))
+        raise _unfit(name, value, "true or false", place)
     return text == "true"
 
 
@@ -203,14 +203,14 @@ def _number(name: str, setting: KafkaSetting, value: object, place: str) -> int 
     expected = f"{'a number' if kind is float else 'a whole number'} {_limits(setting)}"
     typed = isinstance(value, (int, kind)) and not isinstance(value, bool)
     if not typed and not isinstance(value, str):
-        raise ConfigError(_problem(place, name, value, expected))
+        raise _unfit(name, value, expected, place)
     try:
         number = kind(str(value).strip().replace("_", "?"))  # int("1_000") is Python's, not Kafka's
     except ValueError:
-        raise ConfigError(_problem(place, name, value, expected)) from None
+        raise _unfit(name, value, expected, place) from None
     assert setting.least is not None and setting.most is not None, name
     if not setting.least <= number <= setting.most:  # no NaN passes either
-        raise ConfigError(_problem(place, name, value, expected))
+        raise _unfit(name, value, expected, place)
     return number
 
 
@@ -221,12 +221,8 @@ def _limits(setting: KafkaSetting) -> str:
     return f"from {setting.least} to {setting.most}"
 
 
-def _problem(place: str, name: str, value: object, expected: str) -> str:
-    return f"{_at(place)}{name} = {json_text(value)}: expected {expected}"
-
-
-def _at(place: str) -> str:
-    return f"{place}: " if place else ""
+def _unfit(name: str, value: object, expected: str, place: str) -> ConfigError:
+    return ConfigError(f"{name} = {json_text(value)}: expected {expected}", place)
 
 
 def _hint(name: str) -> str:

@@ -141,7 +141,9 @@ def test_settings_of_topics_may_be_given_as_they_are(log_dir: str, tmp_path: Pat
     with pytest.raises(api.ConfigError, match=r"^topic_configs: topic orders: .*no\.such"):
         api.plan([log_dir], api.Rules(topic_configs={"orders": {"no.such": "1"}}))
     wrong: Any = {"orders": "compact"}
-    with pytest.raises(api.ConfigError, match=r"^topic_configs: topic orders: expected an object"):
+    with pytest.raises(
+        api.ConfigError, match=r"^rules\.topic_configs: topic orders: expected an object"
+    ):
         api.plan([log_dir], api.Rules(topic_configs=wrong))
 
 

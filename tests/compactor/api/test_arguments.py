@@ -1,5 +1,6 @@
 """Arguments that make no sense: a typed error that names the parameter, from every function."""
 
+import copy
 import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -12,9 +13,13 @@ import numpy as np
 import pytest
 
 from compactor import api
-from compactor.api.arguments import Paths, fitted_argument, with_parameters
+from compactor.api.arguments import Paths, errors_name_parameters, fitted_argument
+from compactor.command_line.command import Output, Request
 from compactor.command_line.commands import app
+from compactor.command_line.log_read_command import Read
+from compactor.errors import ConfigError, UsageError
 from compactor.outcome.exit_codes import error_line
+from compactor.settings.rules import option_names
 from storage.arguments import PathArg
 from storage.errors import LogCompactionError, shown
 from tests.storage.test_arguments import NoPath
@@ -201,26 +206,49 @@ SIGNATURE = inspect.signature(api.run)
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("error", "parameters", "options"),
     [
-        ("--keep-for: needs --keep-originals, which is not given", "options.keep_for_ms: needs "
-         "options.keep_originals, which is not given"),
-        ("--set x=1: say which with --include REGEX, or --topic-configs FILE", "rules.settings "
-         "x=1: say which with rules.include, or rules.topic_configs"),
-        ("LOG_DIR /data: leave out LOG_DIR and --nothing-of-ours", "log_dirs /data: leave out "
-         "log_dirs and --nothing-of-ours"),
-        ("PATH /a--set/LOG_DIR: is no file", "PATH /a--set/LOG_DIR: is no file"),
+        (UsageError("needs {}, which is not given", "keep_for_ms", None, ["keep_originals"]),
+         "options.keep_for_ms: needs options.keep_originals, which is not given",
+         "--keep-for: needs --keep-originals, which is not given"),
+        (UsageError("say {} or {}", "settings", "x={}", ["include", "topic_configs"]),
+         "rules.settings x={}: say rules.include or rules.topic_configs",
+         "--set x={}: say --include or --topic-configs"),
+        (UsageError("leave out {} and --other", "log_dirs", "/data", ["log_dirs"]),
+         "log_dirs /data: leave out log_dirs and --other",
+         "LOG_DIR /data: leave out LOG_DIR and --other"),
+        (UsageError("is no file", "path", "/a--set/LOG_DIR"),
+         "path /a--set/LOG_DIR: is no file", "path /a--set/LOG_DIR: is no file"),
+        (ConfigError("not TOML", value="/c.toml"), "rules.config /c.toml: not TOML",
+         "/c.toml: not TOML"),
+        (ConfigError("x = 1: expected 2", "/t.json: topic a"),
+         "rules.topic_configs /t.json: topic a: x = 1: expected 2",
+         "/t.json: topic a: x = 1: expected 2"),
+        (UsageError("is no report", "run_reports", "/logs"),
+         "log_dirs /logs: is no report", "run_reports /logs: is no report"),
     ],
 )  # fmt: skip
-def test_options_become_parameters_in_what_is_told(told: str, expected: str) -> None:
-    assert with_parameters(told, SIGNATURE) == expected
+def test_a_caller_reads_parameters_and_the_command_line_shows_options(
+    error: ConfigError, parameters: str, options: str
+) -> None:
+    arguments = {
+        "log_dirs": ["/logs"],
+        "rules": api.Rules(config="/c.toml", topic_configs="/t.json"),
+    }
+    with pytest.raises(ConfigError) as raised, errors_name_parameters(SIGNATURE, arguments):
+        raise error
+    assert (str(raised.value), raised.value.text(option_names())) == (parameters, options)
+    again = copy.copy(raised.value)
+    assert (str(again), again.reason_code) == (parameters, error.reason_code)
 
 
 def test_the_command_line_tells_the_same_error_with_its_options(log_dir: Path) -> None:
     options = api.ReadOptions(isolation="x")
     with pytest.raises(api.UsageError, match=r"^options\.isolation x: expected") as raised:
         list(api.log_read(log_dir, "orders-0", options))
-    assert error_line(raised.value).startswith("--isolation x: expected one of log-end")
+    names = Request(Read, {}, Output()).names
+    line = error_line(raised.value, names)
+    assert line.startswith("--isolation x: expected one of log-end")
     ended = run_command("log", "read", log_dir, "orders-1")
     assert ended.error.startswith("compactor: TOPIC-PARTITION orders-1: ")
 

@@ -24,7 +24,7 @@ def test_a_time_is_epoch_milliseconds_or_iso_8601(text: str, expected_ms: int) -
 
 @pytest.mark.parametrize("text", ["", "yesterday", "1.5", "2026-13-01", "12:00", "0x10", "١٢"])
 def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(UsageError, match=r"--as-of .*expected epoch milliseconds or ISO 8601"):
+    with pytest.raises(UsageError, match=r"as_of .*expected epoch milliseconds or ISO 8601"):
         as_of_ms(text)
 
 
@@ -46,6 +46,6 @@ def test_the_error_for_a_time_in_finer_units_gives_milliseconds(text: str, meant
     with pytest.raises(UsageError) as raised:
         as_of_ms(text)
     assert str(raised.value) == (
-        f"--as-of {text}: outside of the years 1970 to 9999; {meant} In milliseconds "
+        f"as_of {text}: outside of the years 1970 to 9999; {meant} In milliseconds "
         "2023-11-14T22:13:20.000Z is 1700000000000"
     )

@@ -51,7 +51,7 @@ class TestLogDirs:
             "path_arguments.log_dirs(sys.argv[1:], to_write=True)\n"
         )
         done = python_with_mounts([f"--bind {log_dir} {again}"], code, log_dir, again)
-        assert f"LOG_DIR {again}: given twice (also as {log_dir})" in done.stderr
+        assert f"log_dirs {again}: given twice (also as {log_dir})" in done.stderr
 
     @pytest.mark.parametrize("path", ["", " "])
     def test_an_unset_variable_is_not_the_directory_we_are_in(
@@ -59,22 +59,22 @@ class TestLogDirs:
     ) -> None:
         monkeypatch.chdir(log_dir)
         told = f"{path!r}: is empty; is a variable of the shell not set?"
-        with pytest.raises(UsageError, match=f"^LOG_DIR {re.escape(told)}$"):
+        with pytest.raises(UsageError, match=f"^log_dirs {re.escape(told)}$"):
             path_arguments.log_dirs([path], to_write=True)
-        with pytest.raises(UsageError, match=f"^--work-dir {re.escape(told)}$"):
+        with pytest.raises(UsageError, match=f"^work_dir {re.escape(told)}$"):
             path_arguments.work_dir(path, [])
-        with pytest.raises(UsageError, match=f"^--keep-originals {re.escape(told)}$"):
+        with pytest.raises(UsageError, match=f"^keep_originals {re.escape(told)}$"):
             path_arguments.keep_originals(path, [])
-        with pytest.raises(UsageError, match=f"^RUN_DIR {re.escape(told)}$"):
+        with pytest.raises(UsageError, match=f"^run_dir {re.escape(told)}$"):
             path_arguments.kept_run(path)
 
     def test_one_that_is_missing(self, tmp_path: Path) -> None:
         path = tmp_path / "x"
-        assert refusal_of_log_dir(path) == f"LOG_DIR {path}: No such file or directory"
+        assert refusal_of_log_dir(path) == f"log_dirs {path}: No such file or directory"
 
     def test_a_file(self, log_dir: Path) -> None:
         path = log_dir / "meta.properties"
-        expected = f"LOG_DIR {path}: Not a directory; did you mean {log_dir}?"
+        expected = f"log_dirs {path}: Not a directory; did you mean {log_dir}?"
         assert refusal_of_log_dir(path) == expected
 
     @pytest.mark.parametrize("inside", [[], ["X11-6"], ["X11-6/rgb.txt"], ["a/b.log"]])
@@ -83,19 +83,19 @@ class TestLogDirs:
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text("")
         assert refusal_of_log_dir(tmp_path) == (
-            f"LOG_DIR {tmp_path}: not a log directory: no meta.properties, "
+            f"log_dirs {tmp_path}: not a log directory: no meta.properties, "
             "and nothing named TOPIC-PARTITION in it"
         )
 
     def test_a_partition_directory(self, log_dir: Path) -> None:
         path = log_dir / "orders-0"
         expected = f"is a partition directory; give the log directory, {log_dir}"
-        assert refusal_of_log_dir(path) == f"LOG_DIR {path}: {expected}"
+        assert refusal_of_log_dir(path) == f"log_dirs {path}: {expected}"
 
     def test_the_same_one_twice(self, log_dir: Path) -> None:
         link = log_dir.parent / "link"
         link.symlink_to(log_dir)
-        expected = f"LOG_DIR {link}: given twice (also as {log_dir})"
+        expected = f"log_dirs {link}: given twice (also as {log_dir})"
         assert refusal_of_log_dir(log_dir, link) == expected
 
     def test_an_object_store(self) -> None:
@@ -108,7 +108,7 @@ class TestLogDirs:
         monkeypatch.setattr(os, "access", lambda _path, mode: not mode & os.W_OK)
         assert path_arguments.log_dirs([str(log_dir)], to_write=False)
         assert refusal_of_log_dir(log_dir).endswith(
-            "no permission to write; --dry-run and plan only read"
+            "no permission to write; dry_run and plan only read"
         )
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from compactor.api.as_of import why_as_of_is_doubtful
+from compactor.api.as_of import doubt_of_clock
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
+from compactor.settings.rules import option_names
 from tests.compactor.rounds import report
 from tests.support.file_states import state_of
 
@@ -58,7 +59,8 @@ COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
     ],
 )
 def test_what_is_doubtful(text: str, as_of_ms: int, told: str | None) -> None:
-    assert why_as_of_is_doubtful(text, as_of_ms, NOW_MS) == told
+    doubt = doubt_of_clock(text, as_of_ms, NOW_MS)
+    assert (None if doubt is None else doubt.text(option_names())) == told
 
 
 @pytest.mark.parametrize(
@@ -72,8 +74,9 @@ def test_what_is_doubtful(text: str, as_of_ms: int, told: str | None) -> None:
     ],
 )
 def test_a_local_time_is_what_may_have_been_meant(text: str, is_told: bool) -> None:
-    told = why_as_of_is_doubtful(text, NOW_MS + 7_200_000, NOW_MS)
-    assert told is not None and ("a time without a zone is taken for UTC" in told) is is_told
+    doubt = doubt_of_clock(text, NOW_MS + 7_200_000, NOW_MS)
+    assert doubt is not None
+    assert ("a time without a zone is taken for UTC" in doubt.problem) is is_told
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ def test_filters_match_whole_names_and_exclude_wins(tmp_path: Path) -> None:
         "left out: not among the topics to include, 'orders|users.?'",
         "left out: among the topics to exclude, 'users'",
     ]
-    with pytest.raises(ConfigError, match=r"^--include: "):
+    with pytest.raises(ConfigError, match=r"^include: "):
         with_filters(COMPACT, "(", None)
 
 

@@ -28,7 +28,7 @@ def test_nothing_to_include_is_an_error_with_a_suggestion(include: str, hint: st
     config = with_filters(Config(), include, None)
     with pytest.raises(ConfigError) as raised:
         require_include(config, TOPICS)
-    assert str(raised.value).startswith(f"--include {include!r}: matches no topic here")
+    assert str(raised.value).startswith(f"include {include!r}: matches no topic here")
     assert str(raised.value).endswith(hint)
 
 
@@ -48,7 +48,7 @@ def test_a_topic_that_is_only_being_moved_here_is_named_as_such() -> None:
     with pytest.raises(ConfigError) as raised:
         require_include(config, ["customers"], ["orders", "others"])
     assert str(raised.value) == (
-        "--include 'prices|orders': matches no topic here: of orders there is only what a broker "
+        "include 'prices|orders': matches no topic here: of orders there is only what a broker "
         "has begun to move here (-future)"
     )
     require_include(config, ["orders"], ["orders"])

@@ -389,7 +389,7 @@ def test_the_metadata_log_may_stand_elsewhere(tmp_path: Path) -> None:
     by_parent = settings(data, MetadataSource(str(elsewhere)))
     assert by_parent == settings(data, MetadataSource(str(elsewhere / METADATA_DIR)))
     assert load_config(cluster=by_parent).topic("t").is_compacted
-    with pytest.raises(ConfigError, match=r"--metadata .*none: there is no such directory"):
+    with pytest.raises(ConfigError, match=r"metadata .*none: there is no such directory"):
         settings(data, MetadataSource(str(tmp_path / "none")))
 
 
@@ -397,7 +397,7 @@ def test_two_metadata_logs_are_one_too_many(tmp_path: Path) -> None:
     data = cluster(tmp_path, topic("t", A))
     other = tmp_path / "other"
     (other / METADATA_DIR).mkdir(parents=True)
-    with pytest.raises(ConfigError, match="say with --metadata which"):
+    with pytest.raises(ConfigError, match="say with metadata which"):
         read_cluster_settings([str(data), str(other)], MetadataSource(), LOCAL)
 
 
@@ -583,7 +583,7 @@ def test_properties_that_cannot_be_read(tmp_path: Path) -> None:
     data = cluster(tmp_path, topic("t", A), properties="log.retention.hours=soon")
     with pytest.raises(ConfigError, match=r"log.retention.hours = 'soon': expected a whole number"):
         configured(data, properties=True)
-    with pytest.raises(ConfigError, match=r"--server-properties .*: No such file"):
+    with pytest.raises(ConfigError, match=r"server_properties .*: No such file"):
         settings(data, MetadataSource(server_properties=str(tmp_path / "none")))
 
 

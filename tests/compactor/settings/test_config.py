@@ -158,7 +158,7 @@ def test_settings_of_the_round() -> None:
     config = with_filters(config, None, "x|y")
     assert config.include is not None and config.include.pattern == "a.*"
     assert config.exclude is not None and config.exclude.pattern == "x|y"
-    with pytest.raises(ConfigError, match=r"^--include: '\(' is not a regular expression"):
+    with pytest.raises(ConfigError, match=r"^include: '\(' is not a regular expression"):
         with_filters(Config(), "(", None)
 
 
@@ -233,7 +233,7 @@ def test_what_cannot_go_together_is_found_at_once(tmp_path: Path) -> None:
         ConfigError, match=r"^\[defaults\] of .*min\.compaction\.lag\.ms 2 is above"
     ):
         load_config(alone)
-    with pytest.raises(ConfigError, match=r"--set: no topic configuration is named 'max\.lag'"):
+    with pytest.raises(ConfigError, match=r"settings: no topic configuration is named 'max\.lag'"):
         load_config(settings={"max.lag": "1"})
 
 

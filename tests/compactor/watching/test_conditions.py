@@ -108,6 +108,6 @@ def test_the_numbers_that_it_names_come_with_each_log() -> None:
     ],
 )
 def test_anything_else_is_refused(text: str, says: str) -> None:
-    with pytest.raises(UsageError, match="--fail-if") as caught:
+    with pytest.raises(UsageError, match="fail_if") as caught:
         Condition(text, NAMES)
     assert says in str(caught.value)
