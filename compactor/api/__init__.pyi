@@ -1,15 +1,12 @@
 from compactor.api.as_of import as_of_ms as as_of_ms
 from compactor.api.broker_starts import start_problems as start_problems
 from compactor.api.checkups import doctor as doctor
-from compactor.api.dumps import DumpOptions as DumpOptions
 from compactor.api.dumps import dump as dump
 from compactor.api.dumps import dump_parts as dump_parts
 from compactor.api.dumps import why_no_row as why_no_row
 from compactor.api.explanations import configs as configs
 from compactor.api.explanations import explain as explain
-from compactor.api.inspections import InspectOptions as InspectOptions
 from compactor.api.inspections import inspect as inspect
-from compactor.api.log_changes import ChangeOptions as ChangeOptions
 from compactor.api.log_changes import log_abort as log_abort
 from compactor.api.log_changes import log_append as log_append
 from compactor.api.log_changes import log_delete_records as log_delete_records
@@ -17,7 +14,6 @@ from compactor.api.log_changes import log_roll as log_roll
 from compactor.api.log_changes import log_truncate as log_truncate
 from compactor.api.log_changes import read_records as read_records
 from compactor.api.log_moves import log_move as log_move
-from compactor.api.log_reads import ReadOptions as ReadOptions
 from compactor.api.log_reads import log_follow as log_follow
 from compactor.api.log_reads import log_offsets as log_offsets
 from compactor.api.log_reads import log_read as log_read
@@ -63,7 +59,6 @@ from compactor.log_checks.batch_checks import Finding as Finding
 from compactor.log_dirs.preconditions import Obstacle as Obstacle
 from compactor.log_dirs.preconditions import RunEnding as RunEnding
 from compactor.offline_log.log_offsets import LogOffsets as LogOffsets
-from compactor.offline_log.record_filter import Isolation as Isolation
 from compactor.offline_log.record_filter import NewRecord as NewRecord
 from compactor.offline_log.record_filter import ReadRecord as ReadRecord
 from compactor.offline_log.truncate import Outcome as Outcome
@@ -80,7 +75,12 @@ from compactor.planning.round_plan import RoundPlan as RoundPlan
 from compactor.recovery.log_dir_recovery import LogDirRecovery as LogDirRecovery
 from compactor.recovery.log_dir_recovery import LogRecovery as LogRecovery
 from compactor.recovery.log_dir_recovery import problems_of as problems_of
+from compactor.settings.rules import ChangeOptions as ChangeOptions
+from compactor.settings.rules import DumpOptions as DumpOptions
+from compactor.settings.rules import InspectOptions as InspectOptions
+from compactor.settings.rules import Isolation as Isolation
 from compactor.settings.rules import Order as Order
+from compactor.settings.rules import ReadOptions as ReadOptions
 from compactor.settings.rules import Rules as Rules
 from compactor.settings.rules import RunOptions as RunOptions
 from compactor.verification.evidence import CleaningClock as CleaningClock

@@ -1,30 +1,15 @@
 """`dump`: the contents of a file of a log directory, or of a partition."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from compactor.api.path_arguments import in_place
 from compactor.errors import UsageError
 from compactor.host.suggestions import near_path
 from compactor.inspection.dump import parts_of, rows_of
 from compactor.inspection.dumped_log import EVERY_OFFSET, RecordBlock, Row, WantedOffsets
-from compactor.settings.options import Natural, Number, option
+from compactor.settings.rules import DumpOptions
 from storage.arguments import PathArg
 from storage.files.local import LOCAL
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DumpOptions:
-    """Which records of a log, and which entries of an index, are shown."""
-
-    from_offset: Natural = option(
-        0, "OFFSET", "First record or entry to show", kind=Number(0), shown=0
-    )
-    to_offset: Natural | None = option(None, "OFFSET", "Stop before this offset", kind=Number(0))
-    limit: Natural | None = option(
-        None, "RECORDS", "Show at most this many records or entries", kind=Number(1)
-    )
-
 
 ALL_OF_IT = DumpOptions()
 

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compactor.api import path_arguments
@@ -22,33 +21,16 @@ from compactor.planning.candidate import Judgement
 from compactor.planning.planner import CLUSTER_METADATA
 from compactor.planning.round_plan import RoundPlan
 from compactor.settings.config import Config
-from compactor.settings.options import LOGS, Natural, Number, Positive, option, same_option
-from compactor.settings.rules import KAFKAS_DEFAULTS, Rules, RunOptions
+from compactor.settings.rules import (
+    KAFKAS_DEFAULTS,
+    InspectOptions,
+    Rules,
+)
 from storage.file_names import parse_partition_dir
 from storage.log.log_dir import PartitionListing
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InspectOptions:
-    """The options of `inspect` alone, as on the command line."""
-
-    sample_bytes: Positive | None = None  # read at most about so much of each log; None: all
-    top: Natural = option(
-        10,
-        "KEYS",
-        "Number of keys to show with most versions, and with most bytes",
-        LOGS,
-        kind=Number(0, 20),
-        shown=10,
-    )
-    work_dir: str | None = same_option(RunOptions, "work_dir")
-    master: str | None = same_option(RunOptions, "master")
-    executor_paths: tuple[tuple[str, str], ...] = same_option(RunOptions, "executor_paths")
-    session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
-    in_process: bool = False  # tasks in this process, one after another, and no Spark: small logs
+    pass
 
 
 EVERYTHING = InspectOptions()

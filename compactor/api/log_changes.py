@@ -14,9 +14,8 @@ import base64
 import binascii
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -42,8 +41,10 @@ from compactor.offline_log.record_filter import NewRecord
 from compactor.offline_log.truncate import Change, Outcome, apply_change
 from compactor.reason_codes import Reason, ReasonCode
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
-from compactor.settings.options import CHANGE, Natural, option, same_option
-from compactor.settings.rules import KAFKAS_DEFAULTS, Rules, RunOptions
+from compactor.settings.options import Natural
+from compactor.settings.rules import (
+    ChangeOptions,
+)
 from storage.arguments import PathArg
 from storage.codecs.compression import Codec
 from storage.file_names import LOG
@@ -68,34 +69,6 @@ RECOVERED = "Logs that the broker had not left in good order were recovered befo
 
 
 _UNCHANGED = ". Nothing was changed"
-
-
-def _yes(_: object) -> bool:
-    return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeOptions:
-    """What the commands that change a log share."""
-
-    rules: Rules = KAFKAS_DEFAULTS
-    only_replica: bool = option(
-        False,
-        "",
-        "Required: say that no other replica exists, or that all others are rebuilt from this one",
-        CHANGE,
-    )
-    dry_run: bool = option(False, "", "Show the result without changing files", CHANGE)
-    # after an unclean shutdown, which is refused otherwise
-    recover_first: bool = option(
-        False,
-        "",
-        "Recover LOG_DIR first if the broker did not stop cleanly, or a command was cut short",
-        CHANGE,
-    )
-    confirm_recovery: Callable[[str], bool] = _yes  # asked before that, with the log directory
-    confirm: Callable[[Outcome], bool] = _yes  # asked before the log is changed
-    allowed_file_systems: tuple[str, ...] = same_option(RunOptions, "allowed_file_systems")
 
 
 DEFAULTS = ChangeOptions()

@@ -2,7 +2,7 @@
 
 from compactor.api import path_arguments
 from compactor.api.broker_starts import start_problems
-from compactor.api.log_changes import DEFAULTS, ChangeOptions
+from compactor.api.log_changes import DEFAULTS
 from compactor.api.progress import note_changes
 from compactor.api.round_context import read_round_context
 from compactor.command_context import current_context
@@ -22,6 +22,7 @@ from compactor.offline_log.open_log import log_settings, view_log
 from compactor.offline_log.truncate import Outcome
 from compactor.outcome.start_problems import forbid_start
 from compactor.reason_codes import ReasonCode
+from compactor.settings.rules import ChangeOptions
 from storage.arguments import PathArg
 from storage.files.local import LOCAL
 from storage.formats import clean_shutdown, meta_properties

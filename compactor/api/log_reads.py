@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 
 from compactor.api import path_arguments
@@ -19,10 +18,14 @@ from compactor.offline_log.log_location import LogLocation, find_log, known_offs
 from compactor.offline_log.log_offsets import LogOffsets, offsets_of
 from compactor.offline_log.log_tail import LogTail
 from compactor.offline_log.open_log import ViewedLog, log_settings, view_log
-from compactor.offline_log.record_filter import Isolation, ReadRecord, RecordFilter
+from compactor.offline_log.record_filter import ReadRecord, RecordFilter
 from compactor.offline_log.record_tables import rows_of, write_parquet
-from compactor.settings.options import Natural, Number, option
-from compactor.settings.rules import KAFKAS_DEFAULTS, Rules
+from compactor.settings.rules import (
+    KAFKAS_DEFAULTS,
+    Isolation,
+    ReadOptions,
+    Rules,
+)
 from storage.arguments import PathArg
 from storage.files.local import LOCAL
 from storage.log.log import Log
@@ -30,43 +33,6 @@ from storage.log.log import Log
 POLL_SECONDS = 0.5
 
 OnHidden = Callable[[Sequence[str]], object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions:
-    """Which records of a log are read.
-
-    first, end: the first that is wanted and the first that is not: an offset, a time (a datetime,
-    ISO 8601, or @ and milliseconds), or `start`. A time stands for the first
-    record that is not older, as when a consumer looks for it.
-    """
-
-    first: str | int | datetime = option(
-        "start",
-        "OFFSET|TIME|start",
-        "An offset, a time (ISO 8601, or @ and epoch ms), or start",
-        name="--from",
-        shown="start",
-    )
-    # None: as far as isolation lets one see
-    end: str | int | datetime | None = option(
-        None, "OFFSET|TIME", "Stop before this offset or time", name="--to"
-    )
-    isolation: str = option(
-        Isolation.LOG_END,
-        "",
-        "All records, replicated ones or committed ones",
-        kind=Isolation,
-        shown=Isolation.LOG_END,
-    )
-    limit: Natural | None = option(
-        None, "RECORDS", "Show at most this many records", kind=Number(1)
-    )
-    max_bytes: Natural | None = option(
-        None, "BYTES", "Begin no batch beyond this many bytes of the log's files", kind=Number(1)
-    )
-    key: bytes | None = None  # only records with this key
-    rules: Rules = KAFKAS_DEFAULTS
 
 
 EVERYTHING = ReadOptions()

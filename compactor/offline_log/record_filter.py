@@ -4,16 +4,9 @@ Kept apart from what opens a log, which loads the engine.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple
 
-
-class Isolation(StrEnum):
-    """How far a log is read."""
-
-    LOG_END = "log-end"  # all there is, records of aborted and open transactions too
-    HIGH_WATERMARK = "high-watermark"  # what is replicated
-    COMMITTED = "committed"  # of that what is decided, without aborted transactions
+from compactor.settings.rules import Isolation
 
 
 class ReadRecord(NamedTuple):

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compactor.offline_log.open_log import ViewedLog
-from compactor.offline_log.record_filter import Isolation, ReadRecord, RecordFilter
+from compactor.offline_log.record_filter import ReadRecord, RecordFilter
+from compactor.settings.rules import Isolation
 from storage.arrow.reading import RecordStream
 from storage.arrow.selection import SCHEMA, Selection
 from storage.files.files import Disk

@@ -1,9 +1,13 @@
-"""What a caller gives: the rules of a round, and the options of a run.
+"""What a caller gives: the rules of a round, the options of a run, and those of other commands.
 
 Each field with an option of the command line declares it, for parser, help and completion.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Mapping,
+)
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -11,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from compactor.settings.options import (
+    CHANGE,
     CONFIGURATION,
     LOGS,
     SPARK,
@@ -24,6 +29,7 @@ from compactor.settings.options import (
     option,
     options_of,
     rate_bytes,
+    same_option,
     setting,
     size_bytes,
 )
@@ -31,6 +37,8 @@ from storage.kafka_versions import BY_NAME
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from compactor.offline_log.truncate import Outcome
 
 
 class OnCorrupt(StrEnum):
@@ -350,6 +358,112 @@ class RunOptions:
     retention: bool = (
         True  # delete what the topic's retention says, and what is below the log start
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectOptions:
+    """The options of `inspect` alone, as on the command line."""
+
+    sample_bytes: Positive | None = None  # read at most about so much of each log; None: all
+    top: Natural = option(
+        10,
+        "KEYS",
+        "Number of keys to show with most versions, and with most bytes",
+        LOGS,
+        kind=Number(0, 20),
+        shown=10,
+    )
+    work_dir: str | None = same_option(RunOptions, "work_dir")
+    master: str | None = same_option(RunOptions, "master")
+    executor_paths: tuple[tuple[str, str], ...] = same_option(RunOptions, "executor_paths")
+    session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
+    in_process: bool = False  # tasks in this process, one after another, and no Spark: small logs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpOptions:
+    """Which records of a log, and which entries of an index, are shown."""
+
+    from_offset: Natural = option(
+        0, "OFFSET", "First record or entry to show", kind=Number(0), shown=0
+    )
+    to_offset: Natural | None = option(None, "OFFSET", "Stop before this offset", kind=Number(0))
+    limit: Natural | None = option(
+        None, "RECORDS", "Show at most this many records or entries", kind=Number(1)
+    )
+
+
+class Isolation(StrEnum):
+    """How far a log is read."""
+
+    LOG_END = "log-end"  # all there is, records of aborted and open transactions too
+    HIGH_WATERMARK = "high-watermark"  # what is replicated
+    COMMITTED = "committed"  # of that what is decided, without aborted transactions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """Which records of a log are read.
+
+    first, end: the first that is wanted and the first that is not: an offset, a time (a datetime,
+    ISO 8601, or @ and milliseconds), or `start`. A time stands for the first
+    record that is not older, as when a consumer looks for it.
+    """
+
+    first: str | int | datetime = option(
+        "start",
+        "OFFSET|TIME|start",
+        "An offset, a time (ISO 8601, or @ and epoch ms), or start",
+        name="--from",
+        shown="start",
+    )
+    # None: as far as isolation lets one see
+    end: str | int | datetime | None = option(
+        None, "OFFSET|TIME", "Stop before this offset or time", name="--to"
+    )
+    isolation: str = option(
+        Isolation.LOG_END,
+        "",
+        "All records, replicated ones or committed ones",
+        kind=Isolation,
+        shown=Isolation.LOG_END,
+    )
+    limit: Natural | None = option(
+        None, "RECORDS", "Show at most this many records", kind=Number(1)
+    )
+    max_bytes: Natural | None = option(
+        None, "BYTES", "Begin no batch beyond this many bytes of the log's files", kind=Number(1)
+    )
+    key: bytes | None = None  # only records with this key
+    rules: Rules = Rules()
+
+
+def _yes(_: object) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeOptions:
+    """What the commands that change a log share."""
+
+    rules: Rules = Rules()
+    only_replica: bool = option(
+        False,
+        "",
+        "Required: say that no other replica exists, or that all others are rebuilt from this one",
+        CHANGE,
+    )
+    dry_run: bool = option(False, "", "Show the result without changing files", CHANGE)
+    # after an unclean shutdown, which is refused otherwise
+    recover_first: bool = option(
+        False,
+        "",
+        "Recover LOG_DIR first if the broker did not stop cleanly, or a command was cut short",
+        CHANGE,
+    )
+    confirm_recovery: Callable[[str], bool] = _yes  # asked before that, with the log directory
+    confirm: "Callable[[Outcome], bool]" = _yes  # asked before the log is changed
+    allowed_file_systems: tuple[str, ...] = same_option(RunOptions, "allowed_file_systems")
 
 
 @cache
