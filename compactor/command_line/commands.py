@@ -10,29 +10,29 @@ from typing import Any
 import click
 
 from compactor.command_line.command import Command
-from compactor.command_line.configs_command import Configs
-from compactor.command_line.doctor_command import Doctor
-from compactor.command_line.dump_command import Dump
-from compactor.command_line.explain_command import Explain
-from compactor.command_line.inspect_command import Inspect
+from compactor.command_line.configs_command import ConfigsCommand
+from compactor.command_line.doctor_command import DoctorCommand
+from compactor.command_line.dump_command import DumpCommand
+from compactor.command_line.explain_command import ExplainCommand
+from compactor.command_line.inspect_command import InspectCommand
 from compactor.command_line.log_change_command import (
-    Abort,
-    Append,
-    DeleteRecords,
-    Move,
-    Roll,
-    Truncate,
+    AbortCommand,
+    AppendCommand,
+    DeleteRecordsCommand,
+    MoveCommand,
+    RollCommand,
+    TruncateCommand,
 )
-from compactor.command_line.log_offsets_command import Offsets
-from compactor.command_line.log_read_command import Read
+from compactor.command_line.log_offsets_command import OffsetsCommand
+from compactor.command_line.log_read_command import ReadCommand
 from compactor.command_line.parser import CommandParser, group
-from compactor.command_line.plan_command import Plan
-from compactor.command_line.recover_command import Recover
-from compactor.command_line.report_command import Report
-from compactor.command_line.run_command import Run
+from compactor.command_line.plan_command import PlanCommand
+from compactor.command_line.recover_command import RecoverCommand
+from compactor.command_line.report_command import ReportCommand
+from compactor.command_line.run_command import RunCommand
 from compactor.command_line.shared_options import SHELLS, VARIABLE
-from compactor.command_line.undo_command import Undo
-from compactor.command_line.verify_command import Verify
+from compactor.command_line.undo_command import UndoCommand
+from compactor.command_line.verify_command import VerifyCommand
 from compactor.host.machine import version
 from compactor.host.output import print_line
 
@@ -64,8 +64,29 @@ def _show_script(ctx: click.Context, _: click.Parameter, shell: str | None) -> N
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _COMMANDS: tuple[type[Command], ...] = (
-    *(Plan, Run, Recover, Undo, Explain, Configs, Inspect, Doctor, Dump, Verify, Report),
-    *(Offsets, Read, Roll, DeleteRecords, Truncate, Append, Abort, Move),
+    *(
+        PlanCommand,
+        RunCommand,
+        RecoverCommand,
+        UndoCommand,
+        ExplainCommand,
+        ConfigsCommand,
+        InspectCommand,
+        DoctorCommand,
+        DumpCommand,
+        VerifyCommand,
+        ReportCommand,
+    ),
+    *(
+        OffsetsCommand,
+        ReadCommand,
+        RollCommand,
+        DeleteRecordsCommand,
+        TruncateCommand,
+        AppendCommand,
+        AbortCommand,
+        MoveCommand,
+    ),
 )
 app = group(
     "compactor",

@@ -25,7 +25,7 @@ from storage.gc_pause import collector_paused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configs(Command):
+class ConfigsCommand(Command):
     """Show the effective configuration of every topic here, and where each value comes from.
 
     [dim]compactor configs /data/kafka orders[/]

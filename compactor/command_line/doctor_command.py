@@ -20,7 +20,7 @@ from compactor.settings.options import SPARK, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doctor(Command):
+class DoctorCommand(Command):
     """Say whether this machine, and log directories on it, are fit for a run, and what to do.
 
     Java, Spark, memory, room, locks, permissions, clock. Reads only.

@@ -20,7 +20,7 @@ class DumpFormat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dump(Command):
+class DumpCommand(Command):
     """Show the batches and records of a file or a partition, or the entries of an index.
 
     Records of __consumer_offsets, __transaction_state and __cluster_metadata, also in *.checkpoint

@@ -27,7 +27,7 @@ from compactor.reason_codes import ReasonCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explain(Command):
+class ExplainCommand(Command):
     """Say why one log is compacted or not, what to do about it, and what sets its bounds.
 
     Reads metadata and the end of the log.

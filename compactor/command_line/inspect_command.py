@@ -31,7 +31,7 @@ SAMPLE_BYTES = 256 << 20  # of each log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inspect(Command):
+class InspectCommand(Command):
     """Show what stands in logs: formats, codecs, sizes, keys, tombstones, open transactions.
 
     Of keys also their versions, of tombstones why they are still there. Reads every record, on

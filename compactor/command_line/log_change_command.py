@@ -84,7 +84,7 @@ class LogChange(LogCommand):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roll(LogChange):
+class RollCommand(LogChange):
     """Close the active segment and begin a new one, so that all records so far can be cleaned.
 
     Records do not change, so it is safe with other replicas. A log with an empty active segment
@@ -105,7 +105,7 @@ class Roll(LogChange):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecords(LogChange):
+class DeleteRecordsCommand(LogChange):
     """Delete the records below an offset, as kafka-delete-records does.
 
     The log start offset is raised, and segments that are wholly below it are removed. What is
@@ -128,7 +128,7 @@ class DeleteRecords(LogChange):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Truncate(LogChange):
+class TruncateCommand(LogChange):
     """Delete the records from an offset on.
 
     Whole batches go: where the offset is within one, the log ends where that batch begins. Leader
@@ -149,7 +149,7 @@ class Truncate(LogChange):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Append(LogChange):
+class AppendCommand(LogChange):
     """Append records, as the leader of the log would: a tombstone for a key, or a whole test log.
 
     They get the next offsets and the log's latest leader epoch, without a producer id. What a
@@ -183,7 +183,7 @@ class Append(LogChange):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Abort(LogChange):
+class AbortCommand(LogChange):
     """End a hanging transaction by the abort marker that its coordinator would write.
 
     The last stable offset moves on, readers of committed records and the cleaner with it; the
@@ -207,7 +207,7 @@ class Abort(LogChange):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move(LogChange):
+class MoveCommand(LogChange):
     """Move a log to another log directory of the same broker, with its checkpoint entries.
 
     The log is copied, synced and put in its place, then removed where it was. If that is cut short,

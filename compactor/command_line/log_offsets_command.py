@@ -14,7 +14,7 @@ from compactor.settings.options import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offsets(LogCommand):
+class OffsetsCommand(LogCommand):
     """Show where a log begins and ends, what is replicated and decided, and its transactions.
 
     Leader epochs and open transactions are listed. It is what a broker that starts would find.

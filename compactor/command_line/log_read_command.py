@@ -38,7 +38,7 @@ class ReadFormat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read(LogCommand):
+class ReadCommand(LogCommand):
     """Show the records of a log as they stand in its files.
 
     Nothing is changed and no lock taken. It works beside a running broker, too, and with --follow
@@ -94,14 +94,14 @@ _LINES: Mapping[ReadFormat, Callable[["api.ReadRecord", Form, Form], str]] = {
 }
 
 
-def _to_parquet(wanted: Read, options: "api.ReadOptions") -> None:
+def _to_parquet(wanted: ReadCommand, options: "api.ReadOptions") -> None:
     if wanted.path is None or wanted.follow:
         raise UsageError("--format parquet: needs --output FILE, and goes without --follow")
     count = api.log_to_parquet(wanted.log_dir, wanted.topic_partition, wanted.path, options, _warn)
     log_line(f"{counted(count, 'record')} in {wanted.path}")
 
 
-def _show(wanted: Read, chunks: "Iterator[list[api.ReadRecord]]") -> None:
+def _show(wanted: ReadCommand, chunks: "Iterator[list[api.ReadRecord]]") -> None:
     if wanted.format is ReadFormat.CSV and not print_line(CSV_HEADER):
         return
     for records in chunks:
@@ -109,7 +109,7 @@ def _show(wanted: Read, chunks: "Iterator[list[api.ReadRecord]]") -> None:
             return
 
 
-def _print(wanted: Read, records: "Sequence[api.ReadRecord]") -> bool:
+def _print(wanted: ReadCommand, records: "Sequence[api.ReadRecord]") -> bool:
     """Whether they were taken."""
     if wanted.format is ReadFormat.VALUES:
         return print_bytes(b"".join(map(value_bytes, records)))
@@ -121,7 +121,7 @@ def _print(wanted: Read, records: "Sequence[api.ReadRecord]") -> bool:
     return print_utf8(f"{lines}\n".encode(errors="backslashreplace"))
 
 
-def _key(wanted: Read) -> bytes | None:
+def _key(wanted: ReadCommand) -> bytes | None:
     if wanted.key is None:
         return None
     try:

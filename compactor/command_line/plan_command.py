@@ -30,7 +30,7 @@ from storage.gc_pause import collector_paused, freeze_heap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Command):
+class PlanCommand(Command):
     """Show how much is dirty, by topic, what a run would clean, and what blocks the rest.
 
     Reads metadata only.

@@ -27,7 +27,7 @@ from compactor.settings.options import LOGS, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recover(Command):
+class RecoverCommand(Command):
     """Finish or undo what a run, or a broker's cleaner, left half-done when it was cut short.
 
     After an unclean shutdown of the broker, check and rebuild what a starting broker would. Sound

@@ -19,7 +19,7 @@ from compactor.reason_codes import ReasonCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report(Command):
+class ReportCommand(Command):
     """Summarize reports: how each run ended, the sum of all, and the worst exit code.
 
     [dim]compactor report reports/*.json --report all.json[/]

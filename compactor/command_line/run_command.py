@@ -27,7 +27,7 @@ from compactor.views.report_json import ending, report_document, report_summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run(Command):
+class RunCommand(Command):
     """Compact every eligible log in one round. Stop the broker of these directories first.
 
     A wait for executors, or for a stopped process of the run, ends after COMPACTOR_WAIT_SECONDS

@@ -20,7 +20,7 @@ from compactor.settings.options import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undo(Command):
+class UndoCommand(Command):
     """Bring logs back as they were before a run with --keep-originals.
 
     Logs that were changed since are left as they are; records that a broker has appended stay.

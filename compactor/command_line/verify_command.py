@@ -31,7 +31,7 @@ from compactor.settings.options import LOGS, option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verify(Command):
+class VerifyCommand(Command):
     """Check every checksum, offset, index and snapshot, or compare with a copy from before.
 
     With --against, every record is compared: each log is whole, or what was removed is shown by the
@@ -105,7 +105,9 @@ class Verify(Command):
         return result_of(self.NAME, document, ending)
 
 
-def _require_against(wanted: Verify, log_dirs: Sequence[str], partitions: Sequence[str]) -> None:
+def _require_against(
+    wanted: VerifyCommand, log_dirs: Sequence[str], partitions: Sequence[str]
+) -> None:
     if wanted.before is None and wanted.as_of is not None:
         raise UsageError(f"--as-of {wanted.as_of}: only with --against, for its delete horizons")
     if wanted.before is None and wanted.run_reports:
@@ -128,7 +130,7 @@ def _require_against(wanted: Verify, log_dirs: Sequence[str], partitions: Sequen
 
 
 def _compared(
-    wanted: Verify, log_dir: str, partitions: Sequence[str], progress: "api.OnProgress"
+    wanted: VerifyCommand, log_dir: str, partitions: Sequence[str], progress: "api.OnProgress"
 ) -> "api.Comparison | None":
     if wanted.before is None:
         return None

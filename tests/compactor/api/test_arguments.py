@@ -16,7 +16,7 @@ from compactor import api
 from compactor.api.arguments import Paths, errors_name_parameters, fitted_argument
 from compactor.command_line.command import Output, Request
 from compactor.command_line.commands import app
-from compactor.command_line.log_read_command import Read
+from compactor.command_line.log_read_command import ReadCommand
 from compactor.errors import ConfigError, UsageError
 from compactor.outcome.exit_codes import error_line
 from compactor.settings.rules import option_names
@@ -246,7 +246,7 @@ def test_the_command_line_tells_the_same_error_with_its_options(log_dir: Path) -
     options = api.ReadOptions(isolation="x")
     with pytest.raises(api.UsageError, match=r"^options\.isolation x: expected") as raised:
         list(api.log_read(log_dir, "orders-0", options))
-    names = Request(Read, {}, Output()).names
+    names = Request(ReadCommand, {}, Output()).names
     line = error_line(raised.value, names)
     assert line.startswith("--isolation x: expected one of log-end")
     ended = run_command("log", "read", log_dir, "orders-1")
