@@ -1,6 +1,7 @@
 """Errors of the driver, each with the exit code that the command line ends with."""
 
 from compactor.reason_codes import ReasonCode
+from storage.errors import CleaningFailedError as CleaningFailedError
 from storage.errors import ConfigError as ConfigError
 from storage.errors import LogCompactionError
 
@@ -45,9 +46,3 @@ class CorruptLogError(LogCompactionError):
     """A log's data is wrong, and the round was to end at the first such log. Exit code 1."""
 
     reason_code = ReasonCode.DAMAGED
-
-
-class CleaningFailedError(LogCompactionError):
-    """The round as a whole failed: no Java, Spark did not start, a job was lost. Exit code 1."""
-
-    reason_code = ReasonCode.SPARK_FAILED

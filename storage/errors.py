@@ -74,6 +74,12 @@ class ConfigError(LogCompactionError):
         return self.text(self.paths)
 
 
+class CleaningFailedError(LogCompactionError):
+    """The round as a whole failed: no Java, Spark did not start, a job was lost. Exit code 1."""
+
+    reason_code = "spark-failed"
+
+
 class UnfitProcessorError(LogCompactionError):
     """The processor lacks what kernels are compiled for. Nothing was done."""
 

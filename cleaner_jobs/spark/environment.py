@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, spark_home
-from storage.errors import LogCompactionError
+from storage.errors import CleaningFailedError
 from storage.user_home import NOWHERE, has_name, name_of_user
 
 LOOPBACK_ADDRESS = "127.0.0.1"
@@ -30,10 +30,8 @@ _MOST_SHOWN = 120  # characters of a value
 _SECRET = re.compile("secret|password|token|key", re.IGNORECASE)
 
 
-class SparkStartError(LogCompactionError):
+class SparkStartError(CleaningFailedError):
     """Spark did not start. Nothing was changed."""
-
-    reason_code = "spark-failed"
 
 
 class Setting(NamedTuple):

@@ -23,7 +23,7 @@ from cleaner_jobs.spark.spark_session import SPARK_ERRORS, cause_of_failure, end
 from cleaner_jobs.tasks.executor_paths import UNFIT, Asked, UnfitExecutorError
 from cleaner_jobs.tasks.heartbeat import Sign, signs_of_life
 from cleaner_jobs.tasks.partial_results import PartialResults
-from storage.errors import LogCompactionError
+from storage.errors import CleaningFailedError, LogCompactionError
 from storage.files.local import LOCAL
 
 SHOWN_LOGS = 5
@@ -71,10 +71,8 @@ WORK_DIR, STAGE = "compactor.work-dir", "compactor.stage"
 RESULT_LOOK_SECONDS = 0.02  # between two looks for partial results
 
 
-class StageFailedError(LogCompactionError):
+class StageFailedError(CleaningFailedError):
     """A task was lost, or all of Spark: no log is to blame, and nothing of the stage counts."""
-
-    reason_code = "spark-failed"
 
 
 def core_count(spark: SparkContext) -> int:

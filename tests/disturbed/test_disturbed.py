@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.log_dirs import locked_log_dirs
-from storage.files import filesystem
+from storage.files import filesystem, held_directories
 from tests.crash.states import LOCK_FILE
 from tests.disturbed import errors, writer_ending
 from tests.disturbed.campaign import ERRORS, WRITER, disturbances, scenes_named
@@ -69,7 +68,7 @@ def _nothing_held(*_: object) -> Iterator[None]:
 def test_an_attack_is_a_finding_where_directories_are_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(locked_log_dirs, "hold_log_dir", _nothing_held)
+    monkeypatch.setattr(held_directories, "hold_log_dir", _nothing_held)
     (scene,) = scenes_named(["rolled"])
     stage = Stage(scene, tmp_path)
     attacks = [attack for attack in attacks_of(stage) if attack.kind == kind]

@@ -63,7 +63,7 @@ def test_a_session_that_can_do_no_job_is_refused_in_words(
             [log_dir], options=api.InspectOptions(session=session, in_process=in_process)
         ),
     ):
-        with pytest.raises(api.ConfigError, match=f"^session: {words}"):
+        with pytest.raises(api.ConfigError, match=rf"^options\.session: {words}"):
             call()
 
 

@@ -12,7 +12,10 @@ from typing import Any, Literal, get_origin
 import pytest
 
 import compactor
+from cleaner_jobs.spark.environment import SparkStartError
+from cleaner_jobs.spark.task_job import StageFailedError
 from compactor import api
+from compactor.cleaning import cleaner_manager
 from compactor.errors import UsageError
 from tests.support.file_states import state_of
 from tests.support.local_command import use_local_rounds
@@ -220,3 +223,18 @@ def test_no_import_of_a_package_warns() -> None:
     program = "import compactor, storage.arrow, storage.log.engine; from compactor import Log"
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("error", [SparkStartError, StageFailedError])
+def test_a_round_that_fails_as_a_whole_raises_one_kind_of_error(
+    log_dir: str, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """As the page of the API says: no Java, Spark did not start, or a job was lost."""
+
+    def fail(*_: object) -> None:
+        raise error("no Spark")
+
+    monkeypatch.setattr(cleaner_manager, "run_round", fail)
+    with pytest.raises(api.CleaningFailedError, match="no Spark") as raised:
+        api.run([log_dir], ORDERS)
+    assert raised.value.reason_code == "spark-failed"

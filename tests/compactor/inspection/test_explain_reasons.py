@@ -10,10 +10,11 @@ import pytest
 from compactor import api
 from compactor.inspection.explain import Explanation
 from compactor.log_dirs.set_aside_memory import SetAside, digest_of_files, read, write
-from compactor.planning import planner, remedies
+from compactor.planning import remedies
 from compactor.planning.remedies import REMEDIES
 from compactor.reason_codes import ReasonCode
 from storage.file_names import LOG, file_name
+from storage.files import file_attributes
 from storage.formats import checkpoint
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from tests.compactor.plan_logs import NOW_MS, Shape, build, clean_up_to, open_transaction
@@ -198,7 +199,7 @@ def of_another_user(root: Path) -> Explanation:
     log_dir = build(root)
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr(os, "geteuid", lambda: 1)
-        patches.setattr(planner, "may_give", lambda *_: False)
+        patches.setattr(file_attributes, "may_give", lambda *_: False)
         return asked(log_dir)
 
 
