@@ -4,12 +4,7 @@ from compactor.reason_codes import ReasonCode
 from storage.errors import CleaningFailedError as CleaningFailedError
 from storage.errors import ConfigError as ConfigError
 from storage.errors import LogCompactionError
-
-
-class UsageError(ConfigError):
-    """An argument is impossible; the message names its parameter. Nothing was changed."""
-
-    reason_code = ReasonCode.WRONG_USAGE
+from storage.errors import UsageError as UsageError
 
 
 class RefusedError(LogCompactionError):

@@ -5,18 +5,12 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from storage.errors import LogCompactionError, shown
+from storage.errors import UsageError, shown
 
 T = TypeVar("T")
 PathArg = str | os.PathLike[str]
 Paths = PathArg | Iterable[PathArg]  # one, or several
 _BYTES = bytes | bytearray | memoryview
-
-
-class BadArgumentError(LogCompactionError):
-    """An argument makes no sense; the message names the parameter. Nothing was done."""
-
-    reason_code = "wrong-usage"
 
 
 def path_of(name: str, value: object) -> str:
@@ -25,7 +19,7 @@ def path_of(name: str, value: object) -> str:
     if not isinstance(text, str):
         raise _unfit(name, value, "a path, as text or path-like")
     if not text:
-        raise BadArgumentError(f"{name}: is empty")
+        raise UsageError("is empty", name)
     if not is_text(text):
         raise _unfit(name, value, "a path without a NUL that can be encoded")
     return str(text)
@@ -81,6 +75,6 @@ def is_text(text: str) -> bool:
         return False
 
 
-def _unfit(name: str, value: object, expected: str) -> BadArgumentError:
+def _unfit(name: str, value: object, expected: str) -> UsageError:
     kind = type(value).__name__
-    return BadArgumentError(f"{name}: expected {expected}, not {shown(value)} ({kind})")
+    return UsageError(f"expected {expected}, not {shown(value)} ({kind})", name)

@@ -74,6 +74,12 @@ class ConfigError(LogCompactionError):
         return self.text(self.paths)
 
 
+class UsageError(ConfigError):
+    """An argument is impossible; the message names its parameter. Nothing was changed."""
+
+    reason_code = "wrong-usage"
+
+
 class CleaningFailedError(LogCompactionError):
     """The round as a whole failed: no Java, Spark did not start, a job was lost. Exit code 1."""
 

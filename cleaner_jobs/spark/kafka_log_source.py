@@ -56,7 +56,7 @@ from pyspark.sql.types import (
 from storage.arrow.log_view import LogView, partition_dirs, splits_of
 from storage.arrow.reading import RecordStream
 from storage.arrow.selection import Selection
-from storage.errors import LogCompactionError
+from storage.errors import UsageError
 from storage.files.local import LOCAL
 
 _HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -91,10 +91,8 @@ _OPTIONS = frozenset(
 )
 
 
-class BadOptionError(LogCompactionError):
+class BadOptionError(UsageError):
     """An option or a schema of a read that makes no sense. Nothing was read."""
-
-    reason_code = "wrong-usage"
 
 
 class KafkaLogDataSource(DataSource):

@@ -164,7 +164,7 @@ def partition_dirs(path: PathArg, files: Files = LOCAL) -> dict[tuple[str, int],
 
     What is inside decides, for a log directory may be `/data/disk-1`. One without any partition is
     known by its meta.properties. Raise NotALogError for any other directory, and for one with a
-    partition that is a link; BadArgumentError or OSError.
+    partition that is a link; UsageError or OSError.
     """
     path = path_of("path", path)
     of_path = _named(path)
@@ -190,7 +190,7 @@ def partition_dirs(path: PathArg, files: Files = LOCAL) -> dict[tuple[str, int],
 def is_log_dir(path: PathArg, files: Files = LOCAL) -> bool:
     """Say whether what is inside is a log directory's: its name may be `/data/disk-1`.
 
-    Raise BadArgumentError or OSError.
+    Raise UsageError or OSError.
     """
     entries = list(files.list_directory(path_of("path", path)))
     if any(entry.name.endswith(LOG) and not entry.is_dir for entry in entries):

@@ -28,9 +28,8 @@ from typing import Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from storage.arguments import BadArgumentError
 from storage.arrow.record_kernel import Range
-from storage.errors import shown
+from storage.errors import UsageError, shown
 
 HEADERS_TYPE = pa.list_(
     pa.field(
@@ -68,7 +67,7 @@ _MIN, _MAX = -(2**63), 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class BadSelectionError(BadArgumentError):
+class BadSelectionError(UsageError):
     """What was asked for makes no sense: a column that there is not, an unknown isolation."""
 
 

@@ -64,7 +64,7 @@ class Batching:
     leader_epoch: int = 0
 
     def __post_init__(self) -> None:
-        """Raise BadArgumentError, which names the field."""
+        """Raise UsageError, which names the field."""
         require_a(Codec, "codec", self.codec, "a Codec")
         count_of("batch_bytes", self.batch_bytes, 1, _MAX_INT32)
         count_of("leader_epoch", self.leader_epoch, NO_LEADER_EPOCH, _MAX_INT32)

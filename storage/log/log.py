@@ -54,7 +54,7 @@ class Log:
     def open(cls, path: PathArg, options: LogOptions) -> Self:
         """Load the log in a directory of a partition, or begin one.
 
-        Of a directory that was to be deleted nothing is recovered (L-25.4). Raise BadArgumentError
+        Of a directory that was to be deleted nothing is recovered (L-25.4). Raise UsageError
         for what is no path or no options; CopyMarkedError in a copy that nobody is to change, where
         `storage.arrow.read` reads; LogDirLockedError where a manager, of this process or another,
         or a broker works in the log directory.
