@@ -327,7 +327,7 @@ def compare_payloads(
     """Check rebuilt payloads, before they are compressed, against those of their sources.
 
     payloads: a buffer, and bounds: batch i stands in bounds[i, 0]:bounds[i, 1]. written: a buffer,
-    and results as of rebuild_payloads; a batch that it has not rebuilt is skipped. expected:
+    and results as in rebuild_payloads; a batch that it has not rebuilt is skipped. expected:
     (batches, EXPECTED_COLUMNS), filled.
     Returns the batch that differs, and in what; -1 and SAME if none does.
     """

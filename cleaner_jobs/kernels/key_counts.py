@@ -82,7 +82,7 @@ def spread_keys(
 ) -> int:
     """Make an entry of each record that is IN_MAP, those of one bucket after those of another.
 
-    columns: as of parse_records. sizes: in bytes, of each record. run: how many records there are,
+    columns: see parse_records. sizes: in bytes, of each record. run: how many records there are,
     and what offsets are relative to. entries: (>= records, 3), filled; those of a bucket in the
     order of the log. edges: (a power of two of buckets + 1,), filled: bucket b, which a key's first
     hash names by its topmost bits, is entries edges[b]:edges[b + 1]. Returns how many entries the
@@ -351,7 +351,7 @@ def hash_key_parts(
 ) -> None:
     """Hash a part of each key; take records out of the map whose key has none.
 
-    payloads, bounds, rows: as of parse_records, which has found nothing wrong with them. counting:
+    payloads, bounds, rows: see parse_records, which has found nothing wrong with them. counting:
     BY_GROUP or BY_TOPIC, and the halves of the hash key. columns: as it has filled them in, from
     record on.
     """

@@ -297,7 +297,7 @@ def rebuild_records(
 def kept_span(records: RecordSpan, row: Int64Array, states: ByteArray) -> tuple[int, int]:
     """Return the offsets of the first and the last kept record, or else those of the batch.
 
-    records, states: as of rebuild_records, which finds what does not parse.
+    records, states: see rebuild_records, which finds what does not parse.
     """
     payload, start, stop = records
     at: Any = np.int64(start)
@@ -464,7 +464,7 @@ def pack_batches(
     """Put whole batches into out, one after another, sealed.
 
     source: the batches as they were. places: (batches, 2), filled in: where each begins and ends in
-    out; NOT_PACKED of one that the filter did not take. tools: as of payload_kernels.
+    out; NOT_PACKED of one that the filter did not take. tools: see payload_kernels.
     Returns how many are done, where the next goes, and why it stopped: ALL_DONE, NO_ROOM for the
     next in whatever codec, or NO_CODEC: it is to be compressed by others.
     """

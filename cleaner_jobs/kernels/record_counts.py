@@ -126,9 +126,9 @@ class CountOutput(NamedTuple):
     """What `count_run` fills in."""
 
     rows: Int64Array  # of batches, from the top
-    columns: Any  # as of scan_run
-    sizes: NDArray[np.uint32]  # as of count_records
-    counters: Int64Array  # as of count_records
+    columns: Any  # see scan_run
+    sizes: NDArray[np.uint32]  # see count_records
+    counters: Int64Array  # see count_records
 
 
 @inlined
@@ -174,7 +174,7 @@ def count_records(
 ) -> None:
     """Count batches and the records of each.
 
-    payloads, bounds, rows: as of parse_records, which has found nothing wrong with them. out: a
+    payloads, bounds, rows: see parse_records, which has found nothing wrong with them. out: a
     size in bytes for each record, filled in as the offsets are; counters (COUNTERS,), added to.
     """
     offsets, states, record = records

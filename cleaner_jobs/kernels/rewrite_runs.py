@@ -58,7 +58,7 @@ class RunRules(NamedTuple):
     kept_batches: KeptBatches
     now_ms: int
     horizon_ms: int  # of this round
-    discardable: Int64Array  # base offsets as of flag_discardable
+    discardable: Int64Array  # base offsets as in flag_discardable
 
 
 class RunOutput(NamedTuple):
@@ -80,7 +80,7 @@ def rewrite_plain(
     """Write what becomes of a run of plain batches, and check it against them meanwhile.
 
     states: of the records from there on, perhaps more.
-    Returns how many batches are done, the bytes written, the source's sum as of sum_heads, why the
+    Returns how many batches are done, the bytes written, the source's sum as in sum_heads, why the
     run ended, of how many batches more there are rows, if it is LEFT, and how many of those that
     were rebuilt Kafka's builder refuses.
     """
@@ -156,9 +156,9 @@ class FilterOutput(NamedTuple):
     """What `filter_batches` writes: the kept records, and a row for each batch."""
 
     plain: ByteArray
-    results: Int64Array  # as of rebuild_payloads
+    results: Int64Array  # see rebuild_payloads
     digests: NDArray[np.uint64]  # of what is kept
-    expected: Int64Array  # as of compare_payloads
+    expected: Int64Array  # see compare_payloads
 
 
 @kernel
@@ -171,10 +171,10 @@ def filter_batches(
 ) -> tuple[int, int, int]:
     """Decompress batches and put what is kept of them into out, checked against them.
 
-    tools: as of payload_kernels.
+    tools: see payload_kernels.
     Returns how many are done, why it ended, and a detail. ALL_DONE; NO_ROOM in out; NOT_FILTERED:
     the next is to be done step by step; DIFFERENT: what was made of the next is not what was to be
-    made, in the detail as of compare_payloads; CHANGED: what it was decompressed to has changed.
+    made, in the detail as in compare_payloads; CHANGED: what it was decompressed to has changed.
     """
     buffer, file_position, rows, is_read = source
     states, first_records, horizons_ms, gives_horizons = decisions

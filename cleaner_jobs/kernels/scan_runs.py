@@ -76,8 +76,8 @@ class Parsing(NamedTuple):
     """What records are parsed by."""
 
     limits: RecordLimits
-    secret: Any  # as of parse_records
-    aborted: Int64Array  # ranges as of flag_aborted
+    secret: Any  # see parse_records
+    aborted: Int64Array  # ranges as in flag_aborted
 
 
 class Scratch(NamedTuple):
@@ -86,7 +86,7 @@ class Scratch(NamedTuple):
     payload: ByteArray  # for what some batches hold, decompressed
     bounds: Int64Array  # (batches, 2)
     is_read: NDArray[np.bool_]
-    tools: Any  # as of payload_kernels
+    tools: Any  # see payload_kernels
 
 
 @kernel
@@ -166,7 +166,7 @@ def scan_run(
 
     Compressed batches are checked before anything is decompressed; plain ones after their keys were
     hashed: a bit that flips before that is noticed, too. rows: of the batches, filled from the top.
-    columns: as of parse_records, filled after the records that the part holds; with room for those
+    columns: see parse_records, filled after the records that the part holds; with room for those
     of one chunk at least.
     Returns how many batches are done, how many records the part holds then, the batches' sum as of
     sum_heads, why the run ended, and of how many batches more there are rows, if it is LEFT. A
@@ -258,7 +258,7 @@ def first_above(
 ) -> tuple[int, int, int]:
     """Return batch, number and size of the first record that is above the limit; (-1, 0, 0): none.
 
-    payloads, bounds, rows: as of `parse_records`, which has found nothing wrong. Records of batches
+    payloads, bounds, rows: see `parse_records`, which has found nothing wrong. Records of batches
     that are not compressed have no limit, nor those that nobody reads (C-10.3).
     """
     for i in range(rows.shape[0]):

@@ -121,7 +121,7 @@ class PlainRun(NamedTuple):
     """Plain batches of which what stays was written."""
 
     rows: Int64Array
-    heads: int  # as of sum_heads
+    heads: int  # see sum_heads
     why_ended: int
     left: Window | None  # batches to be gone through step by step next
 
@@ -180,7 +180,7 @@ class BatchRewriter:
     ) -> PlainRun:
         """Write what becomes of the plain batches at a place, as far as there is room.
 
-        states: of the records from there on. discardable: as of flag_discardable.
+        states: of the records from there on. discardable: see flag_discardable.
         """
         rows, rules = rows_of_run(self._buffers), self._rules
         actions = self._buffers.array("actions", len(rows))

@@ -252,7 +252,7 @@ class RecordColumns:
         return self._columns
 
     def parsing(self, map_offsets: tuple[int, int], aborted: Int64Array = NO_RANGES) -> Parsing:
-        """Return what kernels parse records by. map_offsets: as of parse."""
+        """Return what kernels parse records by. map_offsets: see parse."""
         return Parsing(RecordLimits(*map_offsets, self._now_ms), self._secret, aborted)
 
     def parse(self, window: Window, run: Payloads, map_offsets: tuple[int, int]) -> None:

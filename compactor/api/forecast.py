@@ -158,7 +158,7 @@ class SetAsideLogs:
     """
 
     def __init__(self, context: RoundContext, problems: Problems) -> None:
-        """problems: as of `plan_of`."""
+        """problems: see `plan_of`."""
         self.refusals: dict[str, Refusal] = {}
         self._judges = {
             path: evaluator_of_one(replace(judging_of(context, broker, config), problems=problems))

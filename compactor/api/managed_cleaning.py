@@ -59,7 +59,7 @@ class Cleaner:
         """Check the options of all rounds.
 
         work_dir: in no log directory, and on the file system of all of them.
-        options: as of `run`; a Spark session in it saves the start of one for each round.
+        options: see `run`; a Spark session in it saves the start of one for each round.
         on_report: gets the report of each round, with the logs that could not be cleaned.
         makes_all_anew: makes new files of segments that lose nothing, too, as Kafka's cleaner does.
         kafka: the version whose answer is wanted; None: the newest that is known.

@@ -89,7 +89,7 @@ def verify_against(
 ) -> Comparison:
     """Compare a log directory with a copy from before a cleaning, record by record.
 
-    clock: what is known of the clock of the cleaning, as of `known_of_cleanings`; None: only that
+    clock: what is known of the clock of the cleaning, see `known_of_cleanings`; None: only that
     it is not later than now.
     Raise UsageError if a directory or the partition does not exist, or the copy is one of another
     log directory, RefusedError where the copy was never finished.

@@ -98,7 +98,7 @@ def survey_log_dirs(
 ) -> list[LogDirSurvey]:
     """Look at each directory once, also if it is named twice; RefusedError if one is unreadable.
 
-    with_files, is_own: as of `list_log_dir`.
+    with_files, is_own: see `list_log_dir`.
     """
     distinct: dict[str, str] = {}
     for path in paths:

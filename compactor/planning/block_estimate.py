@@ -48,7 +48,7 @@ class Blocks:
     in_blocks: tuple[int, ...]  # of these, how many stand in one of the blocks, in two, …
     drawn: int  # blocks
     of_blocks: int  # that the log has
-    clumped: float  # as of clumping
+    clumped: float  # see clumping
     # how many times the room of an average record those take that are seen to go
     dearer: float = 1.0
 

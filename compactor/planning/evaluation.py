@@ -55,7 +55,7 @@ class EvaluationRequest:
     clock: RoundClock
     problems: Problems
     files: Files = LOCAL
-    with_files: bool = True  # as of `list_partition`
+    with_files: bool = True  # see `list_partition`
     is_metadata_ignored: bool = False  # of any metadata log, also beside the directories
 
 

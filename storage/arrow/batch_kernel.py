@@ -154,7 +154,7 @@ def make_batches(
 
     limits: the codec, and how many bytes a batch has before it is compressed, unless it is a single
     record. buffers: for the batches, and for what is compressed. made: (most, MADE_COLUMNS), filled
-    for each batch. tools: as of payload_kernels. Where the kernels do not take a payload, its batch
+    for each batch. tools: see payload_kernels. Where the kernels do not take a payload, its batch
     is left as it is without a codec, and COMPRESSED is 0.
 
     Returns the number of the first record that is not done, that of batches, and MADE, or NO_ROOM

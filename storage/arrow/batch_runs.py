@@ -42,7 +42,7 @@ class Wanted(NamedTuple):
 
     range: Range
     refused_bits: int  # of attributes
-    aborted: Int64Array  # (n, 3): as of choose_batches
+    aborted: Int64Array  # (n, 3): see choose_batches
 
 
 class BatchRun(NamedTuple):

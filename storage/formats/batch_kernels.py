@@ -134,7 +134,7 @@ def decompress_batches(
     progress: how many are done already, and the end of what they
     were decompressed to. out: a buffer, and how much of it there is room in. results: filled in for
     each, its bounds in out, and a digest of that, unless no digests are asked for (an empty array).
-    tools: as of payload_kernels. Returns progress as it is then.
+    tools: see payload_kernels. Returns progress as it is then.
     """
     buffer, file_position, rows, is_read = batches
     done, at = progress

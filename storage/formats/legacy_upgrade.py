@@ -161,7 +161,7 @@ def upgrade_entries(
     """Do what upgrade_messages does, also for wrappers that kernels decompress.
 
     entries: a buffer, where it begins in its file, and rows. progress: the row and the position to
-    begin with. inner: a buffer for what one wrapper holds. tools: as of payload_kernels.
+    begin with. inner: a buffer for what one wrapper holds. tools: see payload_kernels.
     """
     buffer, file_position, rows = entries
     done, at = progress

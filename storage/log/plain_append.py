@@ -9,7 +9,7 @@ A single batch is then written as `appending` writes it. Many are written at onc
 active segment takes them, and so are their index entries; what there is then in the files and in
 memory is the same as if each had been appended by itself.
 
-Source: as of `appending`; spec L-13, L-14, L-18.
+Source: see `appending`; spec L-13, L-14, L-18.
 """
 
 from collections.abc import Callable, Iterator, Sequence
