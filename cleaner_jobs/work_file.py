@@ -23,7 +23,7 @@ def write_checked(path: str, data: bytes, disk: Disk = LOCAL) -> None:
 
 
 def read_checked(path: str, files: Files = LOCAL) -> bytes:
-    """Return what was written. Raise WorkFileError where it is anything else, or OSError."""
+    """Return what `write_checked` wrote. Raise WorkFileError if the checksum differs; OSError."""
     found = files.read_bytes(path)
     checksum, data = found[: _CHECKSUM.size], found[_CHECKSUM.size :]
     if checksum != _CHECKSUM.pack(xxhash.xxh3_64_intdigest(data)):

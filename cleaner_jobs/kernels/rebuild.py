@@ -295,9 +295,9 @@ def rebuild_records(
 
 @kernel
 def kept_span(records: RecordSpan, row: Int64Array, states: ByteArray) -> tuple[int, int]:
-    """Return the offsets of the first and the last kept record, or else those of the batch.
+    """Return the offsets of the first and the last kept record; if none is kept, the batch's own.
 
-    records, states: see rebuild_records, which finds what does not parse.
+    records, states: see rebuild_records, which reports records that do not parse.
     """
     payload, start, stop = records
     at: Any = np.int64(start)

@@ -77,7 +77,7 @@ class WindowReader:
         check_opened(source, self._opened)
 
     def check_unchanged(self, source: Source) -> None:
-        """Raise LogChangedError where it is no longer what was planned for."""
+        """Raise LogChangedError if the file was changed while it was read."""
         check_open(source, look_at(self.descriptor, self.path))
 
     def start(self, position: int) -> Place:

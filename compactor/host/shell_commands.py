@@ -111,7 +111,7 @@ def as_user(name: str | None, uid: int, gid: int, command: str, *operands: str) 
 
 
 def owner_of(model: str, path: str, *options: str) -> str:
-    """Return the command by which a file gets the owner of another."""
+    """Return the shell command that gives path the owner of model."""
     return _spelled(("sudo", "chown", *options, f"--reference={model}", path))
 
 

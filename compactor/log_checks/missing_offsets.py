@@ -1,18 +1,17 @@
 """Offsets that are missing between segments, and that no cleaning has taken away.
 
-A cleaning leaves gaps of every kind: inside of batches, between them, and between segments, since a
-segment keeps its base offset when its last records go. So does one that was cut short, or whose
-checkpoint was lost since, and then they lie above the first dirty offset, too. But a cleaning that
-took records after a segment has gone over it and all before it: with all keys up to that in its
-map, it left none of them twice. Where one stands twice, no cleaning came, and the offsets are
-missing for another reason: segments were deleted by hand, or old ones put back before a log that
-had gone on.
+A gap between two segments is reported if a key from below it occurs again above it. A cleaning that
+made the gap would have had all keys up to there in its map, and would have left none of them twice.
+So the offsets are missing for another reason: segments were deleted by hand, or old ones were put
+back before a log that had gone on.
 
-A replica that copies from one that is being cleaned meanwhile has gaps after what it copied
-before, too, but small ones, and all over its segments. So nothing is said where offsets are missing
-anywhere but between segments, from the first dirty one on, nor of fewer than half of what the
-segment before has; nor below the first dirty offset, where a checkpoint may claim more than was
-cleaned; nor by records of transactions, of which a cleaning takes some for other reasons.
+Other gaps are left alone, since a cleaning, or a replica that copied from a log while it was
+cleaned, leaves them:
+
+- inside of batches, and between batches of one segment
+- below the first dirty offset, where a checkpoint may claim more than was cleaned
+- of fewer offsets than half of what the segment before has
+- seen by records of transactions alone, of which a cleaning removes some for other reasons
 
 Three more gaps prove nothing, however large they are (_may_be_sound):
 

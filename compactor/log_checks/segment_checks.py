@@ -119,7 +119,10 @@ def _check_offset_index(
 def _check_time_index(
     index: _IndexFile, segment: Segment, columns: SegmentColumns, is_finished: bool
 ) -> list[Finding]:
-    """Check that nothing up to an entry's offset is younger, and the last entry is exact."""
+    """Check that no batch up to an entry's offset has a later timestamp than the entry.
+
+    Of a closed segment the last entry also has the segment's largest timestamp.
+    """
     entries = time_index.decode(index.data, index.path)
     time_index.check(entries, index.path)
     times = entries["timestamp"].astype(np.int64)

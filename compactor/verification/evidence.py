@@ -208,9 +208,9 @@ class LogEvidence:
 
 
 def accounts_for(rounds: Sequence[Round], was: int | None, now: int | None, start: int) -> bool:
-    """Return whether complete rounds explain how far the cleaner's checkpoint has moved.
+    """Return whether complete rounds explain why the cleaner's checkpoint moved from was to now.
 
-    start: of the log now; a round begins at it where the checkpoint lies below.
+    start: the log's current start offset; a round whose checkpoint is below it begins there.
     """
     at = was or 0
     for each in rounds:

@@ -82,7 +82,7 @@ class LogDirDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndingDocument:
-    """Every ending of every command."""
+    """Fields that the last JSON document of every command has, however the command ended."""
 
     schema_version: Literal[2]
     command: str

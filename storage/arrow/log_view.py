@@ -66,7 +66,10 @@ class LogView(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Return how much is to be read; a part of a segment counts up to the segment's end."""
+        """Return the bytes from the start of each stretch to its end: an upper bound.
+
+        A part of a segment that was cut ends where the segment ends, so parts overlap.
+        """
         return sum(stretch.end - stretch.start for stretch in self.stretches)
 
 
@@ -239,9 +242,9 @@ def _producers(listing: PartitionListing, log_start: int) -> ProducerState:
 
 
 def _without_indexes(segments: tuple[Segment, ...], point: int) -> tuple[Segment, ...]:
-    """List the segments that a broker would recover as if they had no indexes.
+    """Return all segments, those from the recovery point on without their indexes.
 
-    These are the segments from the one with the recovery point on.
+    A broker that starts would rebuild these.
     """
     bases = [segment.base_offset for segment in segments]
     first = max((base for base in bases if base <= point), default=0)
@@ -335,7 +338,7 @@ def splits_of(
     record. max_bytes and until_damage of a selection concern a log, not its parts: they have no
     effect.
     """
-    require_a(Selection, "selection", selection, "an arrow.Selection")
+    require_a(Selection, "selection", selection, "a Selection")
     split_bytes = count_of("split_bytes", split_bytes, 1, _NO_END)
     view = view_of_directory(path_of("path", path), selection, files)
     wanted = selection.range

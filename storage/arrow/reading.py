@@ -68,7 +68,7 @@ class RecordStream:
     def __init__(self, source: Source, selection: Selection = EVERYTHING) -> None:
         """Look at the log as it is now. Raise NotALogError, CorruptFileError or OSError."""
         if not isinstance(selection, Selection):
-            raise BadSelectionError(f"selection={shown(selection)}: expected an arrow.Selection")
+            raise BadSelectionError(f"selection={shown(selection)}: expected a Selection")
         self._selection, self.schema = selection, selection.schema
         self._view = _view(source, selection)
         self.stopped_at: CorruptFileError | None = None

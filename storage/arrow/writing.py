@@ -113,7 +113,7 @@ def append_table(
     appended before, raise AppendStoppedError, which counts them.
     """
     require_a(Log, "log", log, "an open Log")
-    require_a(Batching, "batching", batching, "an arrow.Batching")
+    require_a(Batching, "batching", batching, "a Batching")
     check_table(table)
     how = _compression(log.config, batching.codec)
     request = AppendRequest(leader_epoch=batching.leader_epoch, is_made_for_log=True)
@@ -138,7 +138,7 @@ def append_table(
 
 
 def _and(done: Appended, more: Sequence[LogAppendInfo]) -> Appended:
-    """Count batches that were appended by one call, so that no other ones are between them."""
+    """Add the batches of one append to the count; they are consecutive in the log."""
     if not more:
         return done
     first, end = more[0].first_offset, more[-1].last_offset + 1
