@@ -21,7 +21,7 @@ from tests.support.made_log import batches_of, keyed, make_partition
 
 pytestmark = pytest.mark.spark
 
-SESSION = "^session: this process has a Spark session, which is used only if you pass it"
+SESSION = r"^options\.session: this process has a Spark session, which is used only if you pass it"
 RULES = api.Rules(
     settings={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"},
     include="orders",
