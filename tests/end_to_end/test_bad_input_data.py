@@ -14,7 +14,7 @@ from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from storage.formats import checkpoint
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_damage import Damage, all_damages
-from tests.end_to_end.bad_input_logs import END_OFFSET, LOG, SEGMENTS, put
+from tests.end_to_end.bad_input_logs import LOG, SEGMENTS, put
 from tests.end_to_end.bad_input_program import Ended, Program
 from tests.support.file_states import State, state_of
 
@@ -177,7 +177,3 @@ def test_a_dry_run_says_the_same_and_changes_nothing(
         elif log["reason"] is not None:
             old, new = str(all_in_one.root), str(tmp_path / "again")
             assert foretold["reason"] == log["reason"].replace(old, new)
-
-
-def test_the_end_of_all_logs_is_the_same() -> None:
-    assert SEGMENTS[-1] + 2 * bad_input_logs.BATCHES == END_OFFSET

@@ -1,23 +1,18 @@
 """The command as a shell runs it: exit code, last line, streams; mistakes change nothing."""
 
-import fcntl
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cleaner_jobs.spark.java_cache import spark_home
-from storage.formats import clean_shutdown
-from tests.support.command_process import LAUNCHER, PROJECT, compactor, shell_code
+from tests.support.command_process import LAUNCHER, PROJECT, compactor
 from tests.support.file_states import state_of
-from tests.support.local_command import run_command
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -54,12 +49,6 @@ def described(event_log: Path, kind: str) -> list[str]:
     return [properties["spark.job.description"] for properties in found]
 
 
-def in_process(*words: object) -> subprocess.CompletedProcess[str]:
-    """The same without a new interpreter, for the many that are refused before any work."""
-    ended = run_command(*words)
-    return subprocess.CompletedProcess([*map(str, words)], ended.code, ended.out, ended.error)
-
-
 def forbid(path: Path, mode: int) -> None:
     """Give path to somebody else where we are root, and leave everybody these permissions."""
     if IS_ROOT:
@@ -81,16 +70,6 @@ def assert_refused(done: subprocess.CompletedProcess[str], code: int, *told: str
         assert part in line
     assert summary(done)["exit_code"] == code
     assert summary(done)["error"].rstrip(".?") in line
-
-
-def test_version_and_help() -> None:
-    assert compactor("--version").stdout.startswith("compactor ")
-    done = compactor("--help")
-    assert done.returncode == 0
-    for told in ("plan", "run", "dump", "verify", "Examples", "Exit codes"):
-        assert told in done.stdout
-    for command in ("plan", "run", "dump", "verify"):
-        assert f"compactor {command} /data/kafka" in compactor(command, "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -124,95 +103,6 @@ def test_a_run_loads_no_compiler_before_a_log_needs_it() -> None:
     assert done.stderr == "[]\n"
 
 
-class TestWrongUsage:
-    @pytest.mark.parametrize(
-        ("words", "told"),
-        [
-            (["rnu"], "No such command 'rnu'"),
-            (["run"], "LOG_DIR is missing: the broker's log directory"),
-            (["run", "LOG_DIR", "--fast"], "No such option: --fast"),
-            (["run", "LOG_DIR", "--format", "xml"], "'xml' is not one of 'table', 'json'"),
-            (["run", "LOG_DIR", "--report"], "requires an argument"),
-        ],
-    )
-    def test_of_words(self, log_dir: Path, words: list[str], told: str) -> None:
-        done = in_process(*(str(log_dir) if word == "LOG_DIR" else word for word in words))
-        assert done.returncode == 2
-        assert told in done.stderr
-        assert "Nothing was changed. See: compactor" in done.stderr
-        assert done.stderr.count("\n") == 1
-
-    @pytest.mark.parametrize("command", ["plan", "run", "verify"])
-    def test_a_missing_directory(self, tmp_path: Path, command: str) -> None:
-        path = tmp_path / "x"
-        assert_refused(compactor(command, path), 2, f"{path}: No such file or directory")
-
-    @pytest.mark.parametrize("command", ["plan", "run", "verify"])
-    def test_a_directory_that_holds_no_logs(self, tmp_path: Path, command: str) -> None:
-        assert_refused(compactor(command, tmp_path), 2, f"{tmp_path}: not a log directory")
-
-    def test_a_partition_instead_of_its_log_directory(self, log_dir: Path) -> None:
-        done = in_process("run", log_dir / "orders-0")
-        assert_refused(done, 2, f"is a partition directory; give the log directory, {log_dir}")
-
-    @pytest.mark.parametrize(
-        ("option", "value", "told"),
-        [
-            ("--as-of", "-5", "outside of the years 1970 to 9999"),
-            ("--as-of", "tomorrow", "expected epoch milliseconds or ISO 8601"),
-            ("--set", "segment.bytes", "expected NAME=VALUE"),
-            ("--set", "segment.bytes=-1", "segment.bytes = '-1': expected a whole number from 1"),
-            ("--set", "segment.bytes=1e9", "expected a whole number"),
-            ("--set", "min.cleanable.dirty.ratio=7", "expected a number from 0 to 1"),
-            ("--set", "min.cleanable.dirty.ratio=nan", "expected a number from 0 to 1"),
-            ("--set", "cleanup.policy=compress", "expected compact, delete"),
-            ("--set", "segment.byte=1000", "no topic configuration is named 'segment.byte'"),
-            ("--wait", "-1", "expected 0 or more"),
-            ("--wait", "9223372036854775808", "expected 604800 or less"),
-            ("--include", "(", "--include"),
-            ("--exclude", "*", "--exclude"),
-            ("--config", "/no/such.toml", "/no/such.toml: No such file or directory"),
-            ("--topic-configs", "/no/such.json", "/no/such.json: No such file or directory"),
-            ("--report", "report.txt", "unknown extension '.txt', expected .json"),
-            ("--report", "/no/such/dir/r.json", "there is no directory /no/such/dir"),
-        ],
-    )
-    def test_of_options(self, log_dir: Path, option: str, value: str, told: str) -> None:
-        before = state_of(log_dir)
-        assert_refused(in_process("run", log_dir, option, value), 2, told)
-        assert state_of(log_dir) == before
-
-    @pytest.mark.parametrize(
-        ("option", "value", "told"),
-        [
-            ("--master", "local[0]", "--master local[0]: expected local[N]"),
-            ("--work-dir", "LOG_DIR/work", "a broker that starts there would fail"),
-        ],
-    )
-    def test_of_options_for_spark(self, log_dir: Path, option: str, value: str, told: str) -> None:
-        value = value.replace("LOG_DIR", str(log_dir))
-        assert_refused(in_process("run", log_dir, option, value), 2, told)
-
-    @pytest.mark.parametrize(
-        ("text", "told"),
-        [
-            ("{", "neither JSON nor what kafka-configs"),
-            ("[]", "expected an object of topics"),
-            ('{"orders": {"retention": "1"}}', "no topic configuration is named 'retention'"),
-            ('{"orders": {"delete.retention.ms": "-1"}}', "delete.retention.ms"),
-        ],
-    )
-    def test_topic_configs_that_cannot_be(self, log_dir: Path, text: str, told: str) -> None:
-        path = log_dir.parent / "topics.json"
-        path.write_text(text)
-        assert_refused(in_process("run", log_dir, "--topic-configs", path), 2, str(path), told)
-
-    def test_configuration_that_is_no_toml(self, log_dir: Path) -> None:
-        path = log_dir.parent / "compactor.toml"
-        path.write_text("[defaults\n")
-        assert_refused(in_process("run", log_dir, "--config", path), 2, str(path), "not TOML")
-
-
 @pytest.mark.skipif(
     IS_ROOT and shutil.which("setpriv") is None, reason="root cannot do without its privileges"
 )
@@ -232,53 +122,11 @@ class TestWithoutPermission:
         said = " ".join(planned.stdout.split())
         assert "A run would be refused: " + done.stderr.partition(": ")[2].partition(".")[0] in said
 
-    def test_to_lock(self, log_dir: Path) -> None:
-        (log_dir / ".lock").touch()
-        forbid(log_dir / ".lock", 0o444)
-        planned = compactor("plan", log_dir, "--format", "json", launcher=UNPRIVILEGED)
-        [told] = summary(planned)["refusals"]
-        assert told.startswith(f"{log_dir}/.lock: cannot be locked")
-        assert ": Permission denied. Give it to the owner of the log directory: " in told
-        done = compactor("run", log_dir, launcher=UNPRIVILEGED)
-        assert (done.returncode, f"compactor: {told}. Nothing" in done.stderr) == (3, True)
-
     def test_to_read_a_partition(self, log_dir: Path) -> None:
         forbid(log_dir / "orders-0", 0o000)
         done = compactor("plan", log_dir, *COMPACTED, launcher=UNPRIVILEGED)
         assert done.returncode == 4
         assert "Permission denied" in done.stdout and "start the broker" not in done.stdout
-
-    def test_to_read_the_configuration(self, log_dir: Path) -> None:
-        path = log_dir.parent / "topics.json"
-        path.write_text("{}")
-        forbid(path, 0o000)
-        done = compactor("run", log_dir, "--topic-configs", path, launcher=UNPRIVILEGED)
-        assert_refused(done, 2, f"{path}: Permission denied")
-
-    def test_to_write_the_report(self, log_dir: Path) -> None:
-        folder = log_dir.parent / "reports"
-        folder.mkdir()
-        forbid(folder, 0o555)
-        done = compactor("run", log_dir, "--report", folder / "r.json", launcher=UNPRIVILEGED)
-        assert_refused(done, 2, f"no permission to write in {folder}")
-
-
-class TestRefused:
-    def test_an_object_store(self) -> None:
-        assert_refused(compactor("run", "s3://bucket/logs"), 3, "copy them to a disk first")
-
-    def test_an_unclean_shutdown(self, log_dir: Path) -> None:
-        (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
-        before = state_of(log_dir)
-        assert_refused(compactor("run", log_dir, *COMPACTED), 3, "did not stop cleanly")
-        assert state_of(log_dir) == before
-
-    def test_a_running_broker(self, log_dir: Path) -> None:
-        """F-15.1: whoever holds the lock."""
-        with open(log_dir / ".lock", "w") as lock:
-            fcntl.lockf(lock, fcntl.LOCK_EX)
-            assert_refused(compactor("run", log_dir, *COMPACTED), 3, f"{log_dir}/.lock: locked")
-            assert compactor("plan", log_dir, *COMPACTED).returncode == 0
 
 
 @pytest.mark.spark
@@ -343,33 +191,6 @@ class TestRound:
         assert told in refused.stdout
         assert state_of(log_dir) == before
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_an_interrupt_ends_it_and_changes_nothing(
-        self, log_dir: Path, number: signal.Signals
-    ) -> None:
-        before = state_of(log_dir)
-        work_dir = log_dir.parent / "work"
-        work_dir.mkdir()
-        words = ["run", str(log_dir), *COMPACTED, "--master", "local[1]"]
-        words += ["--work-dir", str(work_dir)]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "compactor", *words],
-            cwd=PROJECT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        while not list(work_dir.iterdir()) and process.poll() is None:
-            time.sleep(0.05)  # until the round has begun
-        process.send_signal(number)
-        out, error = process.communicate(timeout=120)
-        assert shell_code(process.returncode) == 128 + number, (out, error)
-        assert "Traceback" not in error
-        assert error.splitlines()[-1].endswith("Nothing was changed.")
-        assert json.loads(out.splitlines()[-1])["status"] == "interrupted"
-        assert state_of(log_dir) == before
-        assert list(work_dir.iterdir()) == []
-
 
 @pytest.fixture
 def damaged_far_behind(log_dir: Path) -> Path:
@@ -383,13 +204,6 @@ def damaged_far_behind(log_dir: Path) -> Path:
 def dump_into(where: str, log: Path) -> subprocess.CompletedProcess[str]:
     words = f"{sys.executable} -m compactor dump {log} {where}; exit ${{PIPESTATUS[0]}}"
     return subprocess.run(["bash", "-c", words], capture_output=True, text=True, cwd=PROJECT)
-
-
-def test_dump_stops_when_its_reader_does(damaged_far_behind: Path) -> None:
-    done = dump_into("| head -n 1", damaged_far_behind)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("\n") == 1
-    assert dump_into("| wc -l", damaged_far_behind).returncode == 1  # who reads on is told
 
 
 def test_dump_stops_where_nothing_more_can_be_written(damaged_far_behind: Path) -> None:
