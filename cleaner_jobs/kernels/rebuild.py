@@ -97,7 +97,7 @@ class RecordSpan(NamedTuple):
 
 
 class BatchRows(NamedTuple):
-    """Batches in a buffer."""
+    """Framed batches: their bytes, and for each a row of the columns of `batch_columns`."""
 
     buffer: ByteArray
     file_position: int  # of the first byte of the buffer

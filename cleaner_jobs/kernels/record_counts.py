@@ -292,9 +292,10 @@ def count_run(
 ) -> tuple[int, int, int, int]:
     """Parse and count the records of a run of batches of format v2.
 
-    run: what was counted so far. max_bytes: how many bytes of records more it may hold.
-    Returns how many batches are done, how many records the run holds then, the bytes of its new
-    records, and why the run ended: LEFT and NOT_TAKEN mean that the next batch goes step by step.
+    at: the place of the next batch. run: what was counted so far. max_bytes: how many bytes of
+    records the run may still take. Returns how many batches are done, how many records the run
+    holds then, the bytes of its new records, and why the run ended: NO_MORE (the chunk or the
+    room is used up), PART_FULL, or LEFT and NOT_TAKEN: the caller takes the next batch by itself.
     """
     _, _, end, _, buffer = source
     position, previous_offset = at

@@ -35,7 +35,7 @@ class Lacking(NamedTuple):
 
 
 def require_whole(path: str) -> None:
-    """Raise RefusedError for a directory that nobody may copy, or compare another one with."""
+    """Raise RefusedError for an unfinished copy: nobody may copy it, or compare with it."""
     _asked(copy_marks.require_whole, path)
 
 

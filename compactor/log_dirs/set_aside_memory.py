@@ -329,7 +329,11 @@ def decode(data: bytes, path: str) -> Mapping[TopicPartition, SetAside]:
 
 
 def decoded(data: bytes, path: str) -> MemoryContents:
-    """Raise CorruptFileError where the file is not as `encoded` lays it out."""
+    """Return the contents of a file of set-aside logs, of this version or an older one.
+
+    Raise CorruptFileError where it is not as `encoded` lays it out, and UnsupportedFormatError for
+    a version that is not known.
+    """
     if len(data) > MAX_BYTES:
         raise CorruptFileError(path, MAX_BYTES, f"it has more than {MAX_BYTES} bytes")
     try:

@@ -170,7 +170,10 @@ def held(path: str) -> Iterator[None]:
 
 @contextmanager
 def held_exclusively(path: str) -> Iterator[None]:
-    """Hold the lock on the kept files at path. RefusedError if another process has it."""
+    """Hold the lock on the kept files at path. RefusedError if another process has it.
+
+    On a file system without locks nothing is held.
+    """
     manifest = os.path.join(path, RUN_FILE)
     # to be written to, or a network file system would not lock it for one alone
     descriptor = os.open(manifest, os.O_RDWR | os.O_NOFOLLOW)

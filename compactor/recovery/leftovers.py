@@ -89,7 +89,11 @@ def require_no_use(files: Files, log_dir: str, key: TopicPartition, names: Colle
 
 
 def decide_settlement(files: Files, path: str, names: Collection[str]) -> Settlement:
-    """Decide what is to be done. CorruptFileError where what is to be swapped in is damaged."""
+    """Decide how the cleaning that was cut short in a partition directory is finished or undone.
+
+    Reads the ends of files that `settlement` needs. path: of the directory. names: all in it.
+    Raise CorruptFileError where a file that is to be swapped in is damaged.
+    """
     end_offsets = {base: _end_offset(files, path, base, SWAP) for base in complete_swaps(names)}
     for base_offset, end_offset in end_offsets.items():
         if end_offset == base_offset:
@@ -104,7 +108,7 @@ def decide_settlement(files: Files, path: str, names: Collection[str]) -> Settle
 
 
 def settlement(names: Collection[str], end_offsets: Mapping[int, int]) -> Settlement:
-    """Decide about the files of a partition directory.
+    """Decide how the cleaning that was cut short is finished or undone, from names alone.
 
     Every name ending in .cleaned or .swap begins with an offset. end_offsets: of each of
     complete_swaps, its base offset where it holds no batch.

@@ -192,10 +192,11 @@ class ClusterSettings:
 def read_cluster_settings(
     log_dirs: Sequence[str], source: MetadataSource, files: Files, now_ms: int = 0
 ) -> ClusterSettings | None:
-    """Read what is known; None where neither a metadata log nor a file of properties exists.
+    """Read the settings of brokers and topics; None without a metadata log and properties.
 
-    now_ms: for the age of what is read; 0: no log is asked for it. Raise ConfigError where the
-    metadata log is not unique or does not exist, and for a setting that Kafka would not take;
+    now_ms: the time now, to tell whether the metadata log is older than the logs; 0: do not
+    compare. Raise ConfigError where several metadata logs are found, where the one that
+    `source.metadata` names does not exist, and for a setting that Kafka would not take;
     CorruptFileError where another file is damaged. A metadata log that cannot be read is one of
     the `findings`.
     """

@@ -190,7 +190,10 @@ def executor_path(name: str, text: str) -> tuple[str, str]:
 
 
 def duration_ms(name: str, text: str) -> int:
-    """Read a whole number of seconds, minutes, hours or days, like 7d."""
+    """Return the milliseconds of a whole number of seconds, minutes, hours or days, like 7d.
+
+    name: of the option, for the UsageError that any other text raises.
+    """
     found = _DURATION.fullmatch(text.strip())
     if not found:
         raise UsageError(f"{name} {text}: expected a number with s, m, h or d behind it, like 7d")

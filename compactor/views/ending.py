@@ -26,7 +26,7 @@ _MAY_LACK_OR_BE_NULL = written(may_lack=True, may_be_null=True)
 
 
 class SettingNotes(NamedTuple):
-    """What `configs` says of a setting beside its value."""
+    """Whether any known Kafka has a setting, and why it has no effect, for `configs`."""
 
     is_known: bool  # a Kafka that is known has it
     note: str | None  # why it has no effect

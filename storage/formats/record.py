@@ -1,4 +1,6 @@
-"""One record of a v2 batch (spec F-5). For dumps, tests and the writer, not for the hot path.
+"""One record of a v2 batch (spec F-5), in Python: for reads, dumps and writing.
+
+Kernels decode many at once (`batch_columns.py`).
 
 length varint | attributes int8, 0 | timestamp delta varlong | offset delta varint
 key length varint, -1 null | key | value length varint, -1 null | value

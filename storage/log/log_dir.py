@@ -246,8 +246,8 @@ def log_end_offset(partition: PartitionListing) -> int:
     """Give the offset after the last record of the log (F-12.9).
 
     Walks the batch headers of the last segment from its last index entry. Raise CorruptFileError
-    where the entry does not point at its batch, or the log does not end with a whole one. 0 for a
-    log without segments, of which only the log start offset says where it is.
+    where the entry does not point at its batch, base offsets go backwards, or the log does not end
+    with a whole batch. 0 for a log without segments.
     """
     if not partition.segments:
         return 0
