@@ -3,11 +3,14 @@
     key    type of the record int16 | fields
     value  version int16 | fields
 
-A record of the metadata log has no key: `metadata_records` says how its value begins.
+A record of the metadata log has no key: `metadata_records` says how its value begins. Integers are
+big endian, and a UUID is 16 bytes. A flexible version begins strings and arrays with their length
+plus one as uvarint, where 0 is null, and ends with tagged fields: count uvarint | each: tag
+uvarint, size uvarint, bytes.
 
 An unknown type or version is no error: the result says so, and the bytes stay bytes. Fields have
 the names that Kafka's own JSON has for them. Source: Kafka, CoordinatorRecordSerde,
-GroupCoordinatorRecordSerde, TransactionLog.
+GroupCoordinatorRecordSerde, TransactionLog, ByteBufferAccessor.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,21 +18,21 @@ from dataclasses import dataclass
 from functools import cache
 from struct import Struct
 from typing import Any, NamedTuple
+from uuid import UUID
 
-from storage.formats.message_fields import INT8, INT16, INT32, INT64, UINT16, MessageFields
 from storage.formats.message_schemas import (
     CONTROL_OF_QUORUM,
     GROUP_COORDINATOR,
     METADATA,
     TRANSACTION_COORDINATOR,
 )
-from storage.formats.metadata_records import FRAME_VERSION
 from storage.formats.partition_metadata import encode_uuid
 from storage.formats.record import MalformedRecordError
-from storage.formats.varint import MalformedVarintError
+from storage.formats.varint import CutVarintError, MalformedVarintError
 
 CONSUMER_OFFSETS, TRANSACTION_STATE = "__consumer_offsets", "__transaction_state"
 METADATA_TOPIC = "__cluster_metadata"
+FRAME_VERSION = 1  # of a record of the metadata log
 _CONTROL = ""  # is in no topic of this name
 _TEXTS = {
     CONSUMER_OFFSETS: GROUP_COORDINATOR,
@@ -37,11 +40,66 @@ _TEXTS = {
     METADATA_TOPIC: METADATA,
     _CONTROL: CONTROL_OF_QUORUM,
 }
-_FLOAT64 = Struct(">d")
+INT8, INT16, UINT16 = Struct(">b"), Struct(">h"), Struct(">H")
+INT32, INT64, _FLOAT64 = Struct(">i"), Struct(">q"), Struct(">d")
+_VARINT_BITS = 32
 _NUMBERS = {"int8": INT8, "int16": INT16, "int32": INT32, "int64": INT64, "uint16": UINT16}
 _EVERY = 1 << 15  # more than any version
 
 Fields = dict[str, Any]  # by name: numbers, text, bytes, lists, and Fields again
+
+
+class MessageFields:
+    """The fields of one message, taken from the front."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def uvarint(self) -> int:
+        data, at = self._data, self._at
+        if at < len(data) and data[at] < 0x80:  # nearly every one
+            self._at = at + 1
+            return data[at]
+        number = 0
+        for shift in range(0, _VARINT_BITS, 7):
+            byte = self.take(1)[0]
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number & 0xFFFF_FFFF
+        raise MalformedVarintError("an unsigned varint goes on after 5 bytes")
+
+    def number(self, layout: Struct) -> int:
+        found: int = layout.unpack(self.take(layout.size))[0]
+        return found
+
+    def uuid(self) -> UUID:
+        return UUID(bytes=self.take(16))
+
+    def plausible(self, count: int) -> int:
+        """The number of items of an array: no item has less than a byte."""
+        if count > len(self._data) - self._at:
+            raise MalformedRecordError(f"an array of {count} is cut short")
+        return count
+
+    def tagged(self) -> dict[int, "MessageFields"]:
+        """All tagged fields, each to be read on its own."""
+        count = self.uvarint()
+        if not count:  # as a rule
+            return {}
+        return {self.uvarint(): MessageFields(self.take(self.uvarint())) for _ in range(count)}
+
+    def require_end(self) -> None:
+        if self._at != len(self._data):
+            left = len(self._data) - self._at
+            raise MalformedRecordError(f"{left} bytes are left")
+
+    def take(self, count: int) -> bytes:
+        at = self._at
+        found = self._data[at : at + count]
+        if len(found) < count:
+            raise CutVarintError(f"{count} bytes expected, {len(found)} left")
+        self._at = at + count
+        return found
 
 
 class Decoded(NamedTuple):
@@ -65,7 +123,7 @@ class _Field:
     fields: tuple["_Field", ...]  # of a struct
 
 
-class _Schema(NamedTuple):
+class MessageSchema(NamedTuple):
     name: str
     newest: int
     flexible_from: int
@@ -74,25 +132,25 @@ class _Schema(NamedTuple):
 
 def decode_key(topic: str, key: bytes) -> Decoded:
     """What the key of a record says. topic: CONSUMER_OFFSETS or TRANSACTION_STATE."""
-    return _decoded(key, _schemas(topic)["key"], None)
+    return _decoded(key, schemas(topic)["key"], None)
 
 
 def decode_value(topic: str, key: bytes, value: bytes) -> Decoded:
     """What its value says, which is that of its key's type."""
     record_type = int.from_bytes(key[:2], "big", signed=True) if len(key) >= 2 else -1
-    return _decoded(value, _schemas(topic)["value"], record_type)
+    return _decoded(value, schemas(topic)["value"], record_type)
 
 
 def decode_metadata(value: bytes) -> tuple[int | None, Decoded]:
     """The type of a record of the metadata log, and what its value says."""
-    message = MessageFields(value, "it")
+    message = MessageFields(value)
     try:
         frame, record_type, version = (message.uvarint() for _ in range(3))
     except (MalformedRecordError, MalformedVarintError):
         return None, Decoded(None, -1, None, "is too short for a type and a version")
     if frame != FRAME_VERSION:
         return None, Decoded(None, -1, None, f"frame of version {frame} is not known")
-    schema = _schemas(METADATA_TOPIC)["value"].get(record_type)
+    schema = schemas(METADATA_TOPIC)["value"].get(record_type)
     if schema is None:
         problem = f"type {record_type} is not known"
         return record_type, Decoded(None, version, None, problem)
@@ -101,14 +159,14 @@ def decode_metadata(value: bytes) -> tuple[int | None, Decoded]:
 
 def decode_control(control_type: int, value: bytes) -> Decoded:
     """What the value of a control record of the metadata log or a snapshot of it says."""
-    return _decoded(value, _schemas(_CONTROL)["value"], control_type)
+    return _decoded(value, schemas(_CONTROL)["value"], control_type)
 
 
-def _decoded(data: bytes, schemas: Mapping[int, _Schema], record_type: int | None) -> Decoded:
+def _decoded(data: bytes, schemas: Mapping[int, MessageSchema], record_type: int | None) -> Decoded:
     """record_type: of a value; None: data is a key, which begins with it."""
     if len(data) < INT16.size:
         return Decoded(None, -1, None, "is too short for a version")
-    message = MessageFields(data, "it")
+    message = MessageFields(data)
     version = message.number(INT16)
     schema = schemas.get(version if record_type is None else record_type)
     if schema is None:
@@ -119,17 +177,25 @@ def _decoded(data: bytes, schemas: Mapping[int, _Schema], record_type: int | Non
     return _message(message, schema, version)
 
 
-def _message(message: MessageFields, schema: "_Schema", version: int) -> Decoded:
+def _message(message: MessageFields, schema: MessageSchema, version: int) -> Decoded:
     if not 0 <= version <= schema.newest:
         problem = f"version {version} is not known: versions up to {schema.newest} are"
         return Decoded(schema.name, version, None, problem)
-    is_flexible = version >= schema.flexible_from
     try:
-        fields = _read(message, schema.fields, _Version(version, is_flexible))
-        message.require_end()
+        fields = read_message(message, schema, version)
     except (MalformedRecordError, MalformedVarintError) as error:
         return Decoded(schema.name, version, None, f"does not parse: {error}")
     return Decoded(schema.name, version, fields, None)
+
+
+def read_message(message: MessageFields, schema: MessageSchema, version: int) -> Fields:
+    """Read all fields of a message, of a version up to the newest one of its schema.
+
+    Raise MalformedRecordError or MalformedVarintError where the bytes are no such message.
+    """
+    fields = _read(message, schema.fields, _Version(version, version >= schema.flexible_from))
+    message.require_end()
+    return fields
 
 
 class _Version(NamedTuple):
@@ -150,12 +216,15 @@ def _read(message: MessageFields, schema: tuple[_Field, ...], version: _Version)
 
 
 def _value(message: MessageFields, field: _Field, version: _Version) -> Any:
+    found: Any = None
     if not field.is_array:
-        return _item(message, field, version, field.is_nullable)
-    count = _length(message, INT32, version)
-    if count < 0:
-        return None
-    return [_item(message, field, version, False) for _ in range(message.plausible(count))]
+        found = _item(message, field, version, field.is_nullable)
+    elif (count := _length(message, INT32, version)) >= 0:
+        found = [_item(message, field, version, False) for _ in range(message.plausible(count))]
+    if found is None and not field.is_nullable:
+        kind = "an array" if field.is_array else f"a {field.type}"
+        raise MalformedRecordError(f"null where {kind} is needed")
+    return found
 
 
 def _item(message: MessageFields, field: _Field, version: _Version, is_nullable: bool) -> Any:
@@ -213,14 +282,14 @@ _READERS: dict[str, Callable[[MessageFields, _Field, _Version, bool], Any]] = {
 
 
 @cache
-def _schemas(topic: str) -> dict[str, dict[int, _Schema]]:
+def schemas(topic: str) -> dict[str, dict[int, MessageSchema]]:
     """Return the schemas of keys and values, by type of record."""
     lines = _TEXTS[topic].strip().splitlines()
-    found: dict[str, dict[int, _Schema]] = {"key": {}, "value": {}}
+    found: dict[str, dict[int, MessageSchema]] = {"key": {}, "value": {}}
     while lines:
         kind, record_type, name, newest, *flexible = lines.pop(0).split()
         flexible_from = int(flexible[1]) if flexible else _EVERY
-        schema = _Schema(name, int(newest), flexible_from, _fields(lines, 1))
+        schema = MessageSchema(name, int(newest), flexible_from, _fields(lines, 1))
         found[kind][int(record_type)] = schema
     return found
 
