@@ -12,9 +12,9 @@ from storage.codecs.compression import Codec
 from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log.appending import AppendRequest
 from storage.log.log import Log
 from storage.log.producer_state_entry import AppendOrigin
+from storage.log.validation import AppendRequest
 
 BATCH_BYTES = 16_384  # as a producer's batch.size
 

@@ -30,7 +30,6 @@ from storage.errors import LogCompactionError
 from storage.formats.batch_columns import ByteArray, Int64Array
 from storage.formats.batch_header import BATCH_HEADER_BYTES, NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.formats.record_batch import HEADER, BatchHeader, seal
-from storage.log.appending import AppendRequest, LogAppendInfo
 from storage.log.batches import in_memory
 from storage.log.errors import (
     InvalidRecordError,
@@ -42,6 +41,7 @@ from storage.log.errors import (
 from storage.log.log import Log
 from storage.log.log_config import LogConfig
 from storage.log.plain_append import BatchAppendError
+from storage.log.validation import AppendRequest, LogAppendInfo
 
 ROOM_BYTES = 4 << 20  # for batches that are made at once, unless one needs more
 _MADE_AT_ONCE = 4096

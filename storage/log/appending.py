@@ -15,10 +15,9 @@ L-18.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from storage.codecs.compression import Codec
-from storage.formats.batch_header import MAGIC, NO_LEADER_EPOCH, NO_TIMESTAMP
+from storage.formats.batch_header import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.log.batches import Batch, in_memory
 from storage.log.errors import (
     CorruptRecordError,
@@ -34,7 +33,6 @@ from storage.log.log_state import LogState, flush, roll
 from storage.log.offsets import UNKNOWN, OffsetMetadata
 from storage.log.producer_state_entry import (
     SENTINEL,
-    UNKNOWN_VERSION,
     AppendOrigin,
     BatchMetadata,
     CompletedTxn,
@@ -43,52 +41,17 @@ from storage.log.producer_state_entry import (
 )
 from storage.log.producer_state_manager import index_and_complete, update_all, update_producer
 from storage.log.segment import IncomingBytes, LogSegment
-from storage.log.validation import Validation, give_offsets, require_next_offset, validate
+from storage.log.validation import (
+    AppendRequest,
+    LogAppendInfo,
+    Validation,
+    give_offsets,
+    require_next_offset,
+    validate,
+)
 
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendRequest:
-    """How batches are appended."""
-
-    origin: AppendOrigin = AppendOrigin.CLIENT
-    leader_epoch: int = 0
-    guard: VerificationGuard = SENTINEL
-    target_magic: int = MAGIC
-    transaction_version: int = UNKNOWN_VERSION
-    # one v2 batch, with a codec and records that the log takes: it is only given its offsets
-    is_made_for_log: bool = False
-
-    @property
-    def gives_offsets(self) -> bool:
-        """Whether the log does."""
-        return self.origin in (AppendOrigin.CLIENT, AppendOrigin.COORDINATOR)
-
-
-BY_CLIENT = AppendRequest()
-
-
-class LogAppendInfo(NamedTuple):
-    """The outcome of an append; of a duplicate, with the offsets of the first time."""
-
-    first_offset: int  # -1: not known, or nothing was appended
-    last_offset: int
-    max_timestamp: int
-    log_append_time: int
-    log_start_offset: int
-    last_leader_epoch: int | None
-    source_codec: Codec
-    valid_bytes: int
-    last_offset_of_first_batch: int
-    records_converted: int = 0
-
-    @property
-    def first_or_last_of_first_batch(self) -> int:
-        return (
-            self.last_offset_of_first_batch if self.first_offset == UNKNOWN else self.first_offset
-        )
 
 
 def append(
@@ -229,11 +192,9 @@ def _validated(
 ) -> tuple[bytearray, LogAppendInfo]:
     now_ms, first = state.now_ms, state.local.end_offset
     validation = Validation(
+        request=how,
         config=state.config,
         source_codec=info.source_codec,
-        target_magic=how.target_magic,
-        leader_epoch=how.leader_epoch,
-        origin=how.origin,
         now_ms=now_ms,
         next_offset=first,
     )

@@ -16,7 +16,6 @@ from storage.arguments import PathArg, path_of, require_a
 from storage.files.file_pool import FilePool
 from storage.formats.txn_index import AbortedTxn
 from storage.log import appending, log_state
-from storage.log.appending import BY_CLIENT, AppendRequest, LogAppendInfo
 from storage.log.batches import Bytes
 from storage.log.loading import LogOptions as LogOptions
 from storage.log.loading import opened_alone
@@ -33,6 +32,7 @@ from storage.log.offsets import EndOffset, OffsetMetadata, OffsetSnapshot, Times
 from storage.log.plain_append import AppendedBatches, BatchAppends, PlainAppends
 from storage.log.producer_state_entry import AppendOrigin, VerificationGuard, VerificationStateEntry
 from storage.log.segment import LogSegment
+from storage.log.validation import BY_CLIENT, AppendRequest, LogAppendInfo
 
 
 class Log:

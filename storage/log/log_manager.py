@@ -4,31 +4,37 @@
         log = manager.create(("t", 0))
         log.append_as_leader(batch)
 
-Source: Kafka, kafka.log.LogManager (cleanupLogs, flushDirtyLogs, truncateTo, handleLogDirFailure),
-LogCleaner.cleanFilthiestLog, LogCleanerManager.doneCleaning; spec L-22.3, L-26 to L-28, C-3, C-17.
+Source: Kafka, kafka.log.LogManager (loadLogs, cleanupLogs, flushDirtyLogs, truncateTo,
+handleLogDirFailure), LogCleaner.cleanFilthiestLog, LogCleanerManager.doneCleaning; spec L-22.3,
+L-26 to L-28, C-3, C-17.
 """
 
 import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, Self
 
 from storage.arguments import Paths, paths_of, require_a
+from storage.file_names import DELETE_DIR, FUTURE_DIR, STRAY_DIR, special_dir
 from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.copy_marks import require_may_change
 from storage.gc_pause import collector_paused
-from storage.log import log_lifecycle
 from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
+from storage.log.loading import LoadingState, LoadingWay
 from storage.log.log import Log
 from storage.log.log_config import LogConfig
-from storage.log.log_lifecycle import LogLoading
 from storage.log.log_state import CleanedGroup, CleanerView
-from storage.log.managed_logs import LogDirectory, ManagedLogs
+from storage.log.managed_logs import (
+    LogDirectory,
+    ManagedLogs,
+    open_log,
+    partition_of,
+)
 from storage.log.manager_options import BY_HAND as BY_HAND
 from storage.log.manager_options import INITIAL_TASK_DELAY_MS
 from storage.log.manager_options import ManagerOptions as ManagerOptions
@@ -77,6 +83,9 @@ class LogCleaner(Protocol):
 
 
 _LOGGER = logging.getLogger("compactor.log_manager")
+_NOT_OF_LOGS = ("remote-log-index-cache",)
+_THREAD = "log-recovery"  # and its number
+_METADATA_TOPIC = "__cluster_metadata"
 
 
 class NotClosed(NamedTuple):
@@ -152,9 +161,8 @@ class LogManager:
             self._locks[path].enter_context(self._options.lock(path))
             require_may_change(path, files)
         managed.directories = [LogDirectory(files, path, managed.pauses) for path in self._paths]
-        loading = LogLoading(managed.options, managed.config_of, managed.found)
         with collector_paused():
-            loading.load(managed.directories)
+            _LogLoading(managed).load(managed.directories)
         for log in managed.found.deleted:
             managed.deletions.add(log)
         for directory in managed.directories:
@@ -292,7 +300,7 @@ class LogManager:
     def prefer_directory(self, partition: TopicPartition, path: str) -> None:
         """Say where a log, or the copy of a log that exists, is created next."""
         with self._lock:
-            log_lifecycle.prefer_directory(self._managed, partition, path)
+            self._managed.prefer_directory(partition, path)
 
     def create(self, partition: TopicPartition, is_future: bool = False) -> Log:
         """Return the log of a partition: the one that exists, or a new one.
@@ -302,7 +310,7 @@ class LogManager:
         before.
         """
         with self._lock:
-            return log_lifecycle.create(self._running(), partition, is_future)
+            return self._running().create(partition, is_future)
 
     def replace_with_future(self, partition: TopicPartition) -> None:
         """End a move: the copy takes the place of the log, whose files are deleted later.
@@ -313,7 +321,7 @@ class LogManager:
         if copy is not None:
             copy.sync()  # most of it before anybody waits for the lock
         with self._lock:
-            log_lifecycle.replace_with_future(self._running(), partition)
+            self._running().replace_with_future(partition)
         _LOGGER.info("%s-%d is replaced with its future log", *partition)
 
     def delete(
@@ -325,18 +333,29 @@ class LogManager:
         is no error, while all directories are live.
         """
         with self._lock:
-            log_lifecycle.delete(self._running(), partition, is_future, is_stray)
+            self._running().delete(partition, is_future, is_stray)
 
     def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
         """End logs at offsets, and note it in the recovery points of their directories.
 
         A log that does not exist is passed over.
         """
-        _truncate_to(self._running(), offsets)
+        managed, cut = self._running(), dict[str, LogDirectory]()
+        for partition, offset in offsets.items():
+            log = managed.of(False).get(partition)
+            if log is not None and log.truncate_to(offset):
+                directory = managed.directory_of(log)
+                cut[directory.path] = directory
+        for directory in cut.values():
+            managed.write_recovery_points(directory)
 
     def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
         """Let a log start again at an offset; one that does not exist is passed over."""
-        _truncate_fully(self._running(), partition, offset)
+        managed = self._running()
+        log = managed.of(False).get(partition)
+        if log is not None:
+            log.truncate_fully(offset)
+            managed.write_recovery_points(managed.directory_of(log))
 
     def config_of(self, topic: str) -> LogConfig:
         """The default configuration, with the topic's own settings over it."""
@@ -353,8 +372,14 @@ class LogManager:
     # ---- tasks --------------------------------------------------------------------------------
 
     def apply_retention(self) -> int:
-        """Delete old segments of the logs that are not compacted; give how many."""
-        deleted = _delete_old_segments(self._running())
+        """Delete old segments of logs, and of copies, that are not compacted; give how many."""
+        managed, deleted = self._running(), 0
+        current, future = managed.of(False), managed.of(True)
+        wanted = [each for each, log in list(current.items()) if not log.config.is_compacted]
+        with managed.pauses.claimed(wanted) as free:
+            for partition in free:
+                for log in (current.get(partition), future.get(partition)):
+                    deleted += 0 if log is None else log.delete_old_segments()
         if deleted:
             _LOGGER.info("retention has deleted %d segments", deleted)
         return deleted
@@ -372,8 +397,16 @@ class LogManager:
         return cleaned
 
     def flush_dirty_logs(self) -> None:
-        """Sync the logs that were last synced flush.ms ago."""
-        _flush_dirty(self._running())
+        """Sync the logs that were last synced flush.ms ago.
+
+        One that fails is passed over: its directory is offline then.
+        """
+        managed = self._running()
+        now_ms = managed.options.clock()
+        for log in managed.used():
+            if now_ms - log.flushed_ms >= log.config.flush_ms:
+                with suppress(KafkaStorageError):
+                    log.flush()
 
     def checkpoint_recovery_points(self) -> None:
         """Write from where on a start after a crash has to look at each log."""
@@ -405,42 +438,6 @@ class LogManager:
     def resume_cleaning(self, partition: TopicPartition) -> None:
         """Take a pause back. Raise IllegalStateError where there is none."""
         self._managed.pauses.resume(partition)
-
-
-def _truncate_to(managed: ManagedLogs, offsets: Mapping[TopicPartition, int]) -> None:
-    """End logs at offsets, and write the recovery points of the directories of those that were cut.
-
-    A log that does not exist is passed over.
-    """
-    touched: dict[str, LogDirectory] = {}
-    for partition, offset in offsets.items():
-        log = managed.of(False).get(partition)
-        if log is not None and log.truncate_to(offset):
-            directory = managed.directory_of(log)
-            touched[directory.path] = directory
-    for directory in touched.values():
-        managed.write_recovery_points(directory)
-
-
-def _truncate_fully(managed: ManagedLogs, partition: TopicPartition, offset: int) -> None:
-    """Let a log start again at an offset; one that does not exist is passed over."""
-    log = managed.of(False).get(partition)
-    if log is None:
-        return
-    log.truncate_fully(offset)
-    managed.write_recovery_points(managed.directory_of(log))
-
-
-def _delete_old_segments(managed: ManagedLogs) -> int:
-    """Delete old segments of logs that are not compacted, and of their copies; give how many."""
-    current, future = managed.of(False), managed.of(True)
-    wanted = [each for each, log in list(current.items()) if not log.config.is_compacted]
-    deleted = 0
-    with managed.pauses.claimed(wanted) as free:
-        for partition in free:
-            for log in (current.get(partition), future.get(partition)):
-                deleted += 0 if log is None else log.delete_old_segments()
-    return deleted
 
 
 def _clean(managed: ManagedLogs, cleaner: LogCleaner) -> list[TopicPartition]:
@@ -496,20 +493,6 @@ def _put_in_place(managed: ManagedLogs, log: Log, done: CleanedLog, view: Cleane
     return True
 
 
-def _flush_dirty(managed: ManagedLogs) -> None:
-    """Sync the logs that were last synced flush.ms ago.
-
-    One that fails is passed over: its directory is offline then.
-    """
-    now_ms = managed.options.clock()
-    for log in managed.used():
-        if now_ms - log.flushed_ms >= log.config.flush_ms:
-            try:
-                log.flush()
-            except KafkaStorageError:
-                continue
-
-
 def _take_failed_out_of_use(managed: ManagedLogs) -> list[LogDirectory]:
     """Let go of the logs of directories that have gone offline; give those directories."""
     failed = [directory for directory in managed.live() if directory.state.is_offline]
@@ -520,3 +503,110 @@ def _take_failed_out_of_use(managed: ManagedLogs) -> list[LogDirectory]:
             for partition in [p for p, log in logs.items() if directory.holds(log)]:
                 logs.pop(partition).close_handlers()
     return failed
+
+
+class _LogLoading:
+    """Loads the logs of all directories at a start, on several threads where much is read."""
+
+    def __init__(self, managed: ManagedLogs) -> None:
+        """managed: gets the logs; after an error, too, so that they can be closed."""
+        self._managed, self._options, self._found = managed, managed.options, managed.found
+
+    def load(self, directories: Sequence[LogDirectory]) -> None:
+        """Load everything.
+
+        What fails to be read takes its directory offline, and the others go on; any other error is
+        raised when all threads have ended.
+        """
+        jobs: list[tuple[LogDirectory, Future[OSError | None]]] = []
+        progress, threads = self._options.progress, self._options.recovery_threads
+        with ExitStack() as pools:
+            pools.callback(progress.end)  # when all threads have ended
+            # What was closed cleanly is hardly read: Python is at work, and two threads, which hand
+            # its lock to and fro at each system call, take twice as long as one.
+            of_clean = pools.enter_context(ThreadPoolExecutor(1, _THREAD))
+            for directory in directories:
+                try:
+                    directory.take_marker()
+                    pool = of_clean
+                    if not directory.was_clean:
+                        pool = pools.enter_context(ThreadPoolExecutor(threads, _THREAD))
+                    jobs += [(directory, job) for job in self._submitted(directory, pool)]
+                except OSError as error:
+                    _take_offline(directory, error)
+        for directory, job in jobs:
+            failure = job.result()
+            if failure is not None:
+                _take_offline(directory, failure)
+
+    def _submitted(
+        self, directory: LogDirectory, pool: ThreadPoolExecutor
+    ) -> list["Future[OSError | None]"]:
+        points = directory.read_or_none(checkpoint.RECOVERY_POINT)
+        starts = directory.read_or_none(checkpoint.LOG_START)
+        cleaned = directory.cleaned_to()
+        found = [
+            (name, partition)
+            for name in self._options.files.list_names(directory.path)[0]
+            if name not in _NOT_OF_LOGS
+            if (partition := partition_of(name))[0] != _METADATA_TOPIC
+        ]
+        directory.is_loaded = True
+        progress = self._options.progress
+        progress.begin(directory.path, len(found), self._options.recovery_threads)
+
+        def load(name: str, partition: TopicPartition) -> OSError | None:
+            state = LoadingState(
+                is_clean=directory.was_clean,
+                recovery_point=points.get(partition, 0),
+                log_start=starts.get(partition, 0),
+            )
+            try:
+                log = self._load(directory, name, partition, state)
+                if self._found.current.get(partition) is log:
+                    directory.note_opened(partition, log, cleaned.get(partition))
+            except OSError as error:
+                return error
+            except KafkaStorageError as error:
+                if not isinstance(error.__cause__, OSError):
+                    raise
+                _LOGGER.error("%s: offline: %s", directory.path, error)
+            finally:
+                progress.log_ended(directory.path)
+            return None
+
+        return [pool.submit(load, *each) for each in found]
+
+    def _load(
+        self, directory: LogDirectory, name: str, partition: TopicPartition, state: LoadingState
+    ) -> Log:
+        thread = int(threading.current_thread().name.removeprefix(f"{_THREAD}_"))
+        progress = self._options.progress
+        way = LoadingWay(
+            on_segments_left=lambda left: progress.segments_left(directory.path, thread, left)
+        )
+        config = self._managed.config_of(partition[0])
+        log = open_log(self._options, directory, name, config, state, way)
+        if name.endswith(DELETE_DIR):
+            self._found.deleted.append(log)
+        elif name.endswith(STRAY_DIR):
+            self._found.stray.append(log)
+        elif self._options.is_stray(partition):
+            log.rename_directory(special_dir(*partition, STRAY_DIR), goes_on=False)
+            self._found.stray.append(log)
+        else:
+            is_future = name.endswith(FUTURE_DIR)
+            logs = self._found.future if is_future else self._found.current
+            other = logs.setdefault(partition, log)
+            if other is not log:
+                self._found.stray.append(log)  # to be closed with the others
+                raise IllegalStateError(
+                    f"one log has two directories: {log.path} and {other.path}. One of them has to "
+                    "be removed by hand"
+                )
+        return log
+
+
+def _take_offline(directory: LogDirectory, error: OSError) -> None:
+    directory.state.is_offline = True
+    _LOGGER.error("%s: offline: %s", directory.path, error)

@@ -1,33 +1,47 @@
-"""The log directories of a running log manager, and its logs: found, or still to be removed.
+"""The log directories of a running log manager, and its logs: created, moved, taken out of use.
 
 A directory knows whether it is online, and writes its checkpoints and its marker. A log whose
-cleaning is paused is left alone by the cleaner. Source: Kafka, kafka.log.LogManager,
+cleaning is paused is left alone by the cleaner. Source: Kafka, kafka.log.LogManager
+(getOrCreateLog, nextLogDirs, asyncDelete, replaceCurrentWithFutureLog),
 CheckpointFileWithFailureHandler, LogCleanerManager.abortAndPauseCleaning, resumeCleaning; spec
 C-3.5, L-26 to L-28.
 """
 
+import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError
+from storage.file_names import (
+    DELETE_DIR,
+    FUTURE_DIR,
+    STRAY_DIR,
+    is_special_dir,
+    parse_partition_dir,
+    special_dir,
+)
 from storage.files.file_pool import pooled
 from storage.files.files import Files
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
-from storage.log.errors import IllegalStateError, KafkaStorageError
+from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError, NoSuchElementError
+from storage.log.loading import LoadingState, LoadingWay, opened_parts
 from storage.log.local_log import LogDirState
-from storage.log.log import Log
+from storage.log.log import Log, LogOptions
 from storage.log.log_config import LogConfig
 from storage.log.manager_options import ManagerOptions
 from storage.log.scheduler import OwnTasks, Scheduler
 from storage.log.segment import Clock
 
+_LOGGER = logging.getLogger("compactor.log_manager")
+_ANY_WAY = LoadingWay()
 _AT_START = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START)
 
 
@@ -360,7 +374,183 @@ class ManagedLogs:
         self.write_recovery_points(directory)
         self.write_log_starts(directory)
 
+    # ---- new logs -----------------------------------------------------------------------------
 
-def is_in(log: Log | None, path: str) -> bool:
+    def prefer_directory(self, partition: TopicPartition, path: str) -> None:
+        """Note where a log, or the copy of a log, is created next.
+
+        Nothing where the log or its copy is in that directory already.
+        """
+        wanted = os.path.abspath(path)
+        there = [self.of(is_future).get(partition) for is_future in (False, True)]
+        if not any(_is_in(log, wanted) for log in there):
+            self.preferred[partition] = wanted
+
+    def create(self, partition: TopicPartition, is_future: bool) -> Log:
+        """Return a log, or a new one in the preferred directory, else in one with fewest."""
+        there = self.of(is_future).get(partition)
+        if there is not None:
+            return there
+        name = special_dir(*partition, FUTURE_DIR) if is_future else _name_of(partition)
+        log = self._created(partition, name, self._places_for(partition, is_future))
+        if not is_future:
+            directory = self.directory_of(log)
+            directory.note_opened(partition, log, directory.cleaned_to().get(partition))
+        self.of(is_future)[partition] = log
+        self.preferred.pop(partition, None)
+        return log
+
+    def _places_for(self, partition: TopicPartition, is_future: bool) -> list[LogDirectory]:
+        preferred = self.preferred.get(partition)
+        if is_future:
+            self._require_movable(partition, preferred)
+        if preferred is None:
+            return sorted(self.live(), key=lambda directory: len(self.logs_in(directory)))
+        found = [directory for directory in self.directories if directory.path == preferred]
+        if not found:
+            raise KafkaStorageError(f"{preferred} is none of the log directories")
+        return found
+
+    def _require_movable(self, partition: TopicPartition, preferred: str | None) -> None:
+        name = _name_of(partition)
+        if preferred is None:
+            raise IllegalStateError(f"no directory is preferred for {name} to move to")
+        current = self.of(False).get(partition)
+        if current is None:
+            raise NoSuchElementError(f"there is no log {name}")
+        if _is_in(current, preferred):
+            raise IllegalStateError(f"{current.path} is in that directory already")
+
+    def _created(
+        self, partition: TopicPartition, name: str, directories: Sequence[LogDirectory]
+    ) -> Log:
+        """Create a log in the first directory that takes it; one that does not goes offline."""
+        for directory in directories:
+            if not directory.is_live:
+                continue
+            path = directory.place(name)
+            try:
+                if not self._files.is_directory(path):
+                    self._files.make_directory(path)
+            except OSError:
+                directory.state.is_offline = True
+                continue
+            config = self.config_of(partition[0])
+            return open_log(self.options, directory, name, config, LoadingState())
+        tried = ", ".join(directory.path for directory in directories)
+        raise KafkaStorageError(f"no log directory takes {name}; tried {tried}")
+
+    # ---- the end of a log, and moves ----------------------------------------------------------
+
+    def delete(self, partition: TopicPartition, is_future: bool, is_stray: bool) -> None:
+        """Take a log out of use; its files go later, those of a stray one stay."""
+        log = self.of(is_future).pop(partition, None)
+        if log is None:
+            if len(self.live()) < len(self.directories):
+                name = _name_of(partition)
+                raise KafkaStorageError(f"{name} may be in a directory that is offline")
+            return
+        directory = self.directory_of(log)
+        if not is_future:
+            with self.pauses.paused(partition):
+                directory.move_cleaner_offset(partition, None, self.found.current)
+        kind = STRAY_DIR if is_stray else DELETE_DIR
+        log.rename_directory(special_dir(*partition, kind), goes_on=False)
+        if is_stray:
+            self.found.stray.append(log)
+        else:
+            self.deletions.add(log)
+        self.write_checkpoints(directory)
+        _LOGGER.info("%s-%d is out of use", *partition)
+
+    def replace_with_future(self, partition: TopicPartition) -> None:
+        """Let the copy take the place of its log, whose files are deleted later.
+
+        1. The copy is synced, which Kafka leaves out: a power cut after the deletion of the log
+           would take the records with it.
+        2. The copy's directory gets the final name. A crash from now on leaves the partition in two
+           directories, and the next start refuses until a person has removed one of them.
+        3. How far the log was cleaned goes to the checkpoint of the copy's directory.
+        4. The directory of the log is renamed, to be deleted. From now on a start finds the copy.
+        """
+        current, future = self.of(False), self.of(True)
+        source, copy = current.get(partition), future.get(partition)
+        if source is None or copy is None:
+            name = _name_of(partition)
+            raise KafkaStorageError(f"{name} has no copy in another directory to go on with")
+        copy.sync()
+        copy.rename_directory(_name_of(partition), goes_on=True)
+        copy.update_high_watermark(source.high_watermark)
+        with self.directory_of(copy).lock:  # who truncates or checkpoints sees all of it or nothing
+            del future[partition]
+            current[partition] = copy
+            self._move_cleaner_offset(partition, source, copy)
+        self.pauses.resume(partition)
+        self._queue_replaced(partition, source)
+
+    def _move_cleaner_offset(self, partition: TopicPartition, source: Log, copy: Log) -> None:
+        before, after = self.directory_of(source), self.directory_of(copy)
+        offset = before.read_or_none(checkpoint.CLEANER_OFFSET).get(partition)
+        if offset is not None:
+            before.move_cleaner_offset(partition, None, self.found.current)
+        if offset is not None or partition in after.read_or_none(checkpoint.CLEANER_OFFSET):
+            after.move_cleaner_offset(partition, offset, self.found.current)
+            after.note_opened(partition, copy, offset)  # which may end below the log
+
+    def _queue_replaced(self, partition: TopicPartition, source: Log) -> None:
+        directory = self.directory_of(source)
+        try:
+            source.rename_directory(special_dir(*partition, DELETE_DIR), goes_on=True)
+        except KafkaStorageError:
+            source.close_handlers()
+            raise
+        self.write_checkpoints(directory)
+        self.deletions.add(source)
+
+
+def _is_in(log: Log | None, path: str) -> bool:
     """Whether a log is in a log directory."""
     return log is not None and os.path.dirname(log.path) == path
+
+
+def _name_of(partition: TopicPartition) -> str:
+    return "{}-{}".format(*partition)
+
+
+def open_log(
+    options: ManagerOptions,
+    directory: LogDirectory,
+    name: str,
+    config: LogConfig,
+    state: LoadingState,
+    way: LoadingWay = _ANY_WAY,
+) -> Log:
+    """Open the log in a directory of a log directory, which the manager has asked for marks."""
+    assert options.scheduler is not None, "given to every log"
+    log_options = LogOptions(
+        clock=options.clock,
+        scheduler=options.scheduler,
+        config=config,
+        files=options.files,
+        state=state,
+        producer_settings=options.producer_settings,
+        directory=directory.state,
+        way=way,
+        truncating=partial(directory.truncating, partition_of(name)),
+        kafka=options.kafka,
+    )
+    return Log(opened_parts(directory.place(name), log_options))
+
+
+def partition_of(name: str) -> TopicPartition:
+    """Return the partition that a directory is of.
+
+    Raise KafkaError for a name that says none: no broker starts with such a directory.
+    """
+    plain = name.rpartition(".")[0] if is_special_dir(name) else name
+    found = parse_partition_dir(plain)
+    if found is None:
+        raise KafkaError(
+            f"{name} is no directory of a topic partition, which keeps the logs closed"
+        )
+    return found

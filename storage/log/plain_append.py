@@ -31,7 +31,6 @@ from storage.formats.batch_header import (
     NO_TIMESTAMP,
     PRODUCER_ID_AT,
 )
-from storage.log.appending import AppendRequest, LogAppendInfo
 from storage.log.batches import Bytes, in_memory
 from storage.log.errors import LogError
 from storage.log.lazy_kernels import COMPILED, KernelBuffers, scratch
@@ -40,6 +39,7 @@ from storage.log.log_state import LogState, flush, roll
 from storage.log.producer_state_entry import AppendOrigin, BatchMetadata, ProducerStateEntry
 from storage.log.producer_state_manager import ProducerStateManager
 from storage.log.segment import IncomingBytes, Int64Array, LogSegment
+from storage.log.validation import AppendRequest, LogAppendInfo
 
 _CHECK = Struct("=12q")  # kernels.BatchCheck
 _PRODUCER = Struct("=4q")  # kernels.PlainProducer

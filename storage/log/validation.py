@@ -1,4 +1,4 @@
-"""What a leader does to batches before they are written: checks, offsets, times, conversion.
+"""What a log is asked to append, and what a leader does to it: checks, offsets, times, conversion.
 
 Offsets and times go into the buffer in place where Kafka does it in place; else one new batch is
 made. Source: Kafka, LogValidator, MemoryRecordsBuilder, DefaultRecordBatch.setMaxTimestamp,
@@ -47,8 +47,56 @@ from storage.log.errors import (
     UnsupportedOperationError,
 )
 from storage.log.log_config import LogConfig
-from storage.log.producer_state_entry import AppendOrigin
+from storage.log.offsets import UNKNOWN
+from storage.log.producer_state_entry import (
+    SENTINEL,
+    UNKNOWN_VERSION,
+    AppendOrigin,
+    VerificationGuard,
+)
 from storage.log.record_decoder import LazyMessage, lacks_key, whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendRequest:
+    """How batches are appended."""
+
+    origin: AppendOrigin = AppendOrigin.CLIENT
+    leader_epoch: int = 0
+    guard: VerificationGuard = SENTINEL
+    target_magic: int = MAGIC
+    transaction_version: int = UNKNOWN_VERSION
+    # one v2 batch, with a codec and records that the log takes: it is only given its offsets
+    is_made_for_log: bool = False
+
+    @property
+    def gives_offsets(self) -> bool:
+        """Whether the log does."""
+        return self.origin in (AppendOrigin.CLIENT, AppendOrigin.COORDINATOR)
+
+
+BY_CLIENT = AppendRequest()
+
+
+class LogAppendInfo(NamedTuple):
+    """The outcome of an append; of a duplicate, with the offsets of the first time."""
+
+    first_offset: int  # -1: not known, or nothing was appended
+    last_offset: int
+    max_timestamp: int
+    log_append_time: int
+    log_start_offset: int
+    last_leader_epoch: int | None
+    source_codec: Codec
+    valid_bytes: int
+    last_offset_of_first_batch: int
+    records_converted: int = 0
+
+    @property
+    def first_or_last_of_first_batch(self) -> int:
+        return (
+            self.last_offset_of_first_batch if self.first_offset == UNKNOWN else self.first_offset
+        )
 
 
 def message_set(
@@ -183,11 +231,9 @@ def _set_message_time(data: bytearray, batch: Batch, timestamp: int, bit: int) -
 class Validation:
     """How a set of batches is to be checked, and what they become."""
 
+    request: AppendRequest
     config: LogConfig
     source_codec: Codec  # of the set
-    target_magic: int
-    leader_epoch: int
-    origin: AppendOrigin
     now_ms: int
     next_offset: int
 
@@ -215,7 +261,7 @@ def validate(data: bytearray, how: Validation) -> Validated:
     _check_count(batches, how)
     if how.source_codec is not Codec.NONE or how.target_codec is not Codec.NONE:
         return _compressed(data, batches, how)
-    if all(batch.magic == how.target_magic for batch in batches):
+    if all(batch.magic == how.request.target_magic for batch in batches):
         return _in_place(data, batches, how)
     return _converted(batches, how)
 
@@ -226,7 +272,7 @@ def give_offsets(data: bytearray, how: Validation) -> Validated:
     _check_of_client(batch)
     end = how.next_offset + batch.header.records_count
     largest = batch.max_timestamp
-    _give_offset(data, batch, end - 1, how.leader_epoch)
+    _give_offset(data, batch, end - 1, how.request.leader_epoch)
     set_times(data, batch, _log_time(how), largest)
     largest = how.now_ms if how.config.is_log_append_time else largest
     return Validated(data, end, largest, 0, False)
@@ -252,11 +298,11 @@ def _in_place(data: bytearray, batches: list[Batch], how: Validation) -> Validat
                 largest_of_batch = max(largest_of_batch, record.timestamp)
         checks.finish()
         largest = max(largest, largest_of_batch)
-        _give_offset(data, batch, offset - 1, how.leader_epoch)
+        _give_offset(data, batch, offset - 1, how.request.leader_epoch)
         if batch.magic > 0:
             set_times(data, batch, _log_time(how), largest_of_batch)
     if how.config.is_log_append_time:
-        largest = how.now_ms if how.target_magic else NO_TIMESTAMP
+        largest = how.now_ms if how.request.target_magic else NO_TIMESTAMP
     return Validated(data, offset, largest, 0, False)
 
 
@@ -289,7 +335,7 @@ def require_next_offset(last_offset: int) -> None:
 
 def _converted(batches: list[Batch], how: Validation) -> Validated:
     first = batches[0]
-    if first.is_transactional and how.target_magic < MAGIC:
+    if first.is_transactional and how.request.target_magic < MAGIC:
         raise IllegalArgumentError("a transaction in an old message format")
     for batch in batches:  # Kafka first sums the sizes of all records up
         for record in batch.records():
@@ -302,7 +348,7 @@ def _converted(batches: list[Batch], how: Validation) -> Validated:
         for record in batch.records():
             if checks.check(record) and checks.all_passed:  # after a bad one, nothing is written
                 found = whole(record)
-                require_encodable(found, how.target_magic)
+                require_encodable(found, how.request.target_magic)
                 kept.append(found._replace(offset=offset))
                 offset += 1
         checks.finish()
@@ -315,7 +361,7 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
     first = batches[0]
     in_place = (
         how.source_codec is how.target_codec or (first.is_control and not how.source_codec)
-    ) and first.magic == how.target_magic != 0
+    ) and first.magic == how.request.target_magic != 0
     was_in_place = in_place
     records: list[Record | LazyMessage] = []
     largest, number = NO_TIMESTAMP, 0
@@ -325,7 +371,7 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
         for record in batch.records():
             if not checks.check(record):
                 continue
-            if batch.magic > 0 and how.target_magic > 0:
+            if batch.magic > 0 and how.request.target_magic > 0:
                 largest = max(largest, record.timestamp)
                 if record.offset != number:
                     in_place = False
@@ -342,7 +388,7 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
         end = how.next_offset + len(records)
         return Validated(made.data, end, made.max_timestamp, len(records), True)
     end = how.next_offset + len(records)
-    _give_offset(data, first, end - 1, how.leader_epoch)
+    _give_offset(data, first, end - 1, how.request.leader_epoch)
     set_times(data, first, _log_time(how), largest)
     largest = how.now_ms if how.config.is_log_append_time else largest
     return Validated(data, end, largest, 0, False)
@@ -351,11 +397,11 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
 def _model(first: Batch, how: Validation) -> BatchModel:
     has_producer = not first.is_legacy
     return BatchModel(
-        magic=how.target_magic,
+        magic=how.request.target_magic,
         config=how.config,
         codec=how.target_codec,
         log_append_time_ms=_log_time(how),
-        leader_epoch=how.leader_epoch,
+        leader_epoch=how.request.leader_epoch,
         producer_id=first.producer_id,
         producer_epoch=first.producer_epoch if has_producer else -1,
         base_sequence=first.base_sequence,
@@ -367,11 +413,11 @@ def _model(first: Batch, how: Validation) -> BatchModel:
 def _check_batch(batch: Batch, first: Batch, how: Validation) -> None:
     if batch.magic != first.magic:
         raise InvalidRecordError(f"magic {batch.magic} behind magic {first.magic}")
-    if how.origin is AppendOrigin.CLIENT:
+    if how.request.origin is AppendOrigin.CLIENT:
         _check_of_client(batch)
-    if batch.is_transactional and how.target_magic < MAGIC:
+    if batch.is_transactional and how.request.target_magic < MAGIC:
         raise UnsupportedForMessageFormatError("a transaction in an old message format")
-    if batch.has_producer_id and how.target_magic < MAGIC:
+    if batch.has_producer_id and how.request.target_magic < MAGIC:
         raise UnsupportedForMessageFormatError("a producer id in an old message format")
 
 

@@ -22,13 +22,13 @@ from storage.formats.batch_windows import Buffers
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import kernels, segment_recovery
-from storage.log.appending import AppendRequest
 from storage.log.errors import LogError
 from storage.log.file_records import next_offset
 from storage.log.lazy_kernels import COMPILED, KernelBuffers
 from storage.log.loading import LoadingState, rehearsed
 from storage.log.log_config import LogConfig
 from storage.log.scheduler import ManualScheduler
+from storage.log.validation import AppendRequest
 from tests.bounds.lying_batches import lie
 
 NOW_MS = 1_700_000_000_000

@@ -10,9 +10,9 @@ from storage.codecs.compression import Codec
 from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log.appending import AppendRequest
 from storage.log.manager_options import BY_HAND
 from storage.log.producer_state_entry import AppendOrigin, ProducerStateEntry
+from storage.log.validation import AppendRequest
 from tests.broker.requests import ActiveProducer
 
 Partition = tuple[str, int]

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from compactor import Log, LogManager, ManagerOptions, api
-from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory
 from storage.log.log_dir_lock import LogDirLockedError, lock_log_dir
 from storage.log.log_manager import CleanedLog, LogToClean
 from storage.log.manager_options import BY_HAND
 from storage.log.scheduler import BackgroundScheduler
+from storage.log.validation import AppendRequest
 from tests.compactor.log_dirs.test_locked_log_dirs import other_process
 from tests.golden.copies import golden_log, write_copies
 from tests.golden.managed import (

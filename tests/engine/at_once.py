@@ -9,12 +9,12 @@ from typing import Any
 from unittest import mock
 
 from storage.files.files import Files
-from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory
 from storage.log.errors import LogError
 from storage.log.log import Log
 from storage.log.plain_append import AppendedBatches, BatchAppendError
 from storage.log.producer_state_entry import SENTINEL
+from storage.log.validation import AppendRequest
 from tests.engine.replay.log_operations import LogOperations, _appended
 from tests.engine.replay.replayed import replayed
 from tests.engine.replay.script_values import Line, Values

@@ -22,7 +22,7 @@ from storage.formats import checkpoint, clean_shutdown
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log.appending import AppendRequest
+from storage.log.validation import AppendRequest
 from tests.compactor.plan_logs import Shape, build, clean_up_to
 from tests.support.local_command import Ended, run_command, use_local_rounds
 from tests.support.made_log import keyed, make_partition

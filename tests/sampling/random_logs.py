@@ -19,10 +19,10 @@ from storage.codecs.compression import Codec
 from storage.formats import clean_shutdown
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log.appending import AppendRequest
 from storage.log.log_config import LogConfig
 from storage.log.producer_state_entry import AppendOrigin
 from storage.log.scheduler import ManualScheduler
+from storage.log.validation import AppendRequest
 
 NOW_MS = 1_700_000_000_000
 TOPIC = "sampled"

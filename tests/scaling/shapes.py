@@ -10,8 +10,8 @@ from compactor import Log, LogManager, append_table
 from storage.formats.control_record import KEY, MARKER_VALUE, ControlType
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log.appending import AppendRequest
 from storage.log.producer_state_entry import AppendOrigin
+from storage.log.validation import AppendRequest
 
 KEY_BYTES, ROWS = 10, 20_000  # rows are appended at once
 

@@ -17,7 +17,7 @@ from demo.new_log_dir import new_log_dir
 from storage.codecs.compression import Codec
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
-from storage.log.appending import AppendRequest
+from storage.log.validation import AppendRequest
 
 INTERVAL_BYTES = 4096
 

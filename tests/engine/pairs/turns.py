@@ -139,9 +139,6 @@ class _Condition(_Lock):
 class _AtOnce:
     """A pool of no threads: it works in that of its caller, which has the turn."""
 
-    def __init__(self, _: int) -> None:
-        pass
-
     def __enter__(self) -> "_AtOnce":
         return self
 
@@ -171,8 +168,13 @@ def locks_of(turns: Turns) -> Iterator[None]:
                     replaced.append((module, attribute, value))
                     setattr(module, attribute, mine[value])
     of_manager = sys.modules["storage.log.log_manager"]
-    replaced.append((of_manager, "ThreadPoolExecutor", of_manager.ThreadPoolExecutor))
-    of_manager.ThreadPoolExecutor = _AtOnce  # type: ignore[attr-defined]
+    pool = of_manager.ThreadPoolExecutor
+    replaced.append((of_manager, "ThreadPoolExecutor", pool))
+
+    def pool_of_caller(threads: int, name: str = "") -> Any:
+        return pool(threads, name) if name else _AtOnce()  # logs are loaded by threads with a name
+
+    of_manager.ThreadPoolExecutor = pool_of_caller  # type: ignore[attr-defined]
     try:
         yield
     finally:

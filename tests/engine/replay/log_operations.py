@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from storage.log.appending import AppendRequest, LogAppendInfo
 from storage.log.log import Log
 from storage.log.producer_state_entry import (
     SENTINEL,
@@ -11,6 +10,7 @@ from storage.log.producer_state_entry import (
     AppendOrigin,
     VerificationGuard,
 )
+from storage.log.validation import AppendRequest, LogAppendInfo
 from tests.engine.replay.script_batches import ScriptBatches
 from tests.engine.replay.script_cleaning import ScriptCleaning
 from tests.engine.replay.script_clock import ScriptClock

@@ -27,7 +27,6 @@ from storage.codecs.compression import Codec
 from storage.formats import record as record_format
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
-from storage.log.appending import AppendRequest
 from storage.log.errors import (
     RecordBatchTooLargeError,
     RecordTooLargeError,
@@ -35,6 +34,7 @@ from storage.log.errors import (
 )
 from storage.log.log_config import LogConfig
 from storage.log.scheduler import ManualScheduler
+from storage.log.validation import AppendRequest
 from tests.storage.kafka_batches import TWO_RECORDS
 
 NOW_MS = 1_700_000_000_000

@@ -21,7 +21,6 @@ from storage.file_names import file_name
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import plain_append
-from storage.log.appending import BY_CLIENT, AppendRequest
 from storage.log.batches import in_memory
 from storage.log.errors import IllegalArgumentError, KafkaStorageError, LogError
 from storage.log.loading import LoadingState
@@ -30,7 +29,7 @@ from storage.log.plain_append import BatchAppendError
 from storage.log.record_decoder import whole
 from storage.log.scheduler import ManualScheduler
 from storage.log.segment import LogSegment
-from storage.log.validation import message_set
+from storage.log.validation import BY_CLIENT, AppendRequest, message_set
 from tests.engine.replay.replayed import kernels_used
 from tests.storage.log.test_lazy_kernels import mutated
 

@@ -21,7 +21,6 @@ from storage.formats.batch_header import CHECKED_AT, CRC_AT
 from storage.formats.record import Record
 from storage.formats.record_batch import BatchOptions, encode_batch
 from storage.log import segment_recovery
-from storage.log.appending import AppendRequest
 from storage.log.batches import in_memory
 from storage.log.errors import LogError
 from storage.log.file_records import next_offset
@@ -29,7 +28,7 @@ from storage.log.lazy_kernels import COMPILED
 from storage.log.loading import LoadingState, rehearsed
 from storage.log.log_config import LogConfig
 from storage.log.scheduler import ManualScheduler
-from storage.log.validation import message_set
+from storage.log.validation import AppendRequest, message_set
 from tests.engine.replay.replayed import kernels_used
 
 NOW_MS = 1_700_000_000_000
@@ -129,7 +128,7 @@ import sys
 sys.modules["numba"] = None
 from compactor import Log, LogOptions
 from storage.log import segment_recovery
-from storage.log.appending import AppendRequest
+from storage.log.validation import AppendRequest
 from storage.log.batches import in_memory
 from storage.log.lazy_kernels import COMPILED
 from storage.log.scheduler import ManualScheduler

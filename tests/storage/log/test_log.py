@@ -15,7 +15,6 @@ from storage.files.local import LOCAL
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log import log_state
-from storage.log.appending import AppendRequest
 from storage.log.errors import (
     IllegalArgumentError,
     InvalidRecordError,
@@ -31,7 +30,7 @@ from storage.log.log_config import LogConfig
 from storage.log.log_state import FetchIsolation
 from storage.log.producer_state_entry import AppendOrigin
 from storage.log.scheduler import ManualScheduler
-from storage.log.validation import message_set
+from storage.log.validation import AppendRequest, message_set
 from tests.storage.log.batches_for_tests import EDGE_BATCHES, batch
 from tests.support.files.memory import MemoryFiles
 
