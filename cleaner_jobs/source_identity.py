@@ -46,7 +46,10 @@ def check_opened(source: Source, opened: Entry) -> None:
 
 
 def check_open(source: Source, opened: Entry) -> None:
-    """Raise LogChangedError where the name, after the last read, leads to another file."""
+    """Raise LogChangedError where the planned file, or the file of its name, is another by now.
+
+    opened: a look at the open file after the last read.
+    """
     found = _found(source, LOCAL)
     _check_same(source, opened)
     _check_same(source, found)

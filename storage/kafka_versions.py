@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class EmptyLastBatch(Enum):
-    """The end at which a batch stays as a header, though none of its records does (V-2)."""
+    """The end before which the last batch without records stays as a header (V-2)."""
 
     AT_END_OF_ROUND = auto()
     AT_HIGH_WATERMARK = auto()

@@ -116,7 +116,7 @@ class CountLimits(NamedTuple):
 
 
 class Counting(NamedTuple):
-    """What is counted, and by what."""
+    """The bounds of the offsets that are counted, and the part of a key to count by."""
 
     limits: CountLimits
     key_part: int  # BY_KEY, or what else of a key is counted by

@@ -33,7 +33,7 @@ from storage.gc_pause import collector_paused, freeze_heap
 class PlanCommand(Command):
     """Show how much is dirty, by topic, what a run would clean, and what blocks the rest.
 
-    Reads metadata only.
+    Reads metadata only, unless --sample is given.
 
     [dim]compactor plan /data/kafka[/]
     """

@@ -33,9 +33,9 @@ class Budget:
 
 
 def over_budget(plan: RoundPlan, budget: Budget, log_bytes: int | None = None) -> dict[str, str]:
-    """The logs that a budget leaves out, by partition directory, each with the reason.
+    """Return the logs that a budget leaves out, by partition directory, each with the reason.
 
-    log_bytes: as many as the time is enough for; None: no limit of time.
+    log_bytes: how many bytes of logs fit into the time; None: no limit of time.
     """
     left_out = {}
     taken = taken_bytes = 0

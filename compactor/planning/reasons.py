@@ -21,7 +21,7 @@ CODE_OF_BOUND = {
 
 
 def why_not_compacted(config: TopicConfig) -> Reason:
-    """For a topic whose policy does not contain compact."""
+    """Return why a topic is not compacted whose policy does not contain compact."""
     if config.cleanup_policy is None:
         return Reason(
             ReasonCode.UNKNOWN_POLICY,

@@ -82,11 +82,11 @@ class MarkerBooks:
 
 @dataclass(slots=True)
 class Horizons:
-    """The delete horizons of one log that its cleaning has set, or has taken for reached."""
+    """The delete horizons that a cleaning of one log set or passed, and what is wrong with them."""
 
     clock: LogClock
     set: dict[int, BatchPlace] = field(default_factory=dict)  # the first batch with each
-    # likewise by the segment before, of batches with tombstones: a cleaning takes whole segments
+    # the same by the segment before, of batches with tombstones: a cleaning takes whole segments
     by_segment: dict[int, dict[int, BatchPlace]] = field(default_factory=dict)
     missing: BatchPlace | None = None  # the first batch that needs one and has none
     latest_reached_ms: int = -1  # of what is gone for it

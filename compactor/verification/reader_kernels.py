@@ -152,7 +152,7 @@ def get_latest(
 
 
 class LatestOffsets:
-    """The latest offset of each key, by the key's hash: 24 bytes a slot, half of them free."""
+    """The latest offset of each key, by the key's hash: 24 bytes a slot, at most 2/3 in use."""
 
     def __init__(self) -> None:
         self._keys = np.empty((1024, 2), np.uint64)

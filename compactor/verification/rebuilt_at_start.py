@@ -26,11 +26,11 @@ REBUILT = "; a broker that starts here rebuilds it"
 
 
 class Mended(NamedTuple):
-    """What a start makes of findings of indexes."""
+    """What a broker's start does with the indexes that have findings."""
 
     findings: list[Finding]  # the same, with what it does with each
-    rebuilt: frozenset[str]  # paths of indexes that it makes anew
-    to_remove: frozenset[str]  # likewise, once they are removed
+    rebuilt: frozenset[str]  # paths of indexes that it rebuilds
+    to_remove: frozenset[str]  # of indexes that it rebuilds once they are removed
 
 
 def mended_at_start(
@@ -57,7 +57,10 @@ def rebuilt_at_start(
     findings: Sequence[Finding],
     files: Files = LOCAL,
 ) -> frozenset[str]:
-    """Give the paths of such indexes; none of a log whose records are not sound."""
+    """Return the paths of wrong indexes that a starting broker rebuilds.
+
+    None of a log whose records are not sound.
+    """
     wrong = {finding.path for finding in findings}
     if not any(path.endswith((INDEX, TIME_INDEX, TXN_INDEX)) for path in wrong):
         return frozenset()

@@ -216,7 +216,7 @@ def _known_by_name(path: str, topic: str, partition: int) -> PartitionListing:
 
 
 def list_files(path: str, access: Files = LOCAL) -> list[Entry]:
-    """List the files of the log in a partition directory, in no order: PartitionListing.files."""
+    """List the files of the log in a partition directory, in no order."""
     entries = access.list_directory(path)
     return [e for e in entries if not e.is_dir and not e.special and _is_live(e.name)]
 
