@@ -14,16 +14,16 @@ Source: Kafka, MetadataDelta, MetadataLoader, KafkaRaftLog, Snapshots, ZkMigrati
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from struct import Struct
 from typing import NamedTuple
 from uuid import UUID
 
 from crc32c import crc32c
 
 from storage.errors import CorruptFileError, UnsupportedFormatError
-from storage.file_names import LOG, OFFSET_DIGITS, is_offset
+from storage.file_names import LOG, OFFSET_DIGITS, file_name, is_offset
 from storage.file_names import SNAPSHOT as PRODUCERS
 from storage.files.files import Files, size_of
 from storage.files.local import LOCAL
@@ -35,7 +35,7 @@ from storage.formats.batch_header import (
     LOG_OVERHEAD_BYTES,
     MAGIC_AT,
 )
-from storage.formats.control_record import ControlType, decode_type
+from storage.formats.control_record import ControlType, decode_snapshot_time, decode_type
 from storage.formats.metadata_records import MetadataRecord
 from storage.formats.record import MalformedRecordError, Record
 from storage.formats.record_batch import BatchHeader, decode_records
@@ -50,7 +50,6 @@ CLUSTER_DEFAULT = ""  # the name of the resource that stands for all brokers
 SNAPSHOT = ".checkpoint"
 
 _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
-_HEADER_VALUE = Struct(">hq")  # of a snapshot: version, time of the last record that it holds
 _READINGS = 5  # of a directory whose files a broker replaces meanwhile
 
 
@@ -152,8 +151,8 @@ def _read(path: str, files: Files, use: SnapshotUse) -> ClusterMetadata:
             continue
         if base > end:
             problem = f"begins at offset {base}, and nothing tells of {end} to {base - 1}"
-            raise CorruptFileError(_log_path(path, base), 0, problem)
-        log_path = _log_path(path, base)
+            raise CorruptFileError(os.path.join(path, file_name(base, LOG)), 0, problem)
+        log_path = os.path.join(path, file_name(base, LOG))
         end, damage = _apply_segment(image, log_path, end, following is None, files)
         if damage is not None:
             unread, is_torn = str(damage), _is_torn(log_path, damage.position, end, files)
@@ -175,10 +174,6 @@ def _why_cut_short(path: str, names: list[str], end: int) -> str | None:
     if last is None or int(last.removesuffix(PRODUCERS)) <= end:
         return None
     return f"{os.path.join(path, last)} shows that it went further"
-
-
-def _log_path(path: str, base: int) -> str:
-    return os.path.join(path, f"{base:0{OFFSET_DIGITS}}{LOG}")
 
 
 def _apply_snapshot(image: "_Image", path: str, files: Files) -> None:
@@ -212,8 +207,9 @@ def _of_snapshot(
         of_type = decode_type(last.key)
     except MalformedRecordError as error:
         raise CorruptFileError(path, position, str(error)) from error
-    if of_type is ControlType.SNAPSHOT_HEADER and len(last.value or b"") >= _HEADER_VALUE.size:
-        image.time_ms = _HEADER_VALUE.unpack_from(last.value or b"")[1]
+    if of_type is ControlType.SNAPSHOT_HEADER:
+        with suppress(MalformedRecordError):
+            image.time_ms = decode_snapshot_time(last.value)
     return of_type is ControlType.SNAPSHOT_FOOTER
 
 

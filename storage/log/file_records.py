@@ -40,46 +40,11 @@ NOT_KNOWN = NotKnown.NOT_KNOWN
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 
 
-class InUse(NamedTuple):
-    """The bytes of a file from a position up to the end of those in use."""
-
-    file: ChangingFile
-    start: int
-    end: int
-
-
-def find_place(
-    kernels: ModuleType, index: IndexFile, log: InUse, target: int
-) -> tuple[int, int, int] | NotKnown | None:
-    """Find the first batch whose last offset is not below target: base offset, position, size.
-
-    index: the offset index of the segment. log: all of it.
-    """
-    file, _, end = log
-    held = file.held()
-    if held.descriptor < 0 or not _MIN_LONG <= target <= _MAX_LONG:  # an end past the last offset
-        return NOT_KNOWN
-    buffers = scratch()
-    how, position, base_offset, size = kernels.find_place(
-        index.array,
-        index.entries,
-        index.base_offset,
-        (kernels.pread_address(), held.descriptor, end),
-        target,
-        buffers.window,
-        buffers.numbers,
-    )
-    if how == kernels.FOUND:
-        return base_offset, position, size
-    return None if how == kernels.ENDED else NOT_KNOWN
-
-
 def find_time(
-    kernels: ModuleType, where: InUse, target_ms: int, from_offset: int
+    kernels: ModuleType, log: "FileRecords", position: int, target_ms: int, from_offset: int
 ) -> TimestampAndOffset | NotKnown | None:
-    """The first record that is not older than target, and not below an offset."""
-    file, position, end = where
-    length = WINDOW_BYTES
+    """The first record from a position on that is not older than target, nor below an offset."""
+    file, end, length = log.file, log.size_bytes, WINDOW_BYTES
     while True:
         window = file.read(position, min(length, max(end - position, 0)))
         length = _NEXT_WINDOW_BYTES
@@ -107,14 +72,6 @@ def find_time(
                 return TimestampAndOffset(time, offset, None if epoch < 0 else epoch)
             at += size
         position = at
-
-
-def find_next_offset(kernels: ModuleType, data: bytes) -> int | NotKnown | None:
-    """Return the offset after the last whole batch of some bytes; None if there is none."""
-    how, last_offset = kernels.last_batch(np.frombuffer(data, np.uint8), len(data))
-    if how == kernels.UNKNOWN or last_offset < -1:
-        return NOT_KNOWN
-    return None if last_offset < 0 else int(last_offset) + 1
 
 
 MAX_BYTES = 2**31 - 1
@@ -195,8 +152,22 @@ class FileRecords:
         self, kernels: ModuleType, index: IndexFile, target: int
     ) -> BatchPosition | NotKnown | None:
         """Search as search_for_offset does, from where the offset index of the segment says on."""
-        found = find_place(kernels, index, InUse(self.file, 0, self.size_bytes), target)
-        return found if found is None or found is NOT_KNOWN else BatchPosition(*found)
+        held = self.file.held()
+        if held.descriptor < 0 or not _MIN_LONG <= target <= _MAX_LONG:  # an end past the last
+            return NOT_KNOWN
+        buffers = scratch()
+        how, position, base_offset, size = kernels.find_place(
+            index.array,
+            index.entries,
+            index.base_offset,
+            (kernels.pread_address(), held.descriptor, self.size_bytes),
+            target,
+            buffers.window,
+            buffers.numbers,
+        )
+        if how == kernels.FOUND:
+            return BatchPosition(base_offset, position, size)
+        return None if how == kernels.ENDED else NOT_KNOWN
 
     def search_for_offset(self, target: int, start: int = 0) -> BatchPosition | None:
         """Find the first batch from a position on whose last offset is not below target."""
@@ -237,8 +208,7 @@ class FileRecords:
         """
         kernels = COMPILED.kernels or COMPILED.kernels_for(WINDOW_BYTES)
         if kernels is not None:
-            in_use = InUse(self.file, start, self.size_bytes)
-            found = find_time(kernels, in_use, target_ms, from_offset)
+            found = find_time(kernels, self, start, target_ms, from_offset)
             if found is not NOT_KNOWN:
                 return found
         for batch in self.batches(start):
@@ -298,9 +268,9 @@ def next_offset(data: bytes) -> int | None:
     """
     kernels = COMPILED.kernels or COMPILED.kernels_for(len(data))
     if kernels is not None:
-        found = find_next_offset(kernels, data)
-        if found is not NOT_KNOWN:
-            return found
+        how, last_offset = kernels.last_batch(np.frombuffer(data, np.uint8), len(data))
+        if how == kernels.ENDED and last_offset >= -1:
+            return None if last_offset < 0 else int(last_offset) + 1
     found = None
     for batch in in_memory(data):
         found = batch.last_offset + 1

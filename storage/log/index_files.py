@@ -295,23 +295,19 @@ class OffsetIndexFile:
         self.file = IndexFile(files, path, base_offset, max_bytes, OFFSET_ENTRY)
         self._base_offset = base_offset
 
-    def opened(self) -> IndexFile:
-        """Return the file, which is created if it does not exist."""
-        return self.file.opened()
-
     @property
     def entries(self) -> int:
-        return self.opened().entries
+        return self.file.opened().entries
 
     @property
     def is_full(self) -> bool:
-        file = self.opened()
+        file = self.file.opened()
         return file.entries >= file.max_entries
 
     @property
     def last_offset(self) -> int:
         """The offset of the last entry; the base offset if there is none."""
-        file = self.opened()
+        file = self.file.opened()
         if not file.entries:
             return self._base_offset
         at = (file.entries - 1) * OFFSET_ENTRY.size
@@ -323,7 +319,7 @@ class OffsetIndexFile:
 
     def append(self, offset: int, position: int) -> None:
         """Add an entry after the others."""
-        file = self.opened()
+        file = self.file.opened()
         if file.entries >= file.max_entries:
             raise IllegalArgumentError(f"{file.path} is full, its entries are {file.entries}")
         if file.entries and offset <= self.last_offset:
@@ -342,7 +338,7 @@ class OffsetIndexFile:
 
     def _slot(self, target: int) -> int:
         """The number of the entry with the greatest offset that is not above target."""
-        return SlotSearch(self.opened(), _OFFSET_FIELD).lower_bound(target - self._base_offset)
+        return SlotSearch(self.file.opened(), _OFFSET_FIELD).lower_bound(target - self._base_offset)
 
     def upper_bound(self, start: OffsetPosition, size_bytes: int) -> OffsetPosition | None:
         """Return some entry at or past the end of a range of the log, by Kafka's search, or None.
@@ -350,16 +346,12 @@ class OffsetIndexFile:
         That is never the first entry of a range that it equals.
         """
         target = (start.position + size_bytes + 2**31) % 2**32 - 2**31
-        number = SlotSearch(self.opened(), _POSITION_FIELD).upper_bound(target)
+        number = SlotSearch(self.file.opened(), _POSITION_FIELD).upper_bound(target)
         return None if number < 0 else self._at(number)
-
-    def reset(self) -> None:
-        """Forget all entries, and make the file as long as it may get."""
-        self.file.reset()
 
     def truncate_to(self, offset: int) -> None:
         """Keep the entries below an offset."""
-        file = self.opened()
+        file = self.file.opened()
         number = self._slot(offset)
         has_it = number >= 0 and self._at(number).offset == offset
         file.keep(number if has_it else number + 1)
@@ -377,20 +369,16 @@ class TimeIndexFile:
         self.file = IndexFile(files, path, base_offset, max_bytes, TIME_ENTRY)
         self._base_offset = base_offset
 
-    def opened(self) -> IndexFile:
-        """Return the file, which is created if it does not exist."""
-        return self.file.opened()
-
     @property
     def is_full(self) -> bool:
         """One slot is kept for the entry that a segment gets at its end."""
-        file = self.opened()
+        file = self.file.opened()
         return file.entries >= file.max_entries - 1
 
     @property
     def last(self) -> LargestTimestamp:
         """The last entry; of an empty index no time, and the base offset."""
-        entries = self.opened().entries
+        entries = self.file.opened().entries
         return self._at(entries - 1) if entries else self._none
 
     @property
@@ -408,7 +396,7 @@ class TimeIndexFile:
         A full index refuses even what it would not write; skip_full_check: the entry at the end of
         a segment may take its slot.
         """
-        file = self.opened()
+        file = self.file.opened()
         if not skip_full_check and file.entries >= file.max_entries - 1:
             raise IllegalArgumentError(f"{file.path} is full, its entries are {file.entries}")
         last_ms, last_offset = self.last
@@ -429,33 +417,20 @@ class TimeIndexFile:
                 raise IndexOffsetOverflowError(f"offset {offset} does not fit {file.path}")
             file.add(TIME_ENTRY.pack(timestamp_ms, relative))
 
-    def add(self, packed: Bytes) -> None:
-        """Put entries after the others, of which is known that they may come there."""
-        if len(packed):
-            self.opened().add(packed)
-
     def lookup(self, target_ms: int) -> LargestTimestamp:
         """The entry with the greatest time that is not above target; else none, at the base."""
         number = self._slot(_TIME_FIELD, target_ms)
         return self._none if number < 0 else self._at(number)
 
     def _slot(self, field: EntryField, target: int) -> int:
-        return SlotSearch(self.opened(), field).lower_bound(target)
+        return SlotSearch(self.file.opened(), field).lower_bound(target)
 
     def truncate_to(self, offset: int) -> None:
         """Keep the entries below an offset."""
-        file = self.opened()
+        file = self.file.opened()
         number = self._slot(_TIME_OFFSET_FIELD, offset - self._base_offset)
         has_it = number >= 0 and self._at(number).offset == offset
         file.keep(number if has_it else number + 1)
-
-    def resize(self, size_bytes: int, keeps_file: bool = False) -> None:
-        """Give the file another length. keeps_file: as for `IndexFile`."""
-        self.opened().resize(size_bytes, keeps_file)
-
-    def reset(self) -> None:
-        """Forget all entries, and make the file as long as it may get."""
-        self.file.reset()
 
 
 class TxnIndexFile:

@@ -246,10 +246,7 @@ class LocalLog:
 
     def set_end(self, offset: int) -> None:
         """Let the log end at an offset, in the active segment as it is now."""
-        self.set_end_in(self.segments.active, offset)
-
-    def set_end_in(self, active: LogSegment, offset: int) -> None:
-        """Let the log end at an offset of the active segment, which the caller has at hand."""
+        active = self.segments.active
         self.end = OffsetMetadata(offset, active.base_offset, active.log.size_bytes)
         if offset < self.recovery_point:
             self.recovery_point = offset

@@ -187,7 +187,7 @@ def roll(state: LogState, expected: int = 0) -> LogSegment:
 def _flush_rolled(state: LogState, snapshot: str | None, base_offset: int) -> None:
     if snapshot is not None:
         directory = state.local.directory
-        directory.guarded("flushing", lambda: state.producers.flush_snapshot(snapshot))
+        directory.guarded("flushing", lambda: state.producers.snapshots.flush(snapshot))
     flush(state, base_offset, including=False)
 
 
@@ -213,7 +213,7 @@ def delete_snapshots(
     local: LocalLog, producers: ProducerStateManager, segments: Iterable[LogSegment]
 ) -> None:
     """Rename the snapshots at the bases of segments now, and remove them with the segments."""
-    found = [producers.mark_snapshot_deleted(segment.base_offset) for segment in segments]
+    found = [producers.snapshots.mark_deleted(segment.base_offset) for segment in segments]
     paths = [path for path in found if path is not None]
 
     def delete() -> None:
@@ -412,7 +412,7 @@ def rename_directory(state: LogState, name: str, goes_on: bool) -> None:
     local.files.sync_directory(os.path.dirname(path))
     local.place = replace(local.place, path=path)
     local.segments.move_to(path)
-    state.producers.move_to(path)
+    state.producers.snapshots.move_to(path)
     state.epochs.move_to(path)
     if not goes_on:
         state.epochs.forget()

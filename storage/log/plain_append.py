@@ -38,7 +38,7 @@ from storage.log.log_config import LogConfig
 from storage.log.log_state import LogState, flush, roll
 from storage.log.producer_state_entry import AppendOrigin, BatchMetadata, ProducerStateEntry
 from storage.log.producer_state_manager import ProducerStateManager
-from storage.log.segment import IncomingBytes, Int64Array, LogSegment
+from storage.log.segment import IncomingBytes, Int64Array
 from storage.log.validation import AppendRequest, LogAppendInfo
 
 _CHECK = Struct("=12q")  # kernels.BatchCheck
@@ -109,7 +109,8 @@ class PlainAppends:
         batch = _TAKEN.unpack_from(buffers.batches_view)
         if batch[_SIZE] != size:
             return None
-        self._append_one(buffers, batch, how.leader_epoch)
+        self._write_one(buffers, batch, how.leader_epoch)
+        self.follow(batch[_LAST_OFFSET])
         return info_of(batch, self.log_start)
 
     def check(
@@ -192,10 +193,6 @@ class PlainAppends:
             count //= 2
         return 0
 
-    def _append_one(self, buffers: KernelBuffers, batch: Sequence[int], leader_epoch: int) -> None:
-        self._write_one(buffers, batch, leader_epoch)
-        self.follow(batch[_LAST_OFFSET])
-
     def _write_one(self, buffers: KernelBuffers, batch: Sequence[int], leader_epoch: int) -> None:
         """Put a batch in the buffer into the log, as `appending.append` does it, in its order.
 
@@ -211,7 +208,7 @@ class PlainAppends:
             segment = state.local.segments.active
             if segment.should_roll(incoming, self._config):
                 segment = roll(state, first)
-            segment.append_one(incoming, buffers.view[start : start + size])
+            segment.append(last, buffers.view[start : start + size], [incoming])
 
         state.local.directory.reported("appending", action)
         if self.producers.known:
@@ -222,12 +219,8 @@ class PlainAppends:
 
         What a flush raises is what an append of that batch raises.
         """
-        self._follow(self._local.segments.active, last_offset + 1)
-
-    def _follow(self, active: LogSegment, end: int) -> None:
-        """The log ends there now."""
-        state, local = self._state, self._local
-        local.set_end_in(active, end)
+        state, local, end = self._state, self._local, last_offset + 1
+        local.set_end(end)
         state.watermarks.follow_end()
         state.producers.map_end_offset = end
         state.watermarks.update_first_unstable()  # a truncation that moved it forgets to

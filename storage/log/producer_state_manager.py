@@ -68,16 +68,8 @@ class SnapshotFiles:
 
     def look(self) -> None:
         """List the files. Raise NumberFormatError for one without an offset."""
-        self._offsets = sorted({required_offset(name) for name in self._names()})
-
-    def listed(self) -> list[int]:
-        """Return the offsets of the files, rising. Raise FileNotFoundError without a directory."""
-        found = {offset_of(name) for name in self._names()}
-        return sorted(offset for offset in found if offset is not None)
-
-    def _names(self) -> list[str]:
         names = self._files.list_names(self._directory)[1]
-        return [name for name in names if name.endswith(SNAPSHOT)]
+        self._offsets = sorted({required_offset(n) for n in names if n.endswith(SNAPSHOT)})
 
     def path(self, offset: int) -> str:
         return os.path.join(self._directory, file_name(offset, SNAPSHOT))
@@ -192,58 +184,35 @@ class ProducerStateManager:
 
     def __init__(self, snapshots: SnapshotFiles, settings: ProducerStateManagerConfig) -> None:
         """Without any state."""
-        self._snapshots, self.settings = snapshots, settings
+        self.snapshots, self.settings = snapshots, settings
         self.producers = ProducerMap()
         self._verifications: dict[int, VerificationStateEntry] = {}
         self._ongoing: dict[int, TxnMetadata] = {}  # by first offset
         self._unreplicated: dict[int, TxnMetadata] = {}  # the same
         self.map_end_offset = self._last_snapshot = 0
 
-    def move_to(self, directory: str) -> None:
-        """The directory of the log has got another name."""
-        self._snapshots.move_to(directory)
-
     # ---- snapshots ----------------------------------------------------------------------------
-
-    def listed_snapshots(self) -> list[int]:
-        """Return the offsets of the snapshot files, rising."""
-        try:
-            return self._snapshots.listed()
-        except FileNotFoundError:  # the directory is gone
-            return []
-
-    @property
-    def latest_snapshot(self) -> int | None:
-        return self._snapshots.latest
 
     def take_snapshot(self, sync: bool = True) -> str | None:
         """Write a snapshot at the end offset of this state; return its path, None if it exists."""
         if self.map_end_offset <= self._last_snapshot:
             return None
         data = producer_snapshot.encode(state.entry() for state in self.producers)
-        path = self._snapshots.write(self.map_end_offset, data, sync)
+        path = self.snapshots.write(self.map_end_offset, data, sync)
         self._last_snapshot = self.map_end_offset
         return path
-
-    def flush_snapshot(self, path: str) -> None:
-        """Sync a snapshot; one that is gone is no error."""
-        self._snapshots.flush(path)
 
     def remove_stray_snapshots(self, bases: list[int]) -> None:
         """Remove the snapshots at no segment's base offset.
 
         But for the newest of them where it is not below the last segment.
         """
-        self._snapshots.look()
-        offsets = self._snapshots.offsets
+        self.snapshots.look()
+        offsets = self.snapshots.offsets
         kept = frozenset(producer_snapshot.kept_on_loading(offsets, bases))
         for offset in offsets:
             if offset not in kept:
-                self._snapshots.remove(offset)
-
-    def mark_snapshot_deleted(self, offset: int) -> str | None:
-        """Rename a snapshot, and give the path by which it is to be removed later."""
-        return self._snapshots.mark_deleted(offset)
+                self.snapshots.remove(offset)
 
     # ---- loading ------------------------------------------------------------------------------
 
@@ -253,8 +222,8 @@ class ProducerStateManager:
 
     def truncate_and_reload(self, log_start: int, log_end: int, now_ms: int) -> None:
         """Go back to the newest snapshot in the range of the log, unless the end is this one's."""
-        for offset in self._snapshots.outside(log_start, log_end):
-            self._snapshots.remove(offset)
+        for offset in self.snapshots.outside(log_start, log_end):
+            self.snapshots.remove(offset)
         if log_end == self.map_end_offset:
             self.on_log_start(log_start)
             return
@@ -262,11 +231,11 @@ class ProducerStateManager:
         self._load_newest(log_start, now_ms)
 
     def _load_newest(self, log_start: int, now_ms: int) -> None:
-        while (offset := self.latest_snapshot) is not None:
+        while (offset := self.snapshots.latest) is not None:
             try:
-                entries = self._snapshots.read(offset)
+                entries = self.snapshots.read(offset)
             except CorruptFileError:  # as Kafka: it goes, and the next older one is taken
-                self._snapshots.remove(offset)
+                self.snapshots.remove(offset)
                 continue
             for entry in entries:
                 state = ProducerStateEntry.of(entry)
@@ -289,15 +258,15 @@ class ProducerStateManager:
     def truncate_fully(self, offset: int) -> None:
         """Forget everything; the log starts again at an offset."""
         self._forget()
-        for snapshot in self._snapshots.offsets:
-            self._snapshots.remove(snapshot)
+        for snapshot in self.snapshots.offsets:
+            self.snapshots.remove(snapshot)
         self._last_snapshot, self.map_end_offset = 0, offset
 
     def on_log_start(self, log_start: int) -> None:
         """The log start has moved: what lies below it is decided."""
         self._forget_unreplicated(log_start)
         self.map_end_offset = max(self.map_end_offset, log_start)
-        latest = self.latest_snapshot
+        latest = self.snapshots.latest
         self._last_snapshot = log_start if latest is None else latest
 
     def on_high_watermark(self, high_watermark: int) -> None:
@@ -464,7 +433,7 @@ def rebuild_producers(
     """
     completed: list[CompletedTxn] = []
     bases = segments.last_bases(2)
-    if manager.latest_snapshot is None and after_clean_shutdown:
+    if manager.snapshots.latest is None and after_clean_shutdown:
         for offset in [*bases, end]:
             manager.map_end_offset = offset
             manager.take_snapshot()

@@ -184,10 +184,12 @@ class LogSegment:
 
     def holds(self, offset: int) -> bool:
         """Whether an offset is not too far from the base. Opens the offset index."""
-        self.offset_index.opened()  # which Kafka asks
+        self.offset_index.file.opened()  # which Kafka asks
         return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
-    def append(self, largest_offset: int, data: Bytes, batches: Iterable[Batch]) -> None:
+    def append(
+        self, largest_offset: int, data: Bytes, batches: Iterable[Batch | IncomingBytes]
+    ) -> None:
         """Put batches at the end, and entries for them in the indexes. batches: those of data.
 
         Where an index refuses its entry, the bytes stay in the `.log`.
@@ -202,14 +204,6 @@ class LogSegment:
             size = batch.size_bytes
             self.index(IncomingBytes(size, batch.max_timestamp, batch.last_offset), position)
             position += size
-
-    def append_one(self, incoming: IncomingBytes, data: Bytes) -> None:
-        """Append a single batch, as `append` does."""
-        position = self.log.size_bytes
-        if not self.holds(incoming.last_offset):
-            raise LogSegmentOffsetOverflowError(self.base_offset, incoming.last_offset)
-        self.log.append(data)
-        self.index(incoming, position)
 
     def index(self, batch: IncomingBytes, position: int) -> None:
         """Note the time of a batch, and put it in the indexes where its turn has come."""
@@ -232,7 +226,7 @@ class LogSegment:
         size_bytes: of all of them. last_offset: of the first one.
         """
         most = 1 + size_bytes // (self.index_interval_bytes + 1)
-        offsets, times = self.offset_index.opened(), self.time_index.opened()
+        offsets, times = self.offset_index.file.opened(), self.time_index.file.opened()
         return (
             offsets.entries + most <= offsets.max_entries
             and times.entries + most < times.max_entries
@@ -253,7 +247,7 @@ class LogSegment:
         not take. position: of the first one. batches: rows that begin with size, last offset and
         largest time; the offsets rise, and are above those in the indexes.
         """
-        offsets, times = self.offset_index.opened(), self.time_index.opened()
+        offsets, times = self.offset_index.file.opened(), self.time_index.file.opened()
         base, largest = self.base_offset, self.largest_so_far
         limits = kernels.IndexLimits(
             base_offset=base,
@@ -298,17 +292,17 @@ class LogSegment:
 
     def open_indexes(self) -> None:
         """Make the index files that do not exist yet."""
-        self.offset_index.opened()
-        self.time_index.opened()
+        self.offset_index.file.opened()
+        self.time_index.file.opened()
 
     def trim_indexes(self) -> None:
-        self.offset_index.opened().trim()
-        self.time_index.opened().trim()
+        self.offset_index.file.opened().trim()
+        self.time_index.file.opened().trim()
 
     def resize_indexes(self, size_bytes: int, keeps_files: bool = False) -> None:
         """Make the index files longer or shorter. keeps_files: as for `IndexFile`."""
-        self.offset_index.opened().resize(size_bytes, keeps_files)
-        self.time_index.resize(size_bytes, keeps_files)
+        self.offset_index.file.opened().resize(size_bytes, keeps_files)
+        self.time_index.file.opened().resize(size_bytes, keeps_files)
 
     # ---- look-up and read ---------------------------------------------------------------------
 
@@ -316,7 +310,7 @@ class LogSegment:
         """Find the batch that holds an offset, or the next one; None past the last."""
         kernels = COMPILED.kernels or COMPILED.kernels_for(WINDOW_BYTES)
         if kernels is not None:
-            found = self.log.quick_search(kernels, self.offset_index.opened(), offset)
+            found = self.log.quick_search(kernels, self.offset_index.file.opened(), offset)
             if found is not NOT_KNOWN:
                 return found
         start = self.offset_index.lookup(offset).position
@@ -394,13 +388,13 @@ class LogSegment:
         if not self._files.exists(self.path(INDEX)):
             raise FileNotFoundError(self.path(INDEX))
         if time_index_is_missing:
-            self.time_index.resize(0)
+            self.time_index.file.opened().resize(0)
         self.txn_index.check()
 
     def reset_indexes(self) -> None:
         """Forget all that is known of the batches."""
-        self.offset_index.reset()
-        self.time_index.reset()
+        self.offset_index.file.reset()
+        self.time_index.file.reset()
         self.txn_index.reset()
         self._largest = None
 
@@ -433,8 +427,8 @@ class LogSegment:
     def flush(self) -> None:
         """Sync all files; makes those of the indexes that do not exist yet."""
         self.log.flush()
-        self.offset_index.opened().flush()
-        self.time_index.opened().flush()
+        self.offset_index.file.opened().flush()
+        self.time_index.file.opened().flush()
         self.txn_index.flush()
 
     def sync(self) -> None:

@@ -120,7 +120,7 @@ class _Recovering:
         segment.log.truncate_to(self._valid)
         segment.offset_index.file.trim()
         segment.time_index.maybe_append(*segment.largest_so_far, skip_full_check=True)
-        segment.time_index.opened().trim()
+        segment.time_index.file.opened().trim()
         return RecoveredSegment(
             segment.base_offset, self._valid, truncated, self._end, self._out_of_order_at
         )

@@ -7,6 +7,7 @@ from typing import Any
 from zlib import crc32
 
 from storage.errors import ConfigError
+from storage.file_names import SNAPSHOT, offset_of
 from storage.files.files import Files
 from storage.log.errors import LogError, RecordValidationError
 from storage.log.index_files import OFFSET_ENTRY, TIME_ENTRY, IndexFile
@@ -42,8 +43,15 @@ def state_of(log: Log) -> Json:
         ],
         "leader_epochs": [list(entry) for entry in log.epochs.entries],
         "producer_state_end_offset": log.producers.map_end_offset,
-        "snapshots": log.producers.listed_snapshots(),
+        "snapshots": _snapshots(log),
     }
+
+
+def _snapshots(log: Log) -> list[int]:
+    """The offsets of the producer snapshots; none where the directory is gone."""
+    names = log.files.list_names(log.path)[1] if log.files.is_directory(log.path) else []
+    offsets = {offset_of(name) for name in names if name.endswith(SNAPSHOT)}
+    return sorted(offset for offset in offsets if offset is not None)
 
 
 def _segment(segment: LogSegment) -> Json:

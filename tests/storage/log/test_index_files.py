@@ -155,14 +155,14 @@ def test_an_index_is_made_as_long_as_asked_for() -> None:
     files = MemoryFiles()
     index = OffsetIndexFile(files, "/index", 50, 40)
     index.append(51, 7)
-    file = index.opened()
+    file = index.file.opened()
     assert not file.resize(47)
     assert file.resize(63)
     assert (len(files.read_bytes("/index")), file.entries, file.max_entries) == (56, 1, 7)
     file.trim()
     entry = bytes.fromhex("0000000100000007")
     assert (files.read_bytes("/index"), index.is_full) == (entry, True)
-    index.reset()
+    index.file.reset()
     assert (len(files.read_bytes("/index")), file.entries, index.is_full) == (40, 0, False)
 
 
@@ -191,7 +191,7 @@ def test_an_index_has_a_file_once_it_is_used() -> None:
     index = OffsetIndexFile(files, "/index", 0, 40)
     index.file.rename("/index.deleted")
     assert not files.exists("/index.deleted")
-    index.opened()
+    index.file.opened()
     assert len(files.read_bytes("/index.deleted")) == 40
 
 

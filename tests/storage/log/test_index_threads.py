@@ -30,7 +30,7 @@ class SlowFiles(LocalFiles):
 def test_an_index_is_opened_once_whoever_needs_it_first(tmp_path: Path) -> None:
     index = TimeIndexFile(SlowFiles(), str(tmp_path / "0.timeindex"), 0, MAX_BYTES)
     with ThreadPoolExecutor(2) as threads:
-        opened = [threads.submit(index.opened) for _ in range(2)]
+        opened = [threads.submit(index.file.opened) for _ in range(2)]
         files = [future.result() for future in opened]
     assert files[0] is files[1]
     assert (files[0].entries, files[0].max_entries) == (0, 100)  # and not full of zeros
@@ -50,7 +50,7 @@ def test_a_reader_does_not_put_the_last_entry_back_behind_what_an_append_added(
     index.file.trim()
     index.file.close()
     index = TimeIndexFile(LocalFiles(), path, 0, MAX_BYTES)
-    index.resize(MAX_BYTES)
+    index.file.opened().resize(MAX_BYTES)
     real, reads = TimeIndexFile._at, []
 
     def meanwhile(self: TimeIndexFile, number: int) -> LargestTimestamp:
@@ -70,7 +70,7 @@ def test_a_reader_does_not_put_the_last_entry_back_behind_what_an_append_added(
 
 def test_a_flush_beside_a_resize_finds_an_open_file(tmp_path: Path) -> None:
     index = TimeIndexFile(LocalFiles(), str(tmp_path / "0.timeindex"), 0, MAX_BYTES)
-    index.opened()
+    index.file.opened()
     stop = threading.Event()
 
     def flush() -> None:

@@ -264,7 +264,7 @@ def test_a_kernel_finds_offsets_in_batches_of_all_sizes(tmp_path: Path) -> None:
             expected = segment.log.search_for_offset(target, start)
             kernels = COMPILED.kernels
             assert kernels is not None
-            found = segment.log.quick_search(kernels, segment.offset_index.opened(), target)
+            found = segment.log.quick_search(kernels, segment.offset_index.file.opened(), target)
             assert found == expected
         log.close()
 

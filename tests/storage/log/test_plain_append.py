@@ -93,7 +93,7 @@ def told_behind_a_refusal(with_kernels: bool, path: Path) -> list[object]:
     with kernels_used(with_kernels):
         log = Log.open(str(path), options)
         log.append_as_leader(batches[0])
-        log.segments[0].time_index.add(TIME_ENTRY.pack(NOW_MS, 100))
+        log.segments[0].time_index.file.add(TIME_ENTRY.pack(NOW_MS, 100))
         for data in batches:
             try:
                 told.append(log.append_as_leader(data))
