@@ -14,8 +14,7 @@ from compactor.log_dirs.missing_directories import entries_in, gone_from, logs_o
 from compactor.log_dirs.survey import topics_in
 from compactor.originals import kept_run
 from compactor.originals.kept_run import held
-from compactor.originals.undo import UndoReport, UndoStatus, undo_run
-from compactor.originals.undo_outlook import undo_outlook
+from compactor.originals.undo import UndoReport, UndoStatus, undo_outlook, undo_run
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import (
     LoadRules,

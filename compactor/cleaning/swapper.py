@@ -376,7 +376,7 @@ def _require_whole(piece: Rewritten, files: Files) -> None:
         problem = f"files written: {len(checksums)}; named: {len(piece.staged_files)}"
         raise WorkFileError(piece.log_file, 0, problem)
     for path, checksum in zip(piece.staged_files, checksums, strict=True):
-        if int(mark_of(path).checksum, 16) != checksum:
+        if int(mark_of(files, path).checksum, 16) != checksum:
             raise WorkFileError(path, 0, "not the bytes that were written")
 
 

@@ -27,6 +27,7 @@ from compactor.log_dirs.directory_state import NO_BROKER, UNFINISHED
 from compactor.log_dirs.kept_files import FileMark, mark_of
 from storage.errors import CorruptFileError
 from storage.files.files import Files
+from storage.files.local import LOCAL
 from storage.formats.copy_marks import FORMAT, MANIFEST, VERSION, manifest_fields
 from storage.log.log_dir_lock import LOCK_FILE
 
@@ -129,7 +130,7 @@ def _read(
 
     def mark(name: str) -> FileMark | OSError | CorruptFileError:
         try:
-            return mark_of(os.path.join(log_dir, name), name)
+            return mark_of(LOCAL, os.path.join(log_dir, name), name)
         except (OSError, CorruptFileError) as error:
             return error
 

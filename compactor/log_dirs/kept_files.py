@@ -13,7 +13,7 @@ from storage.files import io_limit
 from storage.files.descriptors import naming
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Files
-from storage.files.filesystem import open_file, open_known, private
+from storage.files.filesystem import open_file, private
 
 READ_BYTES = 8 << 20  # at once
 HASHED_BYTES, SMALL_BYTES = 256 << 10, 16 << 10  # likewise: in the cache of a core; at least
@@ -30,23 +30,19 @@ class FileMark(NamedTuple):
     checksum: str  # XXH3, 64 bits
 
 
-def mark_of(path: str, name: str | None = None, up_to: int = WHOLE) -> FileMark:
+def mark_of(files: Files, path: str, name: str | None = None, up_to: int = WHOLE) -> FileMark:
     """How a file is known again, under its name or one that it is going to have.
 
     up_to: bytes of it that count; it may have fewer.
     """
     digest, size_bytes = xxhash.xxh3_64(), 0
-    descriptor, found = open_known(path)
-    try:
+    with files.open(path) as file:
         # room for a whole HASHED_BYTES takes longer to get than a small file takes to read
-        at_once = min(HASHED_BYTES, max(found.size_bytes, SMALL_BYTES))
-        with naming(path):
-            while data := os.read(descriptor, min(at_once, up_to - size_bytes)):
-                io_limit.take(len(data))
-                digest.update(data)
-                size_bytes += len(data)
-    finally:
-        os.close(descriptor)
+        at_once = min(HASHED_BYTES, max(file.entry.size_bytes, SMALL_BYTES))
+        while data := file.read(size_bytes, min(at_once, up_to - size_bytes)):
+            io_limit.take(len(data))
+            digest.update(data)
+            size_bytes += len(data)
     return FileMark(name or os.path.basename(path), size_bytes, digest.hexdigest())
 
 
@@ -62,7 +58,7 @@ def keep(files: Files, source: str, target: str, known: FileMark | None = None) 
         if error.errno not in CANNOT_LINK:
             raise
         return _copy(files, source, target)
-    return known or mark_of(target)
+    return known or mark_of(files, target)
 
 
 def bring_back(files: Files, mark: FileMark, source: str, target: str) -> None:
@@ -71,18 +67,10 @@ def bring_back(files: Files, mark: FileMark, source: str, target: str) -> None:
     Raise CorruptFileError where it is not what was kept.
     """
     found = keep(files, source, target)
-    try:
-        require_kept(mark, found, source)
-    except CorruptFileError:
+    if (found.size_bytes, found.checksum) != (mark.size_bytes, mark.checksum):
         files.remove(target)
-        raise
-    files.sync_file(target)  # a broker that was killed may not have
-
-
-def require_kept(mark: FileMark, current: FileMark, source: str) -> None:
-    """Raise CorruptFileError where what stands at source is not what was kept."""
-    if (current.size_bytes, current.checksum) != (mark.size_bytes, mark.checksum):
         raise CorruptFileError(source, 0, "not the file that was kept")
+    files.sync_file(target)  # a broker that was killed may not have
 
 
 def _copy(files: Files, source: str, target: str) -> FileMark:

@@ -96,7 +96,7 @@ class OriginalsKeeper:
             check_in_place(source, self._files)
         names = _names(self._files, group.path, [source.base_offset for source in group.sources])
         put = [
-            kept_files.mark_of(staged, file_name(segment.base_offset, kind))
+            kept_files.mark_of(self._files, staged, file_name(segment.base_offset, kind))
             for segment in group.destinations
             for kind, staged in segment.files.items()
         ]
@@ -172,7 +172,7 @@ class OriginalsKeeper:
         names = [file_name(segment.base_offset, LOG) for segment in listing.segments]
         before = LogBefore(
             topic_id_of(path, self._files),
-            tuple(kept_files.mark_of(os.path.join(path, name)) for name in names),
+            tuple(kept_files.mark_of(self._files, os.path.join(path, name)) for name in names),
             log_end_offset(listing),
             self._cleaner[log_dir].get(key),
             self._log_starts[log_dir].get(key),

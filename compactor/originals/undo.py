@@ -36,18 +36,17 @@ from cleaner_jobs.source_identity import LogChangedError
 from cleaner_jobs.staging import STAGED_MARKER, staged_suffix
 from compactor.finalizer import StagedGroup, StagedSegment, mark_deleted, swap_group, sweep_staged
 from compactor.log_dirs import kept_files
+from compactor.log_dirs.directory_state import require_may_change
 from compactor.log_dirs.kept_files import FileMark
-from compactor.log_dirs.locked_log_dirs import lock_log_dirs
-from compactor.originals.kept_manifest import KeptStep
+from compactor.log_dirs.locked_log_dirs import conditions_of, lock_log_dirs, require_working_locks
+from compactor.originals.kept_manifest import KeptRun, KeptStep
 from compactor.originals.kept_run import KeptLog, read_logs, read_run
 from compactor.originals.log_states import ChangedSinceError, logs_of
 from compactor.originals.undo_judgement import (
     Checkpointed,
-    MarkOf,
     UndoTask,
     check_not_moving,
     judge,
-    mark_on_disk,
     moves_to,
     read_checkpointed,
 )
@@ -57,6 +56,7 @@ from storage.errors import CorruptFileError
 from storage.file_names import INDEX_SUFFIXES, LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name, offset_of
 from storage.files.files import Files, entry_of, size_of
 from storage.files.local import LOCAL
+from storage.files.overlay import OverlayFiles
 from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -84,7 +84,7 @@ class UndoReport(NamedTuple):
     bytes: int = 0  # of their .log files
 
 
-PROBLEMS = (CorruptFileError, LogChangedError, OSError)
+_PROBLEMS = (CorruptFileError, LogChangedError, OSError)
 
 
 def undo_run(
@@ -96,66 +96,53 @@ def undo_run(
     """
     run = read_run(path, files)
     logs = read_logs(path, run, files)
-    log_dirs = list(dict.fromkeys(log.log_dir for log in logs))
-    found = [log_dir for log_dir in log_dirs if files.is_directory(log_dir)]
-    reports = []
+    log_dirs = _log_dirs_of(logs, files)
     # What it brings back is known by its checksums, and is not in the segments that a crash tears.
-    with lock_log_dirs(found, allowed_file_systems, after_unclean_shutdown=True):
-        for log_dir in found:
-            recover_log_dir(log_dir, files=files)  # what cannot be settled is refused below
-        moves = moves_to(run.log_dirs, files)
-        for log_dir, of_log_dir in groupby(logs, key=lambda log: log.log_dir):
-            own = list(of_log_dir)
-            reports += (
-                _undo_in(files, log_dir, own, moves)
-                if log_dir in found
-                else [failed(log, no_log_dir(log_dir)) for log in own]
-            )
-    return reports
+    with lock_log_dirs(log_dirs, allowed_file_systems, after_unclean_shutdown=True):
+        return _undo_all(files, run, logs, log_dirs)
 
 
-def judge_logs(
-    log: KeptLog,
-    checkpointed: Checkpointed,
-    moves: Mapping[TopicPartition, str],
-    mark_of: MarkOf = mark_on_disk,
-) -> UndoTask | UndoReport:
-    """Find the state of a log; where it cannot be undone, what is said of it."""
+def undo_outlook(
+    path: str, allowed_file_systems: Collection[str] = (), files: Files = LOCAL
+) -> list[UndoReport]:
+    """Return what `undo_run` would report, by an undo that changes memory alone and takes no lock.
+
+    Raise what it would raise at its start. Room for copies of the originals is not checked.
+    """
+    overlay = OverlayFiles(files)
     try:
-        check_not_moving(log, moves)
-        return judge(log, checkpointed, mark_of)
-    except ChangedSinceError as error:
-        return _report(log, UndoStatus.REFUSED, str(error), ReasonCode.CHANGED_MEANWHILE)
-    except PROBLEMS as error:
-        return failed(log, error)
+        run = read_run(path, files)
+        logs = read_logs(path, run, overlay)
+        log_dirs = _log_dirs_of(logs, files)
+        require_working_locks(log_dirs, allowed_file_systems)
+        for log_dir in log_dirs:
+            for require in conditions_of(log_dir, after_unclean_shutdown=True):
+                require()
+            require_may_change(log_dir)
+        return _undo_all(overlay, run, logs, log_dirs)
+    finally:
+        overlay.close()
 
 
-def undo_log(task: UndoTask) -> UndoReport:
-    """What is said of a log of which all that could be brought back is, or would be."""
-    log = task.log
-    brought = [mark for step in task.steps for mark in step.originals if mark.name.endswith(LOG)]
-    has_undone = bool(task.steps) or task.log_start_was_raised
-    status = UndoStatus.UNDONE if has_undone else UndoStatus.AS_BEFORE
-    topic, partition = log.key
-    return UndoReport(
-        log_dir=log.log_dir,
-        topic=topic,
-        partition=partition,
-        status=status,
-        segments=len(brought),
-        bytes=sum(mark.size_bytes for mark in brought),
-    )
+def _log_dirs_of(logs: Iterable[KeptLog], files: Files) -> list[str]:
+    """Those that are still there."""
+    return list(filter(files.is_directory, dict.fromkeys(log.log_dir for log in logs)))
 
 
-def no_log_dir(log_dir: str) -> OSError:
-    """What is wrong where a log directory of the run is gone."""
-    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), log_dir)
-
-
-def failed(log: KeptLog, error: CorruptFileError | LogChangedError | OSError) -> UndoReport:
-    """What is said of a log that could not be brought back."""
-    reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-    return _report(log, UndoStatus.FAILED, reason, reason_code_of(error))
+def _undo_all(
+    files: Files, run: KeptRun, logs: Sequence[KeptLog], log_dirs: Sequence[str]
+) -> list[UndoReport]:
+    reports = []
+    for log_dir in log_dirs:
+        recover_log_dir(log_dir, files=files)  # what cannot be settled is refused below
+    moves = moves_to(run.log_dirs, files)
+    for log_dir, own in groupby(logs, key=lambda log: log.log_dir):
+        if log_dir in log_dirs:
+            reports += _undo_in(files, log_dir, list(own), moves)
+        else:
+            gone = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), log_dir)
+            reports += [_failed(log, gone) for log in own]
+    return reports
 
 
 def _undo_in(
@@ -163,28 +150,31 @@ def _undo_in(
 ) -> list[UndoReport]:
     try:
         checkpointed = read_checkpointed(log_dir, files)
-    except PROBLEMS as error:
-        return [failed(log, error) for log in logs]
+    except _PROBLEMS as error:
+        return [_failed(log, error) for log in logs]
     reports: dict[TopicPartition, UndoReport] = {}
     tasks = []
     for log in logs:
-        found = judge_logs(log, checkpointed, moves)
-        if isinstance(found, UndoReport):
-            reports[log.key] = found
-        else:
-            tasks.append(found)
+        try:
+            check_not_moving(log, moves)
+            tasks.append(judge(log, checkpointed))
+        except ChangedSinceError as error:
+            refused, code = UndoStatus.REFUSED, ReasonCode.CHANGED_MEANWHILE
+            reports[log.key] = _report(log, refused, str(error), code)
+        except _PROBLEMS as error:
+            reports[log.key] = _failed(log, error)
     try:
         _restore_checkpoints(files, log_dir, checkpointed, tasks)
-    except PROBLEMS as error:
-        reports |= {task.log.key: failed(task.log, error) for task in tasks}
+    except _PROBLEMS as error:
+        reports |= {task.log.key: _failed(task.log, error) for task in tasks}
         tasks = []
     for task in tasks:
         try:
             reports[task.log.key] = _undo(task)
-        except PROBLEMS as error:
+        except _PROBLEMS as error:
             with suppress(OSError):  # the first error counts; the next run sweeps it
                 sweep_staged(files, task.path, STAGED_MARKER)
-            reports[task.log.key] = failed(task.log, error)
+            reports[task.log.key] = _failed(task.log, error)
     return [reports[log.key] for log in logs]
 
 
@@ -240,7 +230,15 @@ def _undo(task: UndoTask) -> UndoReport:
     log.access.sync_directory(path)
     if log.steps and not log.access.exists(log.undone_file):
         log.access.replace_file(log.undone_file, b"")
-    return undo_log(task)
+    brought = [mark for step in task.steps for mark in step.originals if mark.name.endswith(LOG)]
+    has_undone = bool(task.steps) or task.log_start_was_raised
+    return UndoReport(
+        log.log_dir,
+        *log.key,
+        status=UndoStatus.UNDONE if has_undone else UndoStatus.AS_BEFORE,
+        segments=len(brought),
+        bytes=sum(mark.size_bytes for mark in brought),
+    )
 
 
 def _bring_epochs_back(log: KeptLog, step: KeptStep, path: str) -> None:
@@ -334,13 +332,10 @@ def _bring_file_back(log: KeptLog, step: KeptStep, mark: FileMark, path: str) ->
     log.access.rename(staged, live)
 
 
+def _failed(log: KeptLog, error: CorruptFileError | LogChangedError | OSError) -> UndoReport:
+    reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+    return _report(log, UndoStatus.FAILED, reason, reason_code_of(error))
+
+
 def _report(log: KeptLog, status: UndoStatus, reason: str, code: ReasonCode) -> UndoReport:
-    topic, partition = log.key
-    return UndoReport(
-        log_dir=log.log_dir,
-        topic=topic,
-        partition=partition,
-        status=status,
-        reason=reason,
-        reason_code=code,
-    )
+    return UndoReport(log.log_dir, *log.key, status=status, reason=reason, reason_code=code)

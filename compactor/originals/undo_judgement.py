@@ -11,13 +11,12 @@
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from compactor.host.printable import offset_range
 from compactor.host.shell_commands import compactor
-from compactor.log_dirs import kept_files
-from compactor.log_dirs.kept_files import FileMark
+from compactor.log_dirs.kept_files import FileMark, mark_of
 from compactor.originals.kept_manifest import KeptStep, LogBefore
 from compactor.originals.kept_run import KeptLog
 from compactor.originals.log_states import (
@@ -31,7 +30,6 @@ from compactor.originals.log_states import (
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SNAPSHOT, SWAP, TXN_INDEX, file_name, parse_future_dir
 from storage.files.files import Files
-from storage.files.local import LOCAL
 from storage.formats import checkpoint, legacy_messages, producer_snapshot, txn_index
 from storage.formats.batch_header import MAGIC
 from storage.formats.checkpoint import TopicPartition
@@ -40,13 +38,6 @@ from storage.formats.partition_metadata import topic_id_of
 from storage.formats.record_batch import BatchHeader
 from storage.log.log_dir import PartitionListing, list_partition
 from storage.log.segment_reader import read_batch_headers, read_marker
-
-MarkOf = Callable[[str, int], FileMark]  # of a file's first bytes, as they are or would be
-
-
-def mark_on_disk(path: str, up_to: int) -> FileMark:
-    """How the first bytes of a file are known again."""
-    return kept_files.mark_of(path, up_to=up_to)
 
 
 class UndoTask(NamedTuple):
@@ -90,7 +81,7 @@ def check_not_moving(log: KeptLog, moves: Mapping[TopicPartition, str]) -> None:
         )
 
 
-def judge(log: KeptLog, checkpointed: Checkpointed, mark_of: MarkOf = mark_on_disk) -> UndoTask:
+def judge(log: KeptLog, checkpointed: Checkpointed) -> UndoTask:
     """Find the state of a log. Raise ChangedSinceError, CorruptFileError or OSError."""
     topic, partition = log.key
     path = os.path.join(log.log_dir, f"{topic}-{partition}")
@@ -102,7 +93,7 @@ def judge(log: KeptLog, checkpointed: Checkpointed, mark_of: MarkOf = mark_on_di
     if swaps:
         first = compactor("recover", log.log_dir)
         raise ChangedSinceError(f"{swaps[0]} belongs to an unfinished swap. First: {first}")
-    done = _steps_done(log.before, log.steps, listing, mark_of)
+    done = _steps_done(log.before, log.steps, listing)
     check_appended(listing, log.before)
     check_transactions(log, listing)
     _check_cleaner_offset(log.before, log.steps, checkpointed.cleaner.get(log.key, 0))
@@ -151,7 +142,7 @@ def check_transactions(log: KeptLog, listing: PartitionListing) -> None:
         if step.deleted_up_to is not None
         for mark in logs_of(step.originals)
     ]
-    open_since = _open_at_end(deleted)
+    open_since = _open_at_end(deleted, listing.access)
     if not open_since:
         return
     known = _open_in_snapshot(listing) | {
@@ -180,9 +171,7 @@ def _check_topic_id(kept: str | None, now: str | None) -> None:
     raise ChangedSinceError(f"{ids}: {means}")
 
 
-def _steps_done(
-    before: LogBefore, steps: Sequence[KeptStep], listing: PartitionListing, mark_of: MarkOf
-) -> int:
+def _steps_done(before: LogBefore, steps: Sequence[KeptStep], listing: PartitionListing) -> int:
     """How many steps of the run are in the log.
 
     All that the run left counts, and what it did not touch: a later cleaning may have dropped a
@@ -196,7 +185,8 @@ def _steps_done(
     found: State = {}
     if steps_done(sizes, before, steps, lambda mark: mark.size_bytes) is not None:
         found = {
-            name: mark_of(os.path.join(listing.path, name), size) for name, size in sizes.items()
+            name: mark_of(listing.access, os.path.join(listing.path, name), up_to=size)
+            for name, size in sizes.items()
         }
         done = steps_done(found, before, steps, lambda mark: mark)
         if done is not None:
@@ -259,10 +249,10 @@ class _Found(NamedTuple):
     header: BatchHeader
 
 
-def _open_at_end(paths: Sequence[str]) -> dict[int, int]:
+def _open_at_end(paths: Sequence[str], files: Files) -> dict[int, int]:
     """First offsets of the transactions that do not end in these files, by producer."""
     open_since: dict[int, int] = {}
-    for _, _, header in _transactional(paths, LOCAL):
+    for _, _, header in _transactional(paths, files):
         if header.is_control:
             open_since.pop(header.producer_id, None)
         else:

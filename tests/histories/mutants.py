@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from unittest import mock
 
 from compactor.log_dirs import survey
+from compactor.log_dirs.kept_files import mark_of
 from compactor.originals import undo_judgement
 from compactor.originals.kept_manifest import KeptStep, LogBefore
 from compactor.originals.log_states import ChangedSinceError, steps_done
-from compactor.originals.undo_judgement import MarkOf, check_appended
+from compactor.originals.undo_judgement import check_appended
 from storage.file_names import LOG, file_name
 from storage.formats.partition_metadata import topic_id_of
 from storage.log.log_dir import PartitionListing
@@ -78,9 +79,7 @@ def _undo_that_overlooks(
     the names that are there, and whether the topic has another id than before.
     """
 
-    def judged(
-        before: LogBefore, steps: Sequence[KeptStep], listing: PartitionListing, mark_of: MarkOf
-    ) -> int:
+    def judged(before: LogBefore, steps: Sequence[KeptStep], listing: PartitionListing) -> int:
         is_another = not _of_the_same(listing.path, before)
         live = {file_name(segment.base_offset, LOG) for segment in listing.segments}
         told = {mark.name for step in steps for mark in (*step.originals, *step.put)}
@@ -91,7 +90,9 @@ def _undo_that_overlooks(
 
         found = {
             name: mark_of(
-                f"{listing.path}/{name}", active.size_bytes if name == active.name else 1 << 62
+                listing.access,
+                f"{listing.path}/{name}",
+                up_to=active.size_bytes if name == active.name else 1 << 62,
             )
             for name in live
             if name <= active.name and counts(name)

@@ -10,8 +10,7 @@ from uuid import UUID
 from compactor.originals import kept_run
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper
-from compactor.originals.undo import UndoReport, undo_run
-from compactor.originals.undo_outlook import undo_outlook
+from compactor.originals.undo import UndoReport, undo_outlook, undo_run
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.settings.config import Config, load_config
 from storage.file_names import LOG, SNAPSHOT, TIME_INDEX, file_name

@@ -33,10 +33,10 @@ def without_links(code: int) -> WatchedFiles:
 
 
 def test_a_file_is_known_by_name_size_and_checksum(source: Path) -> None:
-    assert mark_of(str(source)) == FileMark(source.name, 3, ABC)
-    assert mark_of(str(source), "other.log") == FileMark("other.log", 3, ABC)
-    assert mark_of(str(source), up_to=0) == FileMark(source.name, 0, EMPTY)
-    assert mark_of(str(source), up_to=9) == FileMark(source.name, 3, ABC)
+    assert mark_of(LOCAL, str(source)) == FileMark(source.name, 3, ABC)
+    assert mark_of(LOCAL, str(source), "other.log") == FileMark("other.log", 3, ABC)
+    assert mark_of(LOCAL, str(source), up_to=0) == FileMark(source.name, 0, EMPTY)
+    assert mark_of(LOCAL, str(source), up_to=9) == FileMark(source.name, 3, ABC)
 
 
 def test_a_link_is_made_where_it_can_be(source: Path, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_nothing_is_written_over(source: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("files", [LOCAL, without_links(errno.EXDEV)], ids=["link", "copy"])
 def test_what_was_kept_is_brought_back(source: Path, tmp_path: Path, files: WatchedFiles) -> None:
-    bring_back(files, mark_of(str(source)), str(source), str(tmp_path / "back.log"))
+    bring_back(files, mark_of(LOCAL, str(source)), str(source), str(tmp_path / "back.log"))
     assert (tmp_path / "back.log").read_bytes() == b"abc"
 
 
@@ -80,7 +80,7 @@ def test_what_was_kept_is_brought_back(source: Path, tmp_path: Path, files: Watc
 def test_another_file_is_not_brought_back(
     source: Path, tmp_path: Path, files: WatchedFiles, data: bytes
 ) -> None:
-    mark = mark_of(str(source))
+    mark = mark_of(LOCAL, str(source))
     source.write_bytes(data)
     with pytest.raises(CorruptFileError, match="not the file that was kept"):
         bring_back(files, mark, str(source), str(tmp_path / "back.log"))
