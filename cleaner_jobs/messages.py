@@ -15,7 +15,7 @@ from io import BufferedWriter
 from typing import Any, NamedTuple
 
 from storage.errors import CorruptFileError
-from storage.file_names import Segment
+from storage.file_names import LOG, Segment, file_name
 from storage.files.descriptors import naming
 from storage.files.files import Disk, Entry
 from storage.files.local import LOCAL
@@ -102,6 +102,21 @@ class LogPlan:
         if self.limited_map_end_offset is None:
             return self.first_uncleanable_offset
         return self.limited_map_end_offset
+
+    def sources_of(self, group: int) -> "tuple[Source, ...]":
+        """Return the `.log` files of a segment group."""
+        return tuple(
+            Source(
+                path=f"{self.path}/{file_name(segment.base_offset, LOG)}",
+                base_offset=segment.base_offset,
+                log_bytes=segment.log_bytes,
+                log_mtime_ns=segment.log_mtime_ns,
+                log_inode=segment.log_inode,
+                log_ctime_ns=segment.log_ctime_ns,
+                log_device=segment.log_device,
+            )
+            for segment in self.groups[group].segments
+        )
 
 
 PROBLEM, PART, VERDICT, REWRITTEN = "problem", "part", "verdict", "rewritten"  # kinds of rows

@@ -6,9 +6,9 @@ import sys
 from cleaner_jobs.spark import warm_up
 from cleaner_jobs.spark.java_cache import cache_dir
 from cleaner_jobs.spark.patience import ending_stopped_processes
-from compactor.cleaning.work_dir import open_work_dir
 from compactor.errors import CleaningFailedError
 from compactor.host.java import use_java
+from compactor.jobs.work_dir import open_work_dir
 from storage.files.local import LOCAL
 
 

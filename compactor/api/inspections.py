@@ -9,12 +9,12 @@ from compactor.api import path_arguments
 from compactor.api.arguments import Paths
 from compactor.api.progress import OnProgress, watch_changes
 from compactor.api.round_context import RoundContext, plan_of, read_round_context
-from compactor.cleaning.runners import require_own_spark
 from compactor.errors import UsageError
 from compactor.host.suggestions import did_you_mean
 from compactor.inspection.inspect_logs import EVERY_BYTE, InspectSettings, inspect_logs
 from compactor.inspection.inspected_log import InspectedLog
 from compactor.inspection.inspection import Inspection
+from compactor.jobs.runners import require_own_spark
 from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.log_dirs.survey import LogDirSurvey, offsets_of, survey_log_dir
 from compactor.planning.candidate import Judgement

@@ -47,7 +47,6 @@ from compactor.broker_start.reading import Depth
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.cleaning.overflow import Splitting, split_overflowing
-from compactor.cleaning.runners import require_own_spark
 from compactor.command_context import current_context
 from compactor.errors import RefusedError, UsageError
 from compactor.finalizer import may_have_staged
@@ -56,6 +55,7 @@ from compactor.host.clock import now_ms
 from compactor.host.machine import UNSET_IT, why_not_compiled
 from compactor.host.progress import START_STAGE, ChangeWatch
 from compactor.host.run_history import PastRun, remember
+from compactor.jobs.runners import require_own_spark
 from compactor.log_dirs.locked_log_dirs import Patience, lock_log_dirs
 from compactor.log_dirs.preconditions import obstacles_to
 from compactor.log_dirs.set_aside_memory import RememberedLogs

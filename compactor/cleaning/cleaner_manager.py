@@ -38,17 +38,16 @@ from compactor.cleaning.proof import (
     require_offsets_in_order,
 )
 from compactor.cleaning.retention_round import LogName, apply_retention, estimate_retention
-from compactor.cleaning.runners import TaskRunner, open_runner
 from compactor.cleaning.stage_values import FinishedGroup, LogResult
 from compactor.cleaning.stages import Stages
 from compactor.cleaning.swapper import GroupSwapper, Swapped, joined_segments, needs_joining
-from compactor.cleaning.work_dir import open_work_dir
 from compactor.finalizer import sweep_staged
 from compactor.host.clock import now_ms
 from compactor.host.machine import version
 from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
+from compactor.jobs.runners import TaskRunner, open_runner
+from compactor.jobs.work_dir import open_work_dir
 from compactor.outcome.round_report import OTHER, CleaningReport, LogReport, PhaseReport
-from compactor.planning.layout import sources_of_group
 from compactor.planning.log_retention import MergedSegments
 from compactor.planning.round_plan import RoundPlan, notices_of
 from compactor.planning.skipped_logs import problem_report, stop_if_corrupt
@@ -329,7 +328,7 @@ def _rewrite_dry(stages: Stages, disk: Disk) -> dict[int, Swapped]:
         if stages.is_stopped(plan.log_id) or not needs_joining(group.rewritten):
             return
         try:
-            sources = sources_of_group(plan, group.group)
+            sources = plan.sources_of(group.group)
             segments = joined_segments(plan, sources, group.rewritten, disk)
         except CorruptFileError as error:
             stages.stop(plan.log_id, problem_of(plan.log_id, error))

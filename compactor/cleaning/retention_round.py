@@ -33,17 +33,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.source_identity import LogChangedError, check_same
 from compactor.finalizer import mark_deleted
-from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport, SegmentCounts
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.log_retention import (
     LogRetention,
     MergedSegments,
     check_leader_epochs,
     deletion_after,
     deletion_of,
+    retention_report,
 )
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, INDEX_SUFFIXES, LOG, SNAPSHOT, TIME_INDEX, Segment, file_name
+from storage.file_names import INDEX, INDEX_SUFFIXES, LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.files.files import Entry, Files
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, leader_epoch_checkpoint, producer_snapshot
@@ -52,7 +53,7 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, Epo
 from storage.formats.producer_snapshot import ProducerEntry
 from storage.log.log_dir import PartitionListing, list_files, list_partition
 from storage.log.producer_state import ExpiryClock, load_producer_state
-from storage.log.retention import Deletion, RetentionRule
+from storage.log.retention import Deletion
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
@@ -122,14 +123,6 @@ def estimate_retention(
         else:
             by_name[name] = replace(report, retention=retention_report(deletion))
     return tuple(by_name.values())
-
-
-def retention_report(deletion: Deletion) -> RetentionReport:
-    """Count what goes by each rule."""
-    if not deletion.by_rule:
-        return RetentionReport()
-    counts = {rule.value: _counts(deletion.by_rule.get(rule, ())) for rule in RetentionRule}
-    return RetentionReport(**counts, log_start_offset=deletion.log_start_offset)
 
 
 def roll(
@@ -294,7 +287,3 @@ def _of_system(error: OSError) -> str:
 
 def _name(report: LogReport) -> LogName:
     return report.log_dir, report.topic, report.partition
-
-
-def _counts(segments: Sequence[Segment]) -> SegmentCounts:
-    return SegmentCounts(len(segments), sum(segment.log_bytes for segment in segments))

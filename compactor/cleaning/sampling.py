@@ -20,9 +20,8 @@ from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
 from cleaner_jobs.messages import LogPlan, Part, RoundSettings, Stretch
 from cleaner_jobs.tasks.scan import scan_stretches
 from compactor.cleaning.cleaner_manager import RunSettings, run_round
-from compactor.cleaning.stages import index_positions
-from compactor.cleaning.transaction_files import read_indexes, save_expected
-from compactor.cleaning.work_dir import open_work_dir
+from compactor.jobs.log_indexes import index_positions, read_indexes, save_expected
+from compactor.jobs.work_dir import open_work_dir
 from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout
 from compactor.planning.block_estimate import Blocks, clumping, estimate_of, unevenness

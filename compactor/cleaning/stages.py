@@ -6,7 +6,6 @@ files of parts and nothing else, so the map's entries in them are released once 
 it notices that these are not the bytes that were written, and nobody uses what it makes of them.
 """
 
-import json
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,6 @@ from cleaner_jobs.messages import (
     ENTRY_BYTES,
     FILL_MAP,
     PARTIAL_SCAN,
-    PROBLEM,
     RESCAN,
     RESOLVE,
     RESOLVE_AGAIN,
@@ -32,15 +30,11 @@ from cleaner_jobs.messages import (
     Piece,
     Rewritten,
     RoundSettings,
-    Row,
     TaskProblem,
     Verdict,
     part_from,
 )
 from cleaner_jobs.problems import problem_of
-from cleaner_jobs.tasks.heartbeat import done_bytes
-from compactor.cleaning import transaction_files
-from compactor.cleaning.runners import Poll, TaskRunner, short_switch_interval
 from compactor.cleaning.stage_values import (
     NOT_SCANNED,
     WITHOUT_TRANSACTIONS,
@@ -49,17 +43,18 @@ from compactor.cleaning.stage_values import (
     Scan,
     TransactionsOfLog,
 )
-from compactor.cleaning.transaction_files import TxnIndexOfSegment
 from compactor.host.progress import ProgressSink
+from compactor.jobs import log_indexes
+from compactor.jobs.log_indexes import TxnIndexOfSegment, index_positions
+from compactor.jobs.runners import StageRunner, TaskRunner, short_switch_interval
 from compactor.planning import layout
 from compactor.planning.segment_groups import with_map_end
 from compactor.planning.skipped_logs import problem_report
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, file_name
+from storage.file_names import LOG, file_name
 from storage.files.disk_hints import punch_hole
-from storage.files.files import Disk, Files, size_of
+from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
-from storage.formats import offset_index
 
 
 class _Awaited:
@@ -83,7 +78,8 @@ class Stages:
         disk: Disk = LOCAL,
     ) -> None:
         self._disk = disk
-        self._runner, self._settings, self._progress = runner, settings, progress
+        self._settings, self._progress = settings, progress
+        self._runner = StageRunner(runner, settings, progress, disk)
         self._cores = runner.core_count()
         self._plans = {plan.log_id: plan for plan in plans}
         self._log_bytes = {plan.log_id: plan.log_bytes for plan in plans}
@@ -146,9 +142,9 @@ class Stages:
         for plan in self.sound():
             with self._or_stop(plan):
                 _check_empty_segments(plan, self._disk)
-                indexes = transaction_files.read_indexes(plan, self._disk)
+                indexes = log_indexes.read_indexes(plan, self._disk)
                 self._txn_indexes[plan.log_id] = indexes
-                aborted_files[plan.log_id] = transaction_files.save_expected(
+                aborted_files[plan.log_id] = log_indexes.save_expected(
                     plan, indexes, self._settings.work_dir, self._disk
                 )
         self._scan(SCAN, aborted_files)
@@ -162,7 +158,7 @@ class Stages:
             aborted_file = of_log.exact_file or self._scans[plan.log_id].aborted_file
             aborted_files[plan.log_id] = aborted_file
             with self._or_stop(plan):
-                start = transaction_files.map_start(plan, self._disk)
+                start = log_indexes.map_start(plan, self._disk)
                 logs.append(layout.dirty_stretches(plan, start, aborted_file))
         tasks = layout.deal_by_cost(
             logs, [sum(s.end - s.start for s in of_log) for of_log in logs], self._cores
@@ -349,41 +345,10 @@ class Stages:
 
         take: gets the values of partial results.
         """
-        self._progress.stage(stage, self.log_bytes())
-        if not tasks:
-            return []
-        tasks = [{"settings": self._settings, **task} for task in tasks]
-        work_dir = self._settings.work_dir
-        poll = Poll(lambda: done_bytes(work_dir, stage, self._disk), self._progress.advance)
-
-        def look(partial_results: Sequence[Row]) -> None:
-            for _, value in partial_results:
-                assert take is not None, f"{stage} has no partial results"
-                take(json.loads(value))
-            poll.look()
-
-        rows = self._runner.run_stage(work_dir, stage, tasks, look)
-        self._progress.advance(self.log_bytes())
-        values = []
-        for kind, value in rows:
-            decoded = json.loads(value)
-            if kind == PROBLEM:
-                problem = TaskProblem(*decoded)
-                self.stop(problem.log_id, problem)
-            else:
-                values.append(decoded)
+        values, problems = self._runner.run(stage, tasks, self.log_bytes(), take)
+        for problem in problems:
+            self.stop(problem.log_id, problem)
         return values
-
-
-def index_positions(log_path: str, files: Files = LOCAL) -> Sequence[int]:
-    """Return the positions that the offset index has, none where no index exists."""
-    path = log_path.removesuffix(LOG) + INDEX
-    if not files.exists(path):
-        return ()
-    entries = offset_index.read(path, files)
-    offset_index.check(entries, size_of(files, log_path), path)
-    positions: Sequence[int] = entries["position"].tolist()
-    return positions
 
 
 def release_entries(parts: Iterable[Part], disk: Disk = LOCAL) -> None:

@@ -31,7 +31,7 @@ from compactor.finalizer import (
 )
 from compactor.host.progress import ProgressSink
 from compactor.log_dirs.kept_files import mark_of
-from compactor.planning.layout import sources_of, sources_of_group
+from compactor.planning.layout import sources_of
 from storage.errors import CorruptFileError
 from storage.file_names import CLEANED, LOG, SWAP, file_name
 from storage.files.files import Disk, Files, size_of
@@ -153,9 +153,7 @@ class GroupSwapper:
                 return
             join = self._joins.get((plan.log_id, piece.group))
             if join is None and len(self._joins) < SWAP_THREADS:
-                join = EarlyJoin(
-                    plan, sources_of_group(plan, piece.group), self._run_id, self._disk
-                )
+                join = EarlyJoin(plan, plan.sources_of(piece.group), self._run_id, self._disk)
                 self._joins[plan.log_id, piece.group] = join
             if join is not None:
                 self._working.append(self._threads.submit(self._join, join, piece))

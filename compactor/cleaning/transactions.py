@@ -69,7 +69,7 @@ from cleaner_jobs.txn_batches import (
 )
 from cleaner_jobs.work_file import write_checked
 from compactor.cleaning.stage_values import TransactionsOfLog, TxnDecisions
-from compactor.cleaning.transaction_files import (
+from compactor.jobs.log_indexes import (
     FOR_CLEANING,
     FOR_MAP,
     TxnIndexOfSegment,

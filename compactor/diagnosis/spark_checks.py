@@ -15,11 +15,11 @@ from cleaner_jobs.spark.java_cache import (
     is_kept,
 )
 from cleaner_jobs.spark.warm_up import kernels_mark
-from compactor.cleaning.work_dir import open_work_dir
 from compactor.diagnosis.checks import Check, Grade, fail, ok, warn
 from compactor.errors import CleaningFailedError
 from compactor.host.java import Java, find_java, home_to_use
 from compactor.host.machine import UNSET_IT, why_not_compiled
+from compactor.jobs.work_dir import open_work_dir
 
 _PREPARE = "The first run does it, in half a minute; python -m compactor.prepare does it now."
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from compactor.cleaning.retention_round import retention_report
 from compactor.errors import ConfigError
 from compactor.host.printable import duration_text, size_text
 from compactor.host.suggestions import did_you_mean
@@ -22,6 +21,7 @@ from compactor.outcome.json_values import HIDDEN, OF_ENDING, written
 from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport
 from compactor.outcome.start_problems import StartProblem, forbid_start
 from compactor.planning.candidate import Judgement, RoundClock, prepare
+from compactor.planning.log_retention import retention_report
 from compactor.planning.reasons import CODE_OF_BOUND, tightest_bound, waiting_text
 from compactor.planning.remedies import NamedLog, OpenSince, Remedy, brief_of, remedy_of
 from compactor.planning.round_plan import RoundPlan, notices_of

@@ -6,7 +6,6 @@ share of the keys, and the driver none at all. Only reads; what is left is gone 
 directory.
 """
 
-import json
 import os
 import secrets
 from collections import defaultdict
@@ -21,7 +20,6 @@ from cleaner_jobs.inspection_counters import BY_GROUP, BY_TOPIC, CountedKeys, Co
 from cleaner_jobs.messages import (
     INSPECT,
     MERGE,
-    PROBLEM,
     LogPlan,
     RoundSettings,
     SegmentGroup,
@@ -30,11 +28,7 @@ from cleaner_jobs.messages import (
 )
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.signals import deferred_signals
-from cleaner_jobs.tasks.heartbeat import done_bytes, wait_for_silence
-from compactor.cleaning import transaction_files
-from compactor.cleaning.runners import Poll, RunnerOptions, TaskRunner, open_runner
-from compactor.cleaning.stages import index_positions
-from compactor.cleaning.work_dir import open_work_dir
+from cleaner_jobs.tasks.heartbeat import wait_for_silence
 from compactor.host.progress import START_STAGE, ProgressSink
 from compactor.inspection.inspected_log import (
     CountedLog,
@@ -44,6 +38,9 @@ from compactor.inspection.inspected_log import (
     inspected,
 )
 from compactor.inspection.inspection import LogInspection
+from compactor.jobs.log_indexes import index_positions, read_indexes, save_expected
+from compactor.jobs.runners import RunnerOptions, StageRunner, TaskRunner, open_runner
+from compactor.jobs.work_dir import open_work_dir
 from compactor.planning import layout
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
@@ -168,8 +165,8 @@ class _Stages:
         disk: Disk,
     ) -> None:
         self._choices, self._disk = choices, disk
-        self._runner, self._facts, self._plans = runner, facts, plans
-        self._progress, self._cores = progress, runner.core_count()
+        self._facts, self._plans, self._cores = facts, plans, runner.core_count()
+        self._runner = StageRunner(runner, facts, progress, disk)
         self._problems: dict[int, TaskProblem] = {}
 
     def run(self, sample_bytes: int) -> _CountedLogs:
@@ -198,8 +195,8 @@ class _Stages:
         return _CountedLogs(runs, keys, self._problems)
 
     def _stretches(self, plan: LogPlan, length: int, sample_bytes: int) -> list[Stretch]:
-        indexes = transaction_files.read_indexes(plan, self._disk)
-        aborted = transaction_files.save_expected(plan, indexes, self._facts.work_dir, self._disk)
+        indexes = read_indexes(plan, self._disk)
+        aborted = save_expected(plan, indexes, self._facts.work_dir, self._disk)
         if plan.log_bytes > sample_bytes:
             length = layout.SHORTEST_STRETCH_BYTES
         return layout.stretches_of(
@@ -216,20 +213,10 @@ class _Stages:
     def _stage(
         self, stage: str, tasks: list[dict[str, Any]], log_bytes: int
     ) -> Iterable[list[Any]]:
-        self._progress.stage(stage, log_bytes)
-        if not tasks:
-            return []
-        tasks = [{"settings": self._facts, **task} for task in tasks]
-        work_dir = self._facts.work_dir
-        poll = Poll(lambda: done_bytes(work_dir, stage, self._disk), self._progress.advance)
-        rows = self._runner.run_stage(work_dir, stage, tasks, lambda _: poll.look())
-        self._progress.advance(log_bytes)
-        decoded = [(kind, json.loads(value)) for kind, value in rows]
-        for kind, values in decoded:
-            if kind == PROBLEM:
-                problem = TaskProblem(*values)
-                self._problems.setdefault(problem.log_id, problem)
-        return [values for kind, values in decoded if kind != PROBLEM]
+        values, problems = self._runner.run(stage, tasks, log_bytes)
+        for problem in problems:
+            self._problems.setdefault(problem.log_id, problem)
+        return values
 
 
 def _growing(logs: Sequence[InspectedLog]) -> list[str]:

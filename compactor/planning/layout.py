@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from cleaner_jobs.messages import LogPlan, Part, Piece, Source, Stretch, Verdict
-from storage.file_names import LOG, file_name
 from storage.gc_pause import collector_paused
 
 STRETCH_BYTES = 64 << 20  # at most
@@ -85,23 +84,7 @@ def stretch_bytes(log_bytes: int, cores: int) -> int:
 @collector_paused()  # they stay, and have no cycles
 def sources_of(plan: LogPlan) -> list[tuple[Source, ...]]:
     """The `.log` files of each group."""
-    return [sources_of_group(plan, group) for group in range(len(plan.groups))]
-
-
-def sources_of_group(plan: LogPlan, group: int) -> tuple[Source, ...]:
-    """Those of one group."""
-    return tuple(
-        Source(
-            path=f"{plan.path}/{file_name(segment.base_offset, LOG)}",
-            base_offset=segment.base_offset,
-            log_bytes=segment.log_bytes,
-            log_mtime_ns=segment.log_mtime_ns,
-            log_inode=segment.log_inode,
-            log_ctime_ns=segment.log_ctime_ns,
-            log_device=segment.log_device,
-        )
-        for segment in plan.groups[group].segments
-    )
+    return [plan.sources_of(group) for group in range(len(plan.groups))]
 
 
 def stretches_of(

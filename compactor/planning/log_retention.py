@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from compactor.log_dirs.survey import CheckpointOffsets, has_batch_from, largest_timestamp_ms
+from compactor.outcome.round_report import RetentionReport, SegmentCounts
 from compactor.settings.topic_config import TopicConfig
 from storage.file_names import TIME_INDEX, Segment, file_name
 from storage.formats import leader_epoch_checkpoint
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, EpochEntry
 from storage.log.log_dir import PartitionListing, log_end_offset
-from storage.log.retention import Deletion, RetentionLimits, decide
+from storage.log.retention import Deletion, RetentionLimits, RetentionRule, decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,14 @@ def deletion_after(
     )
 
 
+def retention_report(deletion: Deletion) -> RetentionReport:
+    """Count what goes by each rule."""
+    if not deletion.by_rule:
+        return RetentionReport()
+    counts = {rule.value: _counts(deletion.by_rule.get(rule, ())) for rule in RetentionRule}
+    return RetentionReport(**counts, log_start_offset=deletion.log_start_offset)
+
+
 def check_leader_epochs(log: PartitionListing) -> Sequence[EpochEntry]:
     """Give the leader epochs of a log; CorruptFileError if they are damaged."""
     path = os.path.join(log.path, LEADER_EPOCH_CHECKPOINT)
@@ -127,3 +136,7 @@ def _last_used_entry_ms(log: PartitionListing, segment: Segment) -> int:
     whole = len(data) // time_index.ENTRY.itemsize * time_index.ENTRY.itemsize
     last = time_index.last(time_index.decode(data[:whole], path), segment.base_offset)
     return -1 if last.timestamp_ms is None else last.timestamp_ms
+
+
+def _counts(segments: Sequence[Segment]) -> SegmentCounts:
+    return SegmentCounts(len(segments), sum(segment.log_bytes for segment in segments))

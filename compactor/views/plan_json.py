@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from cleaner_jobs.messages import LogPlan
-from compactor.cleaning.retention_round import retention_report
 from compactor.host.printable import iso_time
 from compactor.outcome.round_report import LogStatus
 from compactor.planning.expected import Estimates, Expected, expected_document
 from compactor.planning.inventory import Extent, LogSize, by_standing, by_topic, sort_key_of
+from compactor.planning.log_retention import retention_report
 from compactor.planning.round_plan import LogDirFacts, LogFacts, RoundPlan, notices_of
 from compactor.planning.space import SpaceFacts
 from compactor.settings.rules import Order

@@ -8,7 +8,6 @@ from rich.table import Table
 from rich.text import Text
 
 from cleaner_jobs.messages import LogPlan
-from compactor.cleaning.retention_round import retention_report
 from compactor.host.printable import counted, iso_time, one_line, printable, size_text
 from compactor.host.shell_commands import compactor, with_plan
 from compactor.outcome.round_report import LogReport, LogStatus
@@ -28,6 +27,7 @@ from compactor.planning.inventory import (
     extent_of,
     sort_key_of,
 )
+from compactor.planning.log_retention import retention_report
 from compactor.planning.outcomes import Standing
 from compactor.planning.reasons import CODE_OF_BOUND
 from compactor.planning.remedies import brief_of

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.cleaning.work_dir import open_work_dir
+from compactor.jobs.work_dir import open_work_dir
 
 LOADED = """
 import sys, types

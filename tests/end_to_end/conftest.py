@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from cleaner_jobs.spark.java_cache import cache_dir
 from cleaner_jobs.spark.spark_session import UNIX_SOCKETS, end_spark, start_spark
-from compactor.cleaning import runners
 from compactor.host.java import use_java
+from compactor.jobs import runners
 from compactor.planning import layout
 
 

@@ -14,7 +14,7 @@ from cleaner_jobs.spark import callers_session
 from cleaner_jobs.spark.patience import VARIABLE
 from cleaner_jobs.spark.spark_trial import seconds_to_start
 from compactor import api
-from compactor.cleaning import runners
+from compactor.jobs import runners
 from compactor.log_dirs.locked_log_dirs import LOCK_FILE
 from tests.support.file_states import state_of
 from tests.support.made_log import batches_of, keyed, make_partition

@@ -22,9 +22,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from compactor import LogManager
-from compactor.cleaning import runners
 from compactor.command_line import cli
 from compactor.host.java import use_java
+from compactor.jobs import runners
 from demo.new_log_dir import new_log_dir
 from storage.formats import checkpoint
 from tests.end_to_end import bad_input_logs

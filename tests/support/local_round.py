@@ -11,7 +11,7 @@ from cleaner_jobs.messages import RoundSettings, Row
 from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
-from compactor.cleaning.work_dir import SUBDIRECTORIES
+from compactor.jobs.work_dir import SUBDIRECTORIES
 from compactor.originals.originals_keeper import OriginalsKeeper
 from compactor.outcome.round_report import CleaningReport
 from compactor.planning import layout

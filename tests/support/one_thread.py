@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from cleaner_jobs.tasks import task
-from compactor.cleaning import assembly, runners, stages, swapper
+from compactor.cleaning import assembly, stages, swapper
 from compactor.copying import copier, manifest
+from compactor.jobs import runners
 from compactor.recovery import log_dir_recovery
 
 NEVER_SECONDS = 3600.0

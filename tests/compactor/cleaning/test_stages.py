@@ -7,8 +7,8 @@ import pytest
 
 from cleaner_jobs.messages import PROBLEM, REWRITE, SCAN, Part, TaskProblem, part_from
 from cleaner_jobs.tasks import scan
-from compactor.cleaning import runners, stages
 from compactor.cleaning.stages import release_entries
+from compactor.jobs import runners
 from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout
 from storage.file_names import INDEX, file_name
@@ -139,7 +139,7 @@ def test_progress_is_polled_while_a_stage_runs(
         polled.append(stage)
         return 0
 
-    monkeypatch.setattr(stages, "done_bytes", done_bytes)
+    monkeypatch.setattr(runners, "done_bytes", done_bytes)
     local.run(round_of(plan_of(logs_in(tmp_path), GROUPS, 12)))
     assert set(polled) <= {"scan", "resolve", "rewrite"}
     assert polled

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from cleaner_jobs import txn_batches
 from cleaner_jobs.txn_batches import TXN_BATCH, TxnBatches
 from compactor.cleaning import transactions
-from compactor.cleaning.transaction_files import (
+from compactor.cleaning.transactions import LogTransactions, SegmentOfRound, decide, exact_ranges
+from compactor.jobs.log_indexes import (
     FOR_CLEANING,
     FOR_MAP,
     TxnIndexOfSegment,
     expected_ranges,
 )
-from compactor.cleaning.transactions import LogTransactions, SegmentOfRound, decide, exact_ranges
 from storage.formats.txn_index import AbortedTxn
 from storage.formats.txn_index_columns import Entries, columns_of
 from tests.support import reference_transactions as reference

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cleaner_jobs.txn_batches import ABORT, COMMIT, DATA, TXN_BATCH, TxnBatches
-from compactor.cleaning.transaction_files import TxnIndexOfSegment
 from compactor.cleaning.transactions import LogTransactions, Marker, SegmentOfRound, check_indexes
+from compactor.jobs.log_indexes import TxnIndexOfSegment
 from storage.errors import CorruptFileError
 from storage.formats.txn_index import AbortedTxn
 from storage.formats.txn_index_columns import columns_of

@@ -1,4 +1,4 @@
-"""Read a log's transaction indexes before its scan, and write files on transactions for the tasks.
+"""Read a log's indexes before its scan: where to cut it, and what is aborted, which tasks get told.
 
 The scan takes as aborted what the transaction indexes alone say (`expected_ranges`), which is right
 for every log that a broker wrote. `transactions` decides afterwards, with the markers of the log.
@@ -14,7 +14,7 @@ import numpy as np
 from cleaner_jobs.messages import LogPlan
 from cleaner_jobs.txn_batches import RANGE_COLUMNS, Int64Array, save_array
 from storage.file_names import INDEX, LOG, TXN_INDEX, file_name
-from storage.files.files import Disk, Files
+from storage.files.files import Disk, Files, size_of
 from storage.files.local import LOCAL
 from storage.formats import offset_index, txn_index_columns
 from storage.formats.txn_index_columns import Entries, columns_of
@@ -28,6 +28,17 @@ class TxnIndexOfSegment(NamedTuple):
 
     base_offset: int
     entries: Entries
+
+
+def index_positions(log_path: str, files: Files = LOCAL) -> Sequence[int]:
+    """Return the positions that the offset index has, none where no index exists."""
+    path = log_path.removesuffix(LOG) + INDEX
+    if not files.exists(path):
+        return ()
+    entries = offset_index.read(path, files)
+    offset_index.check(entries, size_of(files, log_path), path)
+    positions: Sequence[int] = entries["position"].tolist()
+    return positions
 
 
 def read_indexes(plan: LogPlan, files: Files = LOCAL) -> list[TxnIndexOfSegment]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from compactor.cleaning import work_dir
-from compactor.cleaning.work_dir import OWNER, SUBDIRECTORIES, open_work_dir
 from compactor.errors import CleaningFailedError
+from compactor.jobs import work_dir
+from compactor.jobs.work_dir import OWNER, SUBDIRECTORIES, open_work_dir
 from storage.files.disk_hints import background_closes_deferred, wait_until_freed
 
 
@@ -91,7 +91,7 @@ def test_where_it_cannot_be_made_the_run_fails_in_plain_words(tmp_path: Path) ->
 
 KILLED = """
 import os, signal, sys
-from compactor.cleaning.work_dir import open_work_dir
+from compactor.jobs.work_dir import open_work_dir
 with open_work_dir(sys.argv[1], "dead") as path:
     print(path, flush=True)
     if sys.argv[2] == "killed":

@@ -11,8 +11,8 @@ import pytest
 from cleaner_jobs.messages import RoundSettings
 from cleaner_jobs.spark import executor_check
 from cleaner_jobs.tasks.executor_paths import ExecutorProblem, Lack
-from compactor.cleaning.runners import Poll, require_able_executors, short_switch_interval
 from compactor.errors import RefusedError
+from compactor.jobs.runners import Poll, require_able_executors, short_switch_interval
 from storage.file_names import LOG, file_name
 from tests.compactor.small_rounds import GROUPS, logs_in
 from tests.support.made_log import plan_of

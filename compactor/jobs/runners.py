@@ -3,10 +3,11 @@
 - `TaskRunner` is what a round asks of it, whether Spark runs the tasks or this process does.
 - `open_runner` opens it. A cluster is refused before any work where an executor could not do its
   part (`require_able_executors`).
-- While Spark works the driver polls (`Poll`), and computes without being in its way
-  (`short_switch_interval`).
+- `StageRunner` runs a stage. While Spark works the driver polls (`Poll`), and computes without
+  being in its way (`short_switch_interval`).
 """
 
+import json
 import os
 import sys
 import time
@@ -15,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cleaner_jobs.messages import LogPlan, RoundSettings, Row, Source
+from cleaner_jobs.messages import PROBLEM, LogPlan, RoundSettings, Row, Source, TaskProblem
 from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.spark import warm_up
 from cleaner_jobs.spark.callers_session import HAS_SESSION, has_session, why_unusable
@@ -23,6 +24,7 @@ from cleaner_jobs.spark.environment import require_fit
 from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, cache_dir
 from cleaner_jobs.spark.patience import ending_stopped_processes
 from cleaner_jobs.tasks.executor_paths import Lack
+from cleaner_jobs.tasks.heartbeat import done_bytes
 from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor.errors import ConfigError, RefusedError
 from compactor.host.java import use_java
@@ -30,7 +32,6 @@ from compactor.host.machine import temporary_files
 from compactor.host.printable import first_few
 from compactor.host.progress import ProgressSink
 from compactor.outcome.round_report import FIRST_USE, SESSION, SESSION_END
-from compactor.planning.layout import sources_of_group
 from compactor.reason_codes import ReasonCode
 from storage.files.files import Disk
 from storage.files.local import LOCAL
@@ -187,6 +188,46 @@ def short_switch_interval() -> Iterator[None]:
         sys.setswitchinterval(usual)
 
 
+class StageRunner:
+    """Runs the tasks of each stage, shows how far they are, and parses their rows."""
+
+    def __init__(
+        self, runner: TaskRunner, settings: RoundSettings, progress: ProgressSink, disk: Disk
+    ) -> None:
+        self._runner, self._settings = runner, settings
+        self._progress, self._disk = progress, disk
+
+    def run(
+        self,
+        stage: str,
+        tasks: list[dict[str, Any]],
+        log_bytes: int,
+        take: Callable[[list[Any]], None] | None = None,
+    ) -> tuple[list[list[Any]], list[TaskProblem]]:
+        """Return the values of rows, and the problems among them.
+
+        log_bytes: what the tasks work through. take: gets the values of partial results.
+        """
+        self._progress.stage(stage, log_bytes)
+        if not tasks:
+            return [], []
+        tasks = [{"settings": self._settings, **task} for task in tasks]
+        work_dir = self._settings.work_dir
+        poll = Poll(lambda: done_bytes(work_dir, stage, self._disk), self._progress.advance)
+
+        def look(partial_results: Sequence[Row]) -> None:
+            for _, value in partial_results:
+                assert take is not None, f"{stage} has no partial results"
+                take(json.loads(value))
+            poll.look()
+
+        rows = self._runner.run_stage(work_dir, stage, tasks, look)
+        self._progress.advance(log_bytes)
+        decoded = [(kind, json.loads(value)) for kind, value in rows]
+        problems = [TaskProblem(*values) for kind, values in decoded if kind == PROBLEM]
+        return [values for kind, values in decoded if kind != PROBLEM], problems
+
+
 class Poll:
     """Reports how far the tasks of a stage are, from time to time while it is looked at."""
 
@@ -261,5 +302,5 @@ def _one_of_each_log_dir(logs: Sequence[LogPlan]) -> list[Source]:
     samples: dict[str, Source] = {}
     for log in logs:
         if log.groups and log.log_dir not in samples:
-            samples[log.log_dir] = sources_of_group(log, 0)[0]
+            samples[log.log_dir] = log.sources_of(0)[0]
     return list(samples.values())
