@@ -81,6 +81,10 @@ class LogPlan:
         return f"{self.topic}-{self.partition}"
 
     @property
+    def key(self) -> tuple[str, str, int]:
+        return self.log_dir, self.topic, self.partition
+
+    @property
     def kept_end(self) -> int:
         """Return where a batch ends that stays although it is empty, exclusive (V-2)."""
         if self.kept_end_offset is None:

@@ -188,3 +188,8 @@ def listed(code: str) -> ReasonCode:
 def reason_code_of(error: LogCompactionError | OSError) -> ReasonCode:
     """Return why an error of this project or of the operating system came about."""
     return listed(errors.reason_code_of(error))
+
+
+def error_text(error: Exception) -> str:
+    """Return what an error says, with the file that it is about."""
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)

@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from compactor.outcome.round_report import LogReport, LogStatus
+from compactor.outcome.round_report import LogKey, LogReport, LogStatus
 from compactor.planning.round_plan import RoundPlan
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import ReasonCode, error_text
 from storage.errors import CorruptFileError
 from storage.files.disk_hints import retry_with_freed_space
 from storage.files.files import Disk, Files
@@ -24,8 +24,6 @@ from storage.formats import checkpoint
 from storage.formats.checkpoint import TopicPartition
 
 _LEFT_ALONE = (LogStatus.FAILED, LogStatus.SET_ASIDE)
-
-_LogName = tuple[str, str, int]  # log directory, topic, partition
 
 
 def write_checkpoints(
@@ -38,7 +36,7 @@ def write_checkpoints(
     entry would be taken for that one's.
     """
     reports = [_failed(report, _why_not_in_place(disk, report)) for report in reports]
-    left_alone = {_name(report) for report in reports if report.status in _LEFT_ALONE}
+    left_alone = {report.key for report in reports if report.status in _LEFT_ALONE}
     news: dict[str, dict[TopicPartition, int]] = defaultdict(dict)
     stale: dict[str, dict[TopicPartition, str]] = defaultdict(dict)  # to where the log stands
     for entry in plan.stray_entries:
@@ -54,7 +52,7 @@ def write_checkpoints(
             assert report.end_offset is not None
             key = report.topic, report.partition
             news[report.log_dir][key] = report.end_offset
-    failed: dict[_LogName, str] = {}
+    failed: dict[LogKey, str] = {}
     for log_dir, keys in stale.items():
         problem = _write_entries(disk, log_dir, keys.keys(), {})
         for key, own in keys.items() if problem else ():
@@ -63,17 +61,15 @@ def write_checkpoints(
     for log_dir, added in news.items():
         problem = _write_entries(disk, log_dir, set(), added) if added else ""
         failed.update({(log_dir, *key): problem for key in added if problem})
-    return [_failed(report, failed.get(_name(report), "")) for report in reports]
+    return [_failed(report, failed.get(report.key, "")) for report in reports]
 
 
 def add_stray_notes(plan: RoundPlan, reports: Iterable[LogReport]) -> list[LogReport]:
     """The reports, with a note on each log whose entry stood in another log directory."""
-    notes = {
-        (entry.log_dir, entry.topic, entry.partition): entry.note for entry in plan.stray_entries
-    }
+    notes = {entry.key: entry.note for entry in plan.stray_entries}
     return [
-        replace(report, notes=(*report.notes, notes[_name(report)]))
-        if _name(report) in notes and report.status not in _LEFT_ALONE
+        replace(report, notes=(*report.notes, notes[report.key]))
+        if report.key in notes and report.status not in _LEFT_ALONE
         else report
         for report in reports
     ]
@@ -86,7 +82,7 @@ def _why_not_in_place(disk: Disk, report: LogReport) -> str:
     try:
         disk.require_unchanged(path)
     except OSError as error:
-        return f"{error.filename}: {error.strerror}"
+        return error_text(error)
     return ""
 
 
@@ -102,10 +98,8 @@ def _write_entries(
             hosted = filter(lambda key: _is_hosted(files, log_dir, key), entries)
             entries = {key: entries[key] for key in hosted}
         retry_with_freed_space(lambda: checkpoint.write(path, {**entries, **added}, files))
-    except CorruptFileError as error:
-        return str(error)
-    except OSError as error:
-        return f"{error.filename}: {error.strerror}"
+    except (CorruptFileError, OSError) as error:
+        return error_text(error)
     return ""
 
 
@@ -121,7 +115,3 @@ def _failed(report: LogReport, problem: str) -> LogReport:
     reason = f"{done} cleaner checkpoint was not written: {problem}"
     code = ReasonCode.NOT_FINISHED
     return replace(report, status=LogStatus.FAILED, reason=reason, reason_code=code)
-
-
-def _name(report: LogReport) -> _LogName:
-    return report.log_dir, report.topic, report.partition

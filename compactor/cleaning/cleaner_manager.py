@@ -37,7 +37,7 @@ from compactor.cleaning.proof import (
     check_verdicts,
     require_offsets_in_order,
 )
-from compactor.cleaning.retention_round import LogName, apply_retention, estimate_retention
+from compactor.cleaning.retention_round import apply_retention, estimate_retention
 from compactor.cleaning.stage_values import FinishedGroup, LogResult
 from compactor.cleaning.stages import Stages
 from compactor.cleaning.swapper import GroupSwapper, Swapped, joined_segments, needs_joining
@@ -47,7 +47,7 @@ from compactor.host.machine import version
 from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.jobs.runners import TaskRunner, open_runner
 from compactor.jobs.work_dir import open_work_dir
-from compactor.outcome.round_report import OTHER, CleaningReport, LogReport, PhaseReport
+from compactor.outcome.round_report import OTHER, CleaningReport, LogKey, LogReport, PhaseReport
 from compactor.planning.log_retention import MergedSegments
 from compactor.planning.round_plan import RoundPlan, notices_of
 from compactor.planning.skipped_logs import problem_report, stop_if_corrupt
@@ -101,7 +101,7 @@ class _Cleaned(NamedTuple):
     """What became of the logs that a round took on."""
 
     reports: list[LogReport]
-    groups: Mapping[LogName, Sequence[MergedSegments]]  # of those that went through
+    groups: Mapping[LogKey, Sequence[MergedSegments]]  # of those that went through
 
 
 def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) -> CleaningReport:
@@ -237,9 +237,7 @@ def _clean(
         for result in results
     ]
     groups = {
-        (result.plan.log_dir, result.plan.topic, result.plan.partition): cleaned_groups(result)
-        for result in results
-        if result.problem is None
+        result.plan.key: cleaned_groups(result) for result in results if result.problem is None
     }
     return _Cleaned(reports, groups)
 

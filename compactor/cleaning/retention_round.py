@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.source_identity import LogChangedError, check_same
 from compactor.finalizer import mark_deleted
-from compactor.outcome.round_report import LogReport, LogStatus
+from compactor.outcome.round_report import LogKey, LogReport, LogStatus
 from compactor.planning.log_retention import (
     LogRetention,
     MergedSegments,
@@ -42,7 +42,7 @@ from compactor.planning.log_retention import (
     deletion_of,
     retention_report,
 )
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import ReasonCode, error_text
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, INDEX_SUFFIXES, LOG, SNAPSHOT, TIME_INDEX, file_name
 from storage.files.files import Entry, Files
@@ -58,7 +58,6 @@ from storage.log.retention import Deletion
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
 
-LogName = tuple[str, str, int]  # log directory, topic, partition
 NOT_RETAINED = "retention deletes no segment of it before it has been cleaned"
 ROLLED = (SNAPSHOT, INDEX, TIME_INDEX, LOG)  # what step 1 makes, in its order
 
@@ -77,52 +76,43 @@ def apply_retention(
     logs: those that the plan chose. originals: keeps what goes, before it does. A log on which
     retention itself fails is reported so; the others go on.
     """
-    by_name = {_name(report): report for report in reports}
+    by_key = {report.key: report for report in reports}
     doomed = []
-    for retention in logs:
-        name = retention.log_dir, retention.topic, retention.partition
-        report = by_name.get(name)
-        if report is None or report.status in _LEFT_ALONE:
-            _note_that_it_waits(by_name, report)
-            continue
+    for retention in _not_waiting(logs, by_key):
         try:
             found = _doomed(retention, originals, files)
         except _PROBLEMS as error:
-            by_name[name] = _failed(report, error)
+            by_key[retention.key] = _failed(by_key[retention.key], error)
             continue
         if found is not None:
             doomed.append(found)
     for log_dir in dict.fromkeys(each.retention.log_dir for each in doomed):
         in_it = [each for each in doomed if each.retention.log_dir == log_dir]
-        _delete_in(files, log_dir, in_it, by_name)
-    return tuple(by_name.values())
+        _delete_in(files, log_dir, in_it, by_key)
+    return tuple(by_key.values())
 
 
 def estimate_retention(
     logs: Sequence[LogRetention],
     reports: Iterable[LogReport],
-    cleaned: Mapping[LogName, Sequence[MergedSegments]],
+    cleaned: Mapping[LogKey, Sequence[MergedSegments]],
     files: Files = LOCAL,
 ) -> tuple[LogReport, ...]:
     """Report, for a dry run, which segments retention would delete after the cleaning.
 
     cleaned: the segment groups of those logs that would be cleaned.
     """
-    by_name = {_name(report): report for report in reports}
-    for retention in logs:
-        name = retention.log_dir, retention.topic, retention.partition
-        report = by_name.get(name)
-        if report is None or report.status in _LEFT_ALONE:
-            _note_that_it_waits(by_name, report)
-            continue
+    by_key = {report.key: report for report in reports}
+    for retention in _not_waiting(logs, by_key):
+        key = retention.key
         try:
             log = list_partition(retention.path, retention.topic, retention.partition, files)
-            deletion = deletion_after(log, retention.limits, cleaned.get(name, ()))
+            deletion = deletion_after(log, retention.limits, cleaned.get(key, ()))
         except _PROBLEMS as error:
-            by_name[name] = _failed(report, error)
+            by_key[key] = _failed(by_key[key], error)
         else:
-            by_name[name] = replace(report, retention=retention_report(deletion))
-    return tuple(by_name.values())
+            by_key[key] = replace(by_key[key], retention=retention_report(deletion))
+    return tuple(by_key.values())
 
 
 def roll(
@@ -178,10 +168,19 @@ def leader_epochs_from(
     return [covering[-1]._replace(start_offset=log_start_offset), *entries[len(covering) :]]
 
 
-def _note_that_it_waits(reports: dict[LogName, LogReport], report: LogReport | None) -> None:
-    """As Kafka skips a partition on which its cleaner failed (C-3.2.3)."""
-    if report is not None:
-        reports[_name(report)] = replace(report, notes=(*report.notes, NOT_RETAINED))
+def _not_waiting(
+    logs: Iterable[LogRetention], reports: dict[LogKey, LogReport]
+) -> Iterator[LogRetention]:
+    """Yield the logs that did not fail, and note on others that retention waits.
+
+    As Kafka skips a partition on which its cleaner failed (C-3.2.3).
+    """
+    for retention in logs:
+        report = reports.get(retention.key)
+        if report is not None and report.status in _LEFT_ALONE:
+            reports[report.key] = replace(report, notes=(*report.notes, NOT_RETAINED))
+        elif report is not None:
+            yield retention
 
 
 class _Doomed(NamedTuple):
@@ -230,17 +229,17 @@ def _producers(
 
 
 def _delete_in(
-    files: Files, log_dir: str, doomed: Iterable[_Doomed], reports: dict[LogName, LogReport]
+    files: Files, log_dir: str, doomed: Iterable[_Doomed], reports: dict[LogKey, LogReport]
 ) -> None:
-    unchanged: dict[LogName, _Doomed] = {}
+    unchanged: dict[LogKey, _Doomed] = {}
     for each in doomed:
-        name = log_dir, each.log.topic, each.log.partition
+        key = each.retention.key
         try:
             _require_unchanged(each)
         except _PROBLEMS as error:
-            reports[name] = _failed(reports[name], error)
+            reports[key] = _failed(reports[key], error)
         else:
-            unchanged[name] = each
+            unchanged[key] = each
     if not unchanged:
         return
     log_starts = {name[1:]: each.deletion.log_start_offset for name, each in unchanged.items()}
@@ -271,19 +270,10 @@ def _require_unchanged(each: _Doomed) -> None:
 
 def _failed(report: LogReport, error: Exception) -> LogReport:
     """A cleaning that is done stays done; what comes after it is not."""
-    problem = _of_system(error) if isinstance(error, OSError) else str(error)
     done = "cleaned, but " if report.status is LogStatus.CLEANED else ""
     return replace(
         report,
         status=LogStatus.FAILED,
-        reason=f"{done}retention stopped: {problem}",
+        reason=f"{done}retention stopped: {error_text(error)}",
         reason_code=ReasonCode.NOT_FINISHED,
     )
-
-
-def _of_system(error: OSError) -> str:
-    return f"{error.filename}: {error.strerror}"
-
-
-def _name(report: LogReport) -> LogName:
-    return report.log_dir, report.topic, report.partition

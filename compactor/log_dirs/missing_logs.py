@@ -14,7 +14,7 @@ import os
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from compactor.reason_codes import Reason, ReasonCode
+from compactor.reason_codes import Reason, ReasonCode, error_text
 from storage.errors import CorruptFileError
 from storage.file_names import DELETED, LOG, MAX_RELATIVE_OFFSET, SWAP, offset_of
 from storage.files.files import Files
@@ -86,10 +86,8 @@ def recorded_ends(
             continue
         try:
             entries[name] = checkpoint.read(os.path.join(log_dir, name), files)
-        except CorruptFileError as error:
-            entries[name], problems[name] = {}, str(error)
-        except OSError as error:
-            entries[name], problems[name] = {}, f"{error.filename}: {error.strerror}"
+        except (CorruptFileError, OSError) as error:
+            entries[name], problems[name] = {}, error_text(error)
     starts = entries[checkpoint.LOG_START]
     ends: dict[TopicPartition, RecordedEnd] = {}
     for name in _SAYING_AN_END:

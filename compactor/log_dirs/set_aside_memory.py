@@ -23,15 +23,15 @@ nothing is remembered in its place.
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from compactor.host.printable import counted, iso_time
-from compactor.json_types import json_text
+from compactor.json_types import is_of_type, json_text
 from compactor.outcome.round_report import LogReport, LogStatus
-from compactor.reason_codes import ReasonCode
+from compactor.reason_codes import ReasonCode, error_text
 from compactor.settings.sources import OF_SOURCES
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.files.files import Files
@@ -44,19 +44,7 @@ SET_ASIDE = "compactor-set-aside.json"
 VERSION, OLDER_VERSION, WITH_CONDITIONS = 2, 1, 3
 MAX_BYTES = 64 << 20  # a hundred thousand logs; what is longer was not written here
 
-_FIELDS = {
-    "topic": str,
-    "partition": int,
-    "reason": str,
-    "runs": int,
-    "first_ms": int,
-    "last_ms": int,
-    "files": str,
-    "topic_id": str,
-}
-
-_CONDITION = {"text": str, "since_ms": int}
-_WAITING = {"topic": str, "partition": int, "code": str, "since_ms": int}
+_Held = TypeVar("_Held")
 
 
 class SetAside(NamedTuple):
@@ -89,21 +77,16 @@ class MemoryContents(NamedTuple):
     waiting: Mapping[TopicPartition, WaitingLog] = {}
 
 
-class SetAsideMemory(NamedTuple):
+class _Memory(NamedTuple):
     """What a log directory remembers."""
 
     log_dir: str
     contents: MemoryContents
-    problem: str | None = None  # why its file cannot be read
-    access: Files = LOCAL  # by which it was read
+    problem: str | None  # why its file cannot be read
 
     @property
     def path(self) -> str:
         return os.path.join(self.log_dir, SET_ASIDE)
-
-    @property
-    def logs(self) -> Mapping[TopicPartition, SetAside]:
-        return self.contents.logs
 
 
 class RememberedLogs:
@@ -115,8 +98,9 @@ class RememberedLogs:
     """
 
     def __init__(self, log_dirs: Sequence[str], retry: bool = False, files: Files = LOCAL) -> None:
-        self._memories = [read(log_dir, files) for log_dir in log_dirs]
-        self.problems = {} if retry else known_problems(self._memories)
+        self._files = files
+        self._memories = [_read(log_dir, files) for log_dir in log_dirs]
+        self.problems = {} if retry else dict(self._unchanged())
         self.warnings = [memory.problem for memory in self._memories if memory.problem is not None]
 
     def lasting(self, conditions: Mapping[str, str]) -> dict[str, str]:
@@ -148,8 +132,8 @@ class RememberedLogs:
             for key, held in memory.contents.waiting.items()
         }
         for report in reports:
-            held = waiting.get((report.log_dir, report.topic, report.partition))
-            if held is not None and is_well(report):
+            held = waiting.get(report.key)
+            if held is not None and _is_well(report):
                 yield (
                     f"{report.topic}-{report.partition} is well again: it was set aside since "
                     f"{iso_time(held.since_ms)} ({held.code})"
@@ -167,127 +151,118 @@ class RememberedLogs:
     ) -> None:
         """Remember what a run has met. The caller holds the locks of the log directories."""
         for memory in self._memories:
+            own = [report for report in reports if report.log_dir == memory.log_dir]
+            known = memory.contents.conditions
             contents = MemoryContents(
-                after_run(memory, reports, self.problems, now_ms),
-                conditions_after(memory, conditions, now_ms),
-                waiting_after(memory, reports, now_ms),
+                self._logs_after(memory, own, now_ms),
+                {text: known.get(text, now_ms) for text in conditions},
+                _waiting_after(memory.contents.waiting, own, now_ms),
             )
-            failure = write(memory, contents)
+            failure = self._write(memory, contents)
             if failure is not None:
                 self.warnings.append(failure)
 
+    def _unchanged(self) -> Iterator[tuple[str, str]]:
+        """Path of the partition directory, and why a log that has not changed is left alone."""
+        for memory in self._memories:
+            for (topic, partition), held in memory.contents.logs.items():
+                path = os.path.join(memory.log_dir, f"{topic}-{partition}")
+                if not held.is_of(path, self._files):
+                    continue
+                if digest_of_files(path, self._files) == held.files:
+                    times = "once" if held.runs == 1 else counted(held.runs, "time")
+                    since = f"set aside since {iso_time(held.first_ms)} ({times})"
+                    yield (
+                        path,
+                        f"{since} and not changed since; --retry tries it again: {held.reason}",
+                    )
 
-def read(log_dir: str, files: Files = LOCAL) -> SetAsideMemory:
+    def _logs_after(
+        self, memory: _Memory, reports: Iterable[LogReport], now_ms: int
+    ) -> dict[TopicPartition, SetAside]:
+        files = self._files
+        paths: dict[TopicPartition, str] = {}
+
+        def path_of(key: TopicPartition) -> str:
+            return paths.setdefault(key, os.path.join(memory.log_dir, f"{key[0]}-{key[1]}"))
+
+        before = memory.contents.logs
+        logs = {key: held for key, held in before.items() if held.is_of(path_of(key), files)}
+        for report in reports:
+            key = report.topic, report.partition
+            path = path_of(key)
+            if path in self.problems:  # it was left alone
+                continue
+            if report.status is LogStatus.CLEANED:
+                logs.pop(key, None)
+            digest = digest_of_files(path, files) if report.is_data_problem else None
+            if digest is not None:
+                held = logs.get(key)
+                count, first_ms = (held.runs, held.first_ms) if held else (0, now_ms)
+                logs[key] = SetAside(
+                    reason=report.reason or "",
+                    runs=count + 1,
+                    first_ms=first_ms,
+                    last_ms=now_ms,
+                    files=digest,
+                    topic_id=_topic_id(path, files),
+                )
+        return {key: held for key, held in logs.items() if files.is_directory(path_of(key))}
+
+    def _write(self, memory: _Memory, contents: MemoryContents) -> str | None:
+        """Bring the file up to date, in one step; the problem if that fails.
+
+        A crash leaves the old file or the new one.
+        """
+        if memory.problem is not None or contents == memory.contents:
+            return None
+        try:
+            if any(contents):
+                self._files.replace_file(memory.path, encode(contents))
+            else:
+                self._files.remove(memory.path)
+                self._files.sync_directory(memory.log_dir)
+        except OSError as error:
+            return f"{error_text(error)}; what was set aside is not remembered"
+        return None
+
+
+def _read(log_dir: str, files: Files) -> _Memory:
     """Give what the file says; nothing, and the problem, where it cannot be read."""
     path = os.path.join(log_dir, SET_ASIDE)
     try:
-        contents = decoded(files.read_range(path, 0, MAX_BYTES + 1), path)
-        return SetAsideMemory(log_dir, contents, access=files)
+        contents = decode(files.read_range(path, 0, MAX_BYTES + 1), path)
+        return _Memory(log_dir, contents, None)
     except FileNotFoundError:
-        return SetAsideMemory(log_dir, MemoryContents({}), access=files)
+        return _Memory(log_dir, MemoryContents({}), None)
     except CorruptFileError as error:
         problem = str(error)
     except OSError as error:
         problem = f"{path}: {error.strerror}"
     problem += "; it is ignored, and nothing is remembered until it is removed"
-    return SetAsideMemory(log_dir, MemoryContents({}), problem, files)
+    return _Memory(log_dir, MemoryContents({}), problem)
 
 
-def known_problems(memories: Iterable[SetAsideMemory]) -> dict[str, str]:
-    """By path of the partition directory: why a log that has not changed since is left alone."""
-    return {
-        path: f"set aside since {iso_time(held.first_ms)} ({_times(held.runs)}) and not changed "
-        f"since; --retry tries it again: {held.reason}"
-        for memory in memories
-        for (topic, partition), held in memory.logs.items()
-        if held.is_of(path := os.path.join(memory.log_dir, f"{topic}-{partition}"), memory.access)
-        and digest_of_files(path, memory.access) == held.files
-    }
-
-
-def after_run(
-    memory: SetAsideMemory, reports: Iterable[LogReport], known: Mapping[str, str], now_ms: int
-) -> dict[TopicPartition, SetAside]:
-    """What is to be remembered after a run. known: the logs that it left alone."""
-    logs = {
-        (topic, partition): held
-        for (topic, partition), held in memory.logs.items()
-        if held.is_of(os.path.join(memory.log_dir, f"{topic}-{partition}"), memory.access)
-    }
-    for report in reports:
-        key = report.topic, report.partition
-        path = os.path.join(memory.log_dir, f"{report.topic}-{report.partition}")
-        if report.log_dir != memory.log_dir or path in known:
-            continue
-        if report.status is LogStatus.CLEANED:
-            logs.pop(key, None)
-        files = digest_of_files(path, memory.access) if report.is_data_problem else None
-        if files is not None:
-            held = logs.get(key)
-            count, first_ms = (held.runs, held.first_ms) if held else (0, now_ms)
-            logs[key] = SetAside(
-                reason=report.reason or "",
-                runs=count + 1,
-                first_ms=first_ms,
-                last_ms=now_ms,
-                files=files,
-                topic_id=_topic_id(path, memory.access),
-            )
-    return {
-        (topic, partition): held
-        for (topic, partition), held in logs.items()
-        if memory.access.is_directory(os.path.join(memory.log_dir, f"{topic}-{partition}"))
-    }
-
-
-def conditions_after(memory: SetAsideMemory, texts: Iterable[str], now_ms: int) -> dict[str, int]:
-    """What is wrong with sources of settings after a run, and since when."""
-    return {text: memory.contents.conditions.get(text, now_ms) for text in texts}
-
-
-def waiting_after(
-    memory: SetAsideMemory, reports: Iterable[LogReport], now_ms: int
+def _waiting_after(
+    known: Mapping[TopicPartition, WaitingLog], reports: Iterable[LogReport], now_ms: int
 ) -> dict[TopicPartition, WaitingLog]:
     """The logs that sources of settings set aside; one that a run left out stays as it was."""
     found: dict[TopicPartition, WaitingLog] = {}
     for report in reports:
         key = report.topic, report.partition
-        before = memory.contents.waiting.get(key)
-        if report.log_dir != memory.log_dir:
-            continue
+        before = known.get(key)
         if report.reason_code in OF_SOURCES:
             since_ms = before.since_ms if before else now_ms
             found[key] = WaitingLog(str(report.reason_code), since_ms)
-        elif before is not None and not is_well(report):
+        elif before is not None and not _is_well(report):
             found[key] = before
     return found
 
 
-def is_well(report: LogReport) -> bool:
+def _is_well(report: LogReport) -> bool:
     """Whether a run has looked at a log, and did not set it aside."""
     is_done = report.status in (LogStatus.CLEANED, LogStatus.PASSED_OVER)
     return is_done and report.reason_code is not ReasonCode.LEFT_OUT
-
-
-def write(
-    memory: SetAsideMemory, found: Mapping[TopicPartition, SetAside] | MemoryContents
-) -> str | None:
-    """Bring the file up to date, in one step; the problem if that fails.
-
-    The caller holds the lock of the log directory. A crash leaves the old file or the new one.
-    """
-    contents = found if isinstance(found, MemoryContents) else MemoryContents(found)
-    if memory.problem is not None or contents == memory.contents:
-        return None
-    try:
-        if any(contents):
-            memory.access.replace_file(memory.path, encoded(contents))
-        else:
-            memory.access.remove(memory.path)
-            memory.access.sync_directory(memory.log_dir)
-    except OSError as error:
-        return f"{error.filename}: {error.strerror}; what was set aside is not remembered"
-    return None
 
 
 def digest_of_files(path: str, files: Files = LOCAL) -> str | None:
@@ -307,12 +282,7 @@ def digest_of_files(path: str, files: Files = LOCAL) -> str | None:
     return sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def encode(logs: Mapping[TopicPartition, SetAside]) -> bytes:
-    """Lay out a file of logs alone."""
-    return encoded(MemoryContents(logs))
-
-
-def encoded(contents: MemoryContents) -> bytes:
+def encode(contents: MemoryContents) -> bytes:
     """Lay the file out, by topic, then partition. Pure ASCII."""
     document: dict[str, Any] = {"version": VERSION, "logs": _rows(contents.logs)}
     if contents.conditions or contents.waiting:
@@ -323,15 +293,10 @@ def encoded(contents: MemoryContents) -> bytes:
     return (json.dumps(document, indent=1) + "\n").encode("ascii")
 
 
-def decode(data: bytes, path: str) -> Mapping[TopicPartition, SetAside]:
-    """Give the logs alone. Raise CorruptFileError as `decoded` does."""
-    return decoded(data, path).logs
-
-
-def decoded(data: bytes, path: str) -> MemoryContents:
+def decode(data: bytes, path: str) -> MemoryContents:
     """Return the contents of a file of set-aside logs, of this version or an older one.
 
-    Raise CorruptFileError where it is not as `encoded` lays it out, and UnsupportedFormatError for
+    Raise CorruptFileError where it is not as `encode` lays it out, and UnsupportedFormatError for
     a version that is not known.
     """
     if len(data) > MAX_BYTES:
@@ -352,16 +317,15 @@ def decoded(data: bytes, path: str) -> MemoryContents:
     rows = _list(document, "logs", path)
     if version == OLDER_VERSION:
         rows = [row | {"topic_id": None} if isinstance(row, dict) else row for row in rows]
-    logs = dict(_decode_row(row, number, path) for number, row in enumerate(rows))
+    logs = dict(_entry(SetAside, row, number, path) for number, row in enumerate(rows))
     if version != WITH_CONDITIONS:
         return MemoryContents(logs)
-    conditions, waiting = {}, {}
+    conditions = {}
     for number, row in enumerate(_list(document, "conditions", path)):
-        _check(row, _CONDITION, f"condition {number}", path)
+        _check(row, {"text": str, "since_ms": int}, f"condition {number}", path)
         conditions[row["text"]] = row["since_ms"]
-    for number, row in enumerate(_list(document, "waiting", path)):
-        _check(row, _WAITING, f"log {number}", path)
-        waiting[row["topic"], row["partition"]] = WaitingLog(row["code"], row["since_ms"])
+    rows = _list(document, "waiting", path)
+    waiting = dict(_entry(WaitingLog, row, number, path) for number, row in enumerate(rows))
     return MemoryContents(logs, conditions, waiting)
 
 
@@ -379,21 +343,21 @@ def _list(document: Mapping[str, Any], name: str, path: str) -> list[Any]:
     return rows
 
 
-def _decode_row(row: Any, number: int, path: str) -> tuple[TopicPartition, SetAside]:
-    _check(row, _FIELDS, f"log {number}", path)
-    topic, partition = row.pop("topic"), row.pop("partition")
-    return (topic, partition), SetAside(**row)
+def _entry(
+    kind: Callable[..., _Held], row: Any, number: int, path: str
+) -> tuple[TopicPartition, _Held]:
+    """A log, and what is held of it: a value of this kind, whose fields the row has."""
+    _check(row, {"topic": str, "partition": int, **kind.__annotations__}, f"log {number}", path)
+    key = row.pop("topic"), row.pop("partition")
+    return key, kind(**row)
 
 
-def _check(row: Any, fields: Mapping[str, type], what: str, path: str) -> None:
+def _check(row: Any, fields: Mapping[str, Any], what: str, path: str) -> None:
     """Raise CorruptFileError where an entry has not these fields, of these types."""
     if not isinstance(row, dict) or row.keys() != fields.keys():
         raise CorruptFileError(path, 0, f"{what}: the fields are not {', '.join(fields)}")
-    for name, kind in fields.items():
-        if name == "topic_id" and row[name] is None:
-            continue
-        is_negative = kind is int and type(row[name]) is int and row[name] < 0
-        if type(row[name]) is not kind or is_negative:
+    for name, type_ in fields.items():
+        if not is_of_type(row[name], type_) or (type_ is int and row[name] < 0):
             raise CorruptFileError(path, 0, f"{what}: {name} is {json_text(row[name], 40)}")
 
 
@@ -403,7 +367,3 @@ def _topic_id(path: str, files: Files) -> str | None:
         return topic_id_of(path, files)
     except (CorruptFileError, OSError):
         return None
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else counted(count, "time")

@@ -29,7 +29,7 @@ from compactor.log_dirs.missing_logs import (
     why_cut_short,
     why_start_gone,
 )
-from compactor.reason_codes import ReasonCode, reason_code_of
+from compactor.reason_codes import ReasonCode, error_text, reason_code_of
 from storage.errors import CorruptFileError
 from storage.file_names import (
     LOG,
@@ -123,11 +123,15 @@ def survey_log_dir(
         is_known = has_high_watermarks(path, files)
         for name in (checkpoint.CLEANER_OFFSET, checkpoint.LOG_START, checkpoint.REPLICATION):
             known[name] = checkpoint.read(os.path.join(path, name), files)
-    except CorruptFileError as error:
-        return _unread(listing, str(error), recorded_ends(path, files, known))
-    except OSError as error:
-        problem = f"{error.filename}: {error.strerror}"
-        return _unread(listing, problem, recorded_ends(path, files, known))
+    except (CorruptFileError, OSError) as error:
+        return LogDirSurvey(
+            listing=listing,
+            cleaner_offsets={},
+            log_start_offsets={},
+            high_watermarks=None,
+            problem=error_text(error),
+            recorded_ends=recorded_ends(path, files, known),
+        )
     points = _recovery_points(path, files)
     return LogDirSurvey(
         listing=listing,
@@ -338,18 +342,6 @@ def _recovery_points(log_dir: str, files: Files) -> Checkpoints:
         path = os.path.join(log_dir, checkpoint.RECOVERY_POINT)
         return {checkpoint.RECOVERY_POINT: checkpoint.read(path, files)}
     return {}
-
-
-def _unread(listing: LogDirListing, problem: str, ends: RecordedEnds) -> LogDirSurvey:
-    """Survey a log directory with a checkpoint that cannot be read."""
-    return LogDirSurvey(
-        listing=listing,
-        cleaner_offsets={},
-        log_start_offsets={},
-        high_watermarks=None,
-        problem=problem,
-        recorded_ends=ends,
-    )
 
 
 def _high_watermark(

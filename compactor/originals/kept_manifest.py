@@ -13,26 +13,26 @@ and by the segments that no step touched, too: a later cleaning may have gone ov
 
 import json
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from compactor.errors import RefusedError
 from compactor.json_types import json_text
 from compactor.log_dirs.kept_files import FileMark
+from compactor.outcome.json_values import to_json
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import LOG, OFFSET_DIGITS, SEGMENT_SUFFIXES, SNAPSHOT, offset_of
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 
-RUN_FORMAT, RUN_VERSION = "compactor-originals", 1
-LOG_FORMAT, LOG_VERSION = "compactor-originals-log", 1
-STEP_FORMAT, STEP_VERSION = "compactor-originals-step", 2
-OLDER_STEP_VERSION = 1  # without a LOG_FORMAT file beside it
+OLDER_STEP_VERSION = 1  # without a LOG_FILE beside it
 RUN_FILE = "run.json"
 LOG_FILE = "log.json"
 UNDONE_FILE = "undone"  # of a log: what happened to it since has nothing to do with the run
 DISCARDED_FILE = "discarded.json"  # the same, of a run that is being discarded
 _STEP = re.compile(r"(\d{6})\.json", re.ASCII)
 _CHECKSUM = re.compile(r"[0-9a-f]{16}", re.ASCII)
+_Reader = Callable[[Any, str, str], Any]  # of a value, the name of its field, the path
 
 
 class KeptRun(NamedTuple):
@@ -62,64 +62,37 @@ class KeptStep(NamedTuple):
     rolled_at: int | None = None  # base offset of an empty active segment that it made
 
 
-def run_document(run: KeptRun) -> bytes:
-    return _document(RUN_FORMAT, RUN_VERSION, run._asdict())
+_Kept = TypeVar("_Kept", KeptRun, LogBefore, KeptStep)
+_FORMATS: Mapping[type, tuple[str, int]] = {  # and their versions
+    KeptRun: ("compactor-originals", 1),
+    LogBefore: ("compactor-originals-log", 1),
+    KeptStep: ("compactor-originals-step", 2),
+}
 
 
-def log_document(log: LogBefore) -> bytes:
-    segments = [mark._asdict() for mark in log.segments]
-    return _document(LOG_FORMAT, LOG_VERSION, log._asdict() | {"segments": segments})
+def document(value: KeptRun | LogBefore | KeptStep) -> bytes:
+    """Lay out a manifest."""
+    format_, version = _FORMATS[type(value)]
+    fields = {"format": format_, "schema_version": version, **to_json(value)}
+    return (json.dumps(fields, indent=1) + "\n").encode()
 
 
-def step_document(step: KeptStep) -> bytes:
-    fields = step._asdict() | {
-        "originals": [mark._asdict() for mark in step.originals],
-        "put": [mark._asdict() for mark in step.put],
+def parse(kind: type[_Kept], data: bytes, path: str) -> _Kept:
+    """Read what `document` laid out of a value of this kind.
+
+    Raise CorruptFileError where it is not that, RefusedError where an older version kept a step.
+    """
+    fields = _fields(kind, data, path)
+    values = {
+        name: _READERS[type_](fields.get(name), name, path)
+        for name, type_ in kind.__annotations__.items()
     }
-    return _document(STEP_FORMAT, STEP_VERSION, fields)
-
-
-def run_from(data: bytes, path: str) -> KeptRun:
-    """Raise CorruptFileError where it is not what run_document made."""
-    fields = _fields(data, path, RUN_FORMAT, RUN_VERSION)
-    log_dirs = fields.get("log_dirs")
-    if not isinstance(log_dirs, list) or not all(isinstance(name, str) for name in log_dirs):
-        raise CorruptFileError(path, 0, "no list of log directories")
-    run_id = fields.get("run_id")
-    if not isinstance(run_id, str):
-        raise CorruptFileError(path, 0, "no run id")
-    return KeptRun(run_id, _number(fields, "started_at_ms", path), tuple(log_dirs))
-
-
-def log_from(data: bytes, path: str) -> LogBefore:
-    """Raise CorruptFileError where it is not what log_document made."""
-    fields = _fields(data, path, LOG_FORMAT, LOG_VERSION)
-    topic_id = fields.get("topic_id")
-    if topic_id is not None and not isinstance(topic_id, str):
-        raise CorruptFileError(path, 0, f"topic_id: {json_text(topic_id)} is not a topic id")
-    segments = _marks(fields, "segments", path)
-    if not segments or not all(mark.name.endswith(LOG) for mark in segments):
-        raise CorruptFileError(path, 0, "segments: no list of .log files")
-    return LogBefore(
-        topic_id,
-        segments,
-        _number(fields, "end_offset", path),
-        _optional(fields, "cleaner_offset", path),
-        _optional(fields, "log_start_offset", path),
-    )
-
-
-def step_from(data: bytes, path: str) -> KeptStep:
-    """Raise CorruptFileError where step_document did not make it, RefusedError if an older one."""
-    fields = _fields(data, path, STEP_FORMAT, STEP_VERSION)
-    return KeptStep(
-        number=_number(fields, "number", path),
-        originals=_marks(fields, "originals", path),
-        put=_marks(fields, "put", path),
-        cleaned_to=_number(fields, "cleaned_to", path),
-        deleted_up_to=_optional(fields, "deleted_up_to", path),
-        rolled_at=_optional(fields, "rolled_at", path),
-    )
+    value = kind(**values)
+    if isinstance(value, LogBefore):
+        logs = [mark for mark in value.segments if mark.name.endswith(LOG)]
+        if not logs or len(logs) != len(value.segments):
+            raise CorruptFileError(path, 0, "segments: no list of .log files")
+    return value
 
 
 def step_name(number: int) -> str:
@@ -133,21 +106,16 @@ def step_number(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _document(kind: str, version: int, fields: dict[str, Any]) -> bytes:
-    return (
-        json.dumps({"format": kind, "schema_version": version, **fields}, indent=1) + "\n"
-    ).encode()
-
-
-def _fields(data: bytes, path: str, kind: str, version: int) -> dict[str, Any]:
+def _fields(kind: type, data: bytes, path: str) -> dict[str, Any]:
+    format_, version = _FORMATS[kind]
     try:
         fields = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(path, 0, f"not JSON: {error}") from error
-    if not isinstance(fields, dict) or fields.get("format") != kind:
-        raise CorruptFileError(path, 0, f"not a {kind} file")
+    if not isinstance(fields, dict) or fields.get("format") != format_:
+        raise CorruptFileError(path, 0, f"not a {format_} file")
     found = fields.get("schema_version")
-    if (kind, found) == (STEP_FORMAT, OLDER_STEP_VERSION):
+    if kind is KeptStep and found == OLDER_STEP_VERSION:
         raise RefusedError(
             f"{path}: kept by an older version of compactor, which did not note all that its run "
             "left: nobody knows whether the log was changed since. Undo it with that version, or "
@@ -159,25 +127,32 @@ def _fields(data: bytes, path: str, kind: str, version: int) -> dict[str, Any]:
     return fields
 
 
-def _number(fields: dict[str, Any], name: str, path: str) -> int:
-    value = fields.get(name)
+def _text(value: Any, name: str, path: str) -> str:
+    if not isinstance(value, str):
+        raise CorruptFileError(path, 0, f"{name}: {json_text(value)} is not text")
+    return value
+
+
+def _number(value: Any, name: str, path: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
         raise CorruptFileError(path, 0, f"{name}: {json_text(value)} is not a possible number")
     return value
 
 
-def _optional(fields: dict[str, Any], name: str, path: str) -> int | None:
-    return None if fields.get(name) is None else _number(fields, name, path)
+def _optional(read: _Reader) -> _Reader:
+    return lambda value, name, path: None if value is None else read(value, name, path)
 
 
-def _marks(fields: dict[str, Any], name: str, path: str) -> tuple[FileMark, ...]:
-    values = fields.get(name)
-    if not isinstance(values, list):
-        raise CorruptFileError(path, 0, f"{name}: no list of files")
-    return tuple(_mark(value, path) for value in values)
+def _list(read: _Reader, what: str) -> _Reader:
+    def read_list(values: Any, name: str, path: str) -> Any:
+        if not isinstance(values, list):
+            raise CorruptFileError(path, 0, f"{name}: no list of {what}")
+        return tuple(read(value, name, path) for value in values)
+
+    return read_list
 
 
-def _mark(value: Any, path: str) -> FileMark:
+def _mark(value: Any, _: str, path: str) -> FileMark:
     if not isinstance(value, dict):
         raise CorruptFileError(path, 0, f"{json_text(value)} is not a file")
     name, checksum = value.get("name"), value.get("checksum")
@@ -185,7 +160,7 @@ def _mark(value: Any, path: str) -> FileMark:
         raise CorruptFileError(path, 0, f"{json_text(name)} is not the name of a file of a log")
     if not isinstance(checksum, str) or not _CHECKSUM.fullmatch(checksum):
         raise CorruptFileError(path, 0, f"{name}: {json_text(checksum)} is not a checksum")
-    return FileMark(name, _number(value, "size_bytes", path), checksum)
+    return FileMark(name, _number(value.get("size_bytes"), "size_bytes", path), checksum)
 
 
 def _is_file_of_a_log(name: str) -> bool:
@@ -195,3 +170,13 @@ def _is_file_of_a_log(name: str) -> bool:
     return name == LEADER_EPOCH_CHECKPOINT or (
         is_numbered and f".{kind}" in (*SEGMENT_SUFFIXES, SNAPSHOT)
     )
+
+
+_READERS: Mapping[Any, _Reader] = {  # by the type of a field
+    int: _number,
+    str: _text,
+    int | None: _optional(_number),
+    str | None: _optional(_text),
+    tuple[str, ...]: _list(_text, "directories"),
+    tuple[FileMark, ...]: _list(_mark, "files"),
+}

@@ -24,9 +24,7 @@ from compactor.originals.kept_manifest import (
     KeptRun,
     KeptStep,
     LogBefore,
-    log_from,
-    run_from,
-    step_from,
+    parse,
     step_number,
 )
 from compactor.reason_codes import ReasonCode
@@ -65,7 +63,7 @@ class KeptLog(NamedTuple):
 def read_run(path: str, files: Files = LOCAL) -> KeptRun:
     """Raise OSError or CorruptFileError where a directory is not one that a run has kept."""
     manifest = os.path.join(path, RUN_FILE)
-    return run_from(files.read_bytes(manifest), manifest)
+    return parse(KeptRun, files.read_bytes(manifest), manifest)
 
 
 def read_logs(path: str, run: KeptRun, files: Files = LOCAL) -> list[KeptLog]:
@@ -104,7 +102,7 @@ def discard(path: str, files: Files = LOCAL) -> None:
         with held_exclusively(path):
             files.rename(os.path.join(path, RUN_FILE), discarded)
         files.sync_directory(path)
-    run = run_from(files.read_bytes(discarded), discarded)
+    run = parse(KeptRun, files.read_bytes(discarded), discarded)
     for number, _ in enumerate(run.log_dirs):
         log_dir = os.path.join(path, str(number))
         if files.exists(log_dir):
@@ -205,7 +203,7 @@ def _kept(files: Files, path: str) -> tuple[LogBefore | None, tuple[KeptStep, ..
     manifest = os.path.join(path, LOG_FILE)
     if not steps and not files.exists(manifest):
         return None, ()
-    return log_from(files.read_bytes(manifest), manifest), steps
+    return parse(LogBefore, files.read_bytes(manifest), manifest), steps
 
 
 def _steps(files: Files, path: str) -> tuple[KeptStep, ...]:
@@ -213,7 +211,7 @@ def _steps(files: Files, path: str) -> tuple[KeptStep, ...]:
     steps: list[KeptStep] = []
     for name in sorted(name for name in names if step_number(name) is not None):
         manifest = os.path.join(path, name)
-        step = step_from(files.read_bytes(manifest), manifest)
+        step = parse(KeptStep, files.read_bytes(manifest), manifest)
         if step.number != step_number(name) or step.number != len(steps):
             raise CorruptFileError(manifest, 0, f"step {step.number}, expected {len(steps)}")
         steps.append(step)

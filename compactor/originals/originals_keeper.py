@@ -26,9 +26,7 @@ from compactor.originals.kept_manifest import (
     KeptRun,
     KeptStep,
     LogBefore,
-    log_document,
-    run_document,
-    step_document,
+    document,
     step_name,
 )
 from compactor.originals.kept_run import hold
@@ -72,7 +70,7 @@ class OriginalsKeeper:
         self._counting = threading.Lock()
         self._counted = OriginalsReport(self.path, 0, 0, 0)
         files.make_directory(self.path)
-        files.replace_file(os.path.join(self.path, RUN_FILE), run_document(run))
+        files.replace_file(os.path.join(self.path, RUN_FILE), document(run))
         try:
             self._held = hold(self.path)
         except BaseException:
@@ -156,7 +154,7 @@ class OriginalsKeeper:
             self._files.sync_directory(kept)
             sizes = _linked_and_copied(self._files, path, kept, originals)
             step = facts._replace(number=so_far.steps, originals=originals)
-            self._files.replace_file(manifest, step_document(step))
+            self._files.replace_file(manifest, document(step))
         except OSError:
             self._files.discard_directory(kept)  # a full disk gets its room back
             raise
@@ -177,7 +175,7 @@ class OriginalsKeeper:
             self._cleaner[log_dir].get(key),
             self._log_starts[log_dir].get(key),
         )
-        self._files.replace_file(os.path.join(log, LOG_FILE), log_document(before))
+        self._files.replace_file(os.path.join(log, LOG_FILE), document(before))
         so_far = _KeptSoFar({mark.name: mark for mark in before.segments})
         self._logs[log_dir, key] = so_far
         return so_far

@@ -41,16 +41,17 @@ from compactor.log_dirs.kept_files import FileMark
 from compactor.log_dirs.locked_log_dirs import conditions_of, lock_log_dirs, require_working_locks
 from compactor.originals.kept_manifest import KeptRun, KeptStep
 from compactor.originals.kept_run import KeptLog, read_logs, read_run
-from compactor.originals.log_states import ChangedSinceError, logs_of
 from compactor.originals.undo_judgement import (
+    ChangedSinceError,
     Checkpointed,
     UndoTask,
     check_not_moving,
     judge,
+    logs_of,
     moves_to,
     read_checkpointed,
 )
-from compactor.reason_codes import ReasonCode, reason_code_of
+from compactor.reason_codes import ReasonCode, error_text, reason_code_of
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX_SUFFIXES, LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name, offset_of
@@ -333,8 +334,7 @@ def _bring_file_back(log: KeptLog, step: KeptStep, mark: FileMark, path: str) ->
 
 
 def _failed(log: KeptLog, error: CorruptFileError | LogChangedError | OSError) -> UndoReport:
-    reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-    return _report(log, UndoStatus.FAILED, reason, reason_code_of(error))
+    return _report(log, UndoStatus.FAILED, error_text(error), reason_code_of(error))
 
 
 def _report(log: KeptLog, status: UndoStatus, reason: str, code: ReasonCode) -> UndoReport:

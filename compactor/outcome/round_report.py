@@ -94,6 +94,9 @@ WHY_LOGS_GROW = (
 )
 
 
+LogKey = tuple[str, str, int]  # log directory, topic, partition
+
+
 @dataclass(frozen=True, slots=True)
 class LogReport:
     """What a round did with one log, or would do, and why not more."""
@@ -118,6 +121,10 @@ class LogReport:
     is_data_problem: bool = False  # set aside or failed for what is in its files
     reason_code: ReasonCode | None = None  # of a log that is not cleaned
     sections: LogSections | None = None  # None: it was not looked into
+
+    @property
+    def key(self) -> LogKey:
+        return self.log_dir, self.topic, self.partition
 
 
 # phases before the first task: what is done once for a machine, and the start of Spark

@@ -75,14 +75,14 @@ def leave_out(plan: RoundPlan, left_out: dict[str, str]) -> RoundPlan:
             for log, facts in left
         ),
     ]
-    names = {_key(log) for log, _ in left}
+    names = {log.key for log, _ in left}
     return replace(
         plan,
         logs=tuple(log for log, _ in kept),
         not_cleaned=(*plan.not_cleaned, *reports),
         facts=tuple(facts),
         inventory=tuple(
-            size._replace(standing=Standing.OVER_BUDGET) if _key(size) in names else size
+            size._replace(standing=Standing.OVER_BUDGET) if size.key in names else size
             for size in plan.inventory
         ),
     )
@@ -99,10 +99,6 @@ def without_logs(plan: RoundPlan, done: Collection[str]) -> RoundPlan:
 
 
 def _in_order(plan: RoundPlan, order: Order) -> list[LogPlan]:
-    sizes = {_key(size): size for size in plan.inventory}
+    sizes = {size.key: size for size in plan.inventory}
     key: Callable[[LogSize], tuple[float, ...]] = sort_key_of(order)
-    return sorted(plan.logs, key=lambda log: (*key(sizes[_key(log)]), log.topic, log.partition))
-
-
-def _key(log: LogPlan | LogSize) -> tuple[str, str, int]:
-    return log.log_dir, log.topic, log.partition
+    return sorted(plan.logs, key=lambda log: (*key(sizes[log.key]), log.topic, log.partition))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from compactor.outcome.round_report import CleaningReport, LogReport, LogSections, LogStatus
+from compactor.outcome.round_report import CleaningReport, LogKey, LogReport, LogSections, LogStatus
 from compactor.planning.outcomes import PartitionOutcome, Standing
 from compactor.planning.reasons import tightest_bound
 from compactor.planning.selection import BoundName, inactive_from
@@ -31,6 +31,10 @@ class LogSize(NamedTuple):
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def key(self) -> LogKey:
+        return self.log_dir, self.topic, self.partition
 
     @property
     def held_bytes(self) -> int:
@@ -92,15 +96,12 @@ def size_of(outcome: PartitionOutcome) -> LogSize:
 def with_sections(report: CleaningReport, sizes: Iterable[LogSize]) -> CleaningReport:
     """The report with how large each of its logs was when the round was planned."""
     found = {
-        (size.log_dir, size.topic, size.partition): LogSections(
+        size.key: LogSections(
             size.total_bytes, size.clean_bytes, size.dirty_bytes or 0, size.held_bytes
         )
         for size in sizes
     }
-    logs = (
-        replace(log, sections=found.get((log.log_dir, log.topic, log.partition)))
-        for log in report.logs
-    )
+    logs = (replace(log, sections=found.get(log.key)) for log in report.logs)
     return replace(report, logs=tuple(logs))
 
 

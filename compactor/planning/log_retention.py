@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from compactor.log_dirs.survey import CheckpointOffsets, has_batch_from, largest_timestamp_ms
-from compactor.outcome.round_report import RetentionReport, SegmentCounts
+from compactor.outcome.round_report import LogKey, RetentionReport, SegmentCounts
 from compactor.settings.topic_config import TopicConfig
 from storage.file_names import TIME_INDEX, Segment, file_name
 from storage.formats import leader_epoch_checkpoint
@@ -32,6 +32,10 @@ class LogRetention:
     limits: RetentionLimits
     producer_id_expiration_ms: int
     estimate: Deletion  # of the segments as they were when the round was planned
+
+    @property
+    def key(self) -> LogKey:
+        return self.log_dir, self.topic, self.partition
 
 
 class MergedSegments(NamedTuple):

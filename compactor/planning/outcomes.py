@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from compactor.outcome.round_report import LogStatus
+from compactor.outcome.round_report import LogKey, LogStatus
 from compactor.planning.candidate import Judgement, Prepared
 from compactor.planning.log_retention import LogRetention
 from compactor.reason_codes import Reason, ReasonCode
@@ -63,6 +63,10 @@ class StrayEntries(NamedTuple):
     offset: int  # for its entry there
     found_in: tuple[str, ...]
     note: str
+
+    @property
+    def key(self) -> LogKey:
+        return self.log_dir, self.topic, self.partition
 
 
 class Refusal(NamedTuple):

@@ -35,7 +35,7 @@ from compactor.planning.log_retention import (
 from compactor.planning.outcomes import PartitionOutcome, Problems, Refusal, StrayEntries
 from compactor.planning.reasons import why_not_compacted, why_not_eligible
 from compactor.planning.selection import Bound, BoundName
-from compactor.reason_codes import Reason, ReasonCode
+from compactor.reason_codes import Reason, ReasonCode, error_text
 from compactor.settings.config import Config
 from compactor.settings.topic_config import TopicConfig
 from storage.errors import CorruptFileError
@@ -84,8 +84,7 @@ class Planner:
         except CorruptFileError as error:
             refusal = Refusal(Reason(ReasonCode.DAMAGED, str(error)), is_data_problem=True)
         except OSError as error:  # gone since it was listed, or not to be read
-            text = f"{error.filename}: {error.strerror}"
-            refusal = Refusal(Reason(ReasonCode.UNREADABLE, text))
+            refusal = Refusal(Reason(ReasonCode.UNREADABLE, error_text(error)))
         return PartitionOutcome(partition=partition, log_dir=survey.path, refusal=refusal)
 
     def _is_stray(self, partition: PartitionListing) -> bool:

@@ -253,15 +253,10 @@ def _plan_of_outcomes(
     taken.sort(key=lambda prepared: order_of(prepared.judgement))
     left = [outcome for outcome in outcomes if outcome.refusal is not None]
     reports = [_report(outcome) for outcome in left]
-    gone = {(report.log_dir, report.topic, report.partition) for report in missing}
+    gone = {report.key for report in missing}
     unlisted = [
         *missing,
-        *(
-            report
-            for survey in surveys
-            for report in _unlisted(survey)
-            if (report.log_dir, report.topic, report.partition) not in gone
-        ),
+        *(report for survey in surveys for report in _unlisted(survey) if report.key not in gone),
     ]
     reports += unlisted
     notes = {o.partition.path: o.notes for o in outcomes}

@@ -22,6 +22,7 @@ from cleaner_jobs.messages import LogPlan
 from compactor.errors import ConfigError, RefusedError
 from compactor.host.printable import counted, iso_time
 from compactor.json_types import is_of_type, json_text
+from compactor.outcome.round_report import LogKey
 from compactor.planning.log_retention import LogRetention
 from compactor.planning.round_plan import RoundPlan
 from compactor.reason_codes import ReasonCode
@@ -43,7 +44,6 @@ _OFFSETS = {
     "first_uncleanable_offset": "it can be cleaned up to",
 }
 
-LogKey = tuple[str, str, int]  # log directory, topic, partition
 _Value = TypeVar("_Value")
 
 
@@ -175,7 +175,7 @@ def parse(data: bytes, path: str) -> SavedPlan:
 def drop_unreviewed_retention(saved: SavedPlan, plan: RoundPlan) -> RoundPlan:
     """Without retention in logs of which the saved plan has none."""
     reviewed = {log.key for log in saved.retention}
-    kept = (r for r in plan.retention if (r.log_dir, r.topic, r.partition) in reviewed)
+    kept = (log for log in plan.retention if log.key in reviewed)
     return replace(plan, retention=tuple(kept))
 
 
@@ -248,7 +248,7 @@ def _changes(saved: SavedPlan, plan: RoundPlan) -> Iterator[tuple[str, str]]:
     """Name and change, of each log that changed."""
     logs, retention = reviewed_of(plan)
     now = {log.key: log for log in logs}
-    left = {(r.log_dir, r.topic, r.partition): r for r in plan.not_cleaned}
+    left = {report.key: report for report in plan.not_cleaned}
     for log in saved.logs:
         if log.key in now:
             change = _change(log, now[log.key])

@@ -17,7 +17,7 @@ from compactor.host.run_history import PastRun
 from compactor.log_dirs import set_aside_memory
 from compactor.log_dirs.directory_state import MANIFEST
 from compactor.log_dirs.kept_files import FileMark
-from compactor.log_dirs.set_aside_memory import SetAside
+from compactor.log_dirs.set_aside_memory import MemoryContents, SetAside
 from compactor.originals import kept_manifest
 from compactor.originals.kept_manifest import KeptRun, KeptStep, LogBefore
 from compactor.outcome.json_values import to_json
@@ -119,7 +119,7 @@ def _copy_manifest(tmp_path: Path) -> bytes:
     return (tmp_path / MANIFEST).read_bytes()
 
 
-SET_ASIDE = {("orders", 0): SetAside("damaged", 1, 5, 6, "digest", "id")}
+SET_ASIDE = MemoryContents({("orders", 0): SetAside("damaged", 1, 5, 6, "digest", "id")})
 STEP = KeptStep(1, (FILE,), (FILE,), 5, 3, 4)
 Reader = Callable[[Path], object]
 KINDS: dict[str, tuple[str, Callable[[Path], bytes], Reader]] = {  # name, document, reader
@@ -127,18 +127,18 @@ KINDS: dict[str, tuple[str, Callable[[Path], bytes], Reader]] = {  # name, docum
     "copy": (MANIFEST, _copy_manifest, lambda p: manifest.read(str(p.parent), LOCAL)),
     "kept run": (
         "r.json",
-        lambda _: kept_manifest.run_document(KeptRun("x", 5, ("/d",))),
-        lambda p: kept_manifest.run_from(p.read_bytes(), str(p)),
+        lambda _: kept_manifest.document(KeptRun("x", 5, ("/d",))),
+        lambda p: kept_manifest.parse(KeptRun, p.read_bytes(), str(p)),
     ),
     "kept log": (
         "l.json",
-        lambda _: kept_manifest.log_document(LogBefore("id", (FILE,), 5, 3, 0)),
-        lambda p: kept_manifest.log_from(p.read_bytes(), str(p)),
+        lambda _: kept_manifest.document(LogBefore("id", (FILE,), 5, 3, 0)),
+        lambda p: kept_manifest.parse(LogBefore, p.read_bytes(), str(p)),
     ),
     "kept step": (
         "s.json",
-        lambda _: kept_manifest.step_document(STEP),
-        lambda p: kept_manifest.step_from(p.read_bytes(), str(p)),
+        lambda _: kept_manifest.document(STEP),
+        lambda p: kept_manifest.parse(KeptStep, p.read_bytes(), str(p)),
     ),
     "set aside": (
         "a.json",

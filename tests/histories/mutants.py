@@ -12,8 +12,7 @@ from compactor.log_dirs import survey
 from compactor.log_dirs.kept_files import mark_of
 from compactor.originals import undo_judgement
 from compactor.originals.kept_manifest import KeptStep, LogBefore
-from compactor.originals.log_states import ChangedSinceError, steps_done
-from compactor.originals.undo_judgement import check_appended
+from compactor.originals.undo_judgement import ChangedSinceError, check_appended, steps_done
 from storage.file_names import LOG, file_name
 from storage.formats.partition_metadata import topic_id_of
 from storage.log.log_dir import PartitionListing

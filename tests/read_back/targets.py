@@ -3,8 +3,9 @@
 import itertools
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -16,8 +17,8 @@ from compactor.log_dirs.set_aside_memory import (
     MemoryContents,
     SetAside,
     WaitingLog,
-    decoded,
-    encoded,
+    decode,
+    encode,
 )
 from compactor.originals import kept_manifest as kept
 from compactor.planning.saved_plan import parse
@@ -63,6 +64,10 @@ class Target(NamedTuple):
 
 def _bytes(read: Callable[[bytes, str], object]) -> Callable[[Path], object]:
     return lambda path: read(path.read_bytes(), str(path))
+
+
+def _kept(kind: Any) -> Callable[[Path], object]:
+    return _bytes(partial(kept.parse, kind))
 
 
 def _merge(path: Path) -> None:
@@ -120,13 +125,13 @@ def targets(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Target]:
     report, plan_report = ((folder / f"{n}.json").read_bytes() for n in ("ran", "planned"))
     return {
         "plan": Target((folder / "plan.json").read_bytes(), _bytes(parse)),
-        "kept run": Target(kept.run_document(kept.KeptRun("r", 5, ("/d",))), _bytes(kept.run_from)),
-        "kept log": Target(kept.log_document(before), _bytes(kept.log_from)),
+        "kept run": Target(kept.document(kept.KeptRun("r", 5, ("/d",))), _kept(kept.KeptRun)),
+        "kept log": Target(kept.document(before), _kept(kept.LogBefore)),
         "kept step": Target(
-            kept.step_document(kept.KeptStep(1, (_MARK,), (_MARK,), 5)), _bytes(kept.step_from)
+            kept.document(kept.KeptStep(1, (_MARK,), (_MARK,), 5)), _kept(kept.KeptStep)
         ),
         "copy": Target((folder / MANIFEST).read_bytes(), _copy),
-        "set aside": Target(encoded(known), _bytes(decoded)),
+        "set aside": Target(encode(known), _bytes(decode)),
         "history": Target(json.dumps([[5, 1.0, 2.0, 10**8]] * 3).encode(), _history),
         "report": Target(report, _merge),
         "report of a plan": Target(plan_report, _merge),

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from compactor.originals import log_states, undo_judgement
+from compactor.originals import undo_judgement
 from compactor.originals.kept_manifest import KeptStep, LogBefore
+from compactor.originals.undo_judgement import left_by
+from compactor.originals.undo_judgement import steps_done as real_steps_done
 from tests.campaign import IN_MEMORY
 from tests.undo.campaign import played_in
 from tests.undo.steps import Sequence, Step, every, seeded
@@ -68,9 +70,9 @@ def the_first_segment_is_not_looked_at(patches: pytest.MonkeyPatch) -> None:
     def steps_done(
         found: Mapping[str, Any], before: LogBefore, steps: tuple[KeptStep, ...], seen: Any
     ) -> int | None:
-        left, first = log_states.left_by(before, steps), min(found, default="")
+        left, first = left_by(before, steps), min(found, default="")
         gone = {name: seen(mark) for name, mark in left.items() if name < first}
-        return log_states.steps_done({**gone, **found}, before, steps, seen)
+        return real_steps_done({**gone, **found}, before, steps, seen)
 
     patches.setattr(undo_judgement, "steps_done", steps_done)
 
@@ -80,7 +82,7 @@ def the_topic_id_is_not_looked_at(patches: pytest.MonkeyPatch) -> None:
 
 
 def what_a_swap_left_over_is_not_known(patches: pytest.MonkeyPatch) -> None:
-    patches.setattr(log_states, "_left_over", lambda *_: set())
+    patches.setattr(undo_judgement, "_left_over", lambda *_: set())
 
 
 def only_what_the_run_replaced_is_looked_at(patches: pytest.MonkeyPatch) -> None:
@@ -90,10 +92,10 @@ def only_what_the_run_replaced_is_looked_at(patches: pytest.MonkeyPatch) -> None
         found: Mapping[str, Any], before: LogBefore, steps: tuple[KeptStep, ...], seen: Any
     ) -> int | None:
         replaced = {mark.name for step in steps for mark in (*step.originals, *step.put)}
-        left = log_states.left_by(before, steps)
+        left = left_by(before, steps)
         alike = {name: seen(mark) for name, mark in left.items() if name not in replaced}
         alike |= {name: each for name, each in found.items() if name in replaced}
-        return log_states.steps_done(alike, before, steps, seen)
+        return real_steps_done(alike, before, steps, seen)
 
     patches.setattr(undo_judgement, "steps_done", steps_done)
     patches.setattr(undo_judgement, "check_appended", lambda *_: None)

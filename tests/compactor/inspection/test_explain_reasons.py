@@ -9,7 +9,13 @@ import pytest
 
 from compactor import api
 from compactor.inspection.explain import Explanation
-from compactor.log_dirs.set_aside_memory import SetAside, digest_of_files, read, write
+from compactor.log_dirs.set_aside_memory import (
+    SET_ASIDE,
+    MemoryContents,
+    SetAside,
+    digest_of_files,
+    encode,
+)
 from compactor.planning import remedies
 from compactor.planning.remedies import REMEDIES
 from compactor.reason_codes import ReasonCode
@@ -175,7 +181,8 @@ def remembered(root: Path) -> Explanation:
     log_dir = build(root)
     digest = digest_of_files(f"{log_dir}/t-0")
     assert digest is not None
-    write(read(log_dir), {("t", 0): SetAside("a wrong checksum", 1, NOW_MS, NOW_MS, digest)})
+    held = SetAside("a wrong checksum", 1, NOW_MS, NOW_MS, digest)
+    Path(log_dir, SET_ASIDE).write_bytes(encode(MemoryContents({("t", 0): held})))
     return asked(log_dir)
 
 

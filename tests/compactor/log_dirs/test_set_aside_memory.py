@@ -14,7 +14,7 @@ from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.command_line import cli
 from compactor.host.progress import ProgressSink
-from compactor.log_dirs.set_aside_memory import SET_ASIDE, SetAside, decode, encode
+from compactor.log_dirs.set_aside_memory import SET_ASIDE, MemoryContents, SetAside, decode, encode
 from compactor.outcome.round_report import CleaningReport
 from compactor.planning.round_plan import RoundPlan
 from storage.errors import CorruptFileError
@@ -229,12 +229,14 @@ def test_what_an_older_version_remembers_is_read(compactor: Compactor, log_dir: 
     assert (entry["runs"], entry["topic_id"]) == (2, "AAAAAAAAAAAAAAAAAAAAAQ")
 
 
-ENTRIES = {
-    ("bad", 0): SetAside(
-        "a \u2026 \udcff reason", 3, 1_700_000_000_000, 1_700_000_000_001, "ab", "AA"
-    ),
-    ("worse", 12): SetAside("", 1, 5, 5, "cd"),
-}
+ENTRIES = MemoryContents(
+    {
+        ("bad", 0): SetAside(
+            "a \u2026 \udcff reason", 3, 1_700_000_000_000, 1_700_000_000_001, "ab", "AA"
+        ),
+        ("worse", 12): SetAside("", 1, 5, 5, "cd"),
+    }
+)
 
 
 def test_what_is_written_is_read_again() -> None:

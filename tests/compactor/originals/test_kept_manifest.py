@@ -1,7 +1,6 @@
 """The files in which a run notes what it replaced: their bytes by hand; all else is refused."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from compactor.errors import RefusedError
 from compactor.log_dirs.kept_files import FileMark
 from compactor.originals import kept_manifest
-from compactor.originals.kept_manifest import KeptRun, KeptStep, LogBefore
+from compactor.originals.kept_manifest import KeptRun, KeptStep, LogBefore, parse
 from storage.errors import CorruptFileError, UnsupportedFormatError
 
 PATH = "/originals/cafe/0/orders-7/000003.json"
@@ -69,43 +68,39 @@ RUN_BYTES = b"""{
  ]
 }
 """
-READERS: dict[str, tuple[Callable[[bytes, str], object], object, bytes]] = {
-    "step": (kept_manifest.step_from, STEP, STEP_BYTES),
-    "log": (kept_manifest.log_from, LOG, LOG_BYTES),
-    "run": (kept_manifest.run_from, RUN, RUN_BYTES),
+KINDS: dict[str, tuple[Any, bytes]] = {
+    "step": (STEP, STEP_BYTES),
+    "log": (LOG, LOG_BYTES),
+    "run": (RUN, RUN_BYTES),
 }
 
 
-def test_what_is_written() -> None:
-    assert kept_manifest.step_document(STEP) == STEP_BYTES
-    assert kept_manifest.log_document(LOG) == LOG_BYTES
-    assert kept_manifest.run_document(RUN) == RUN_BYTES
-
-
-@pytest.mark.parametrize("kind", READERS)
-def test_it_is_read_back_and_refused_where_it_is_cut_short(kind: str) -> None:
-    read, value, data = READERS[kind]
-    assert read(data, PATH) == value
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_written_read_back_and_refused_where_it_is_cut_short(kind: str) -> None:
+    value, data = KINDS[kind]
+    assert kept_manifest.document(value) == data
+    assert parse(type(value), data, PATH) == value
     for end in range(len(data) - 2):  # its last line ends after the brace
         with pytest.raises(CorruptFileError, match="not JSON") as refused:
-            read(data[:end], PATH)
+            parse(type(value), data[:end], PATH)
         assert refused.value.path == PATH
 
 
-@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_another_kind_or_version_is_refused(kind: str) -> None:
-    read, _, data = READERS[kind]
-    for _, _, others in (READERS[other] for other in READERS if other != kind):
-        with pytest.raises(CorruptFileError, match="not a compactor-originals"):
-            read(others, PATH)
+    value, data = KINDS[kind]
+    for other, others in KINDS.values():
+        if other is not value:
+            with pytest.raises(CorruptFileError, match="not a compactor-originals"):
+                parse(type(value), others, PATH)
     with pytest.raises(UnsupportedFormatError, match="version 9, expected"):
-        read(changed(data, schema_version=9), PATH)
+        parse(type(value), changed(data, schema_version=9), PATH)
 
 
 def test_a_step_of_an_older_version_can_only_be_discarded() -> None:
     """Such a version has not written what the log was before: it could not be recognised."""
     with pytest.raises(RefusedError, match=r"older version .* drop it with --discard"):
-        kept_manifest.step_from(changed(STEP_BYTES, schema_version=1), PATH)
+        parse(KeptStep, changed(STEP_BYTES, schema_version=1), PATH)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +120,7 @@ def test_a_step_of_an_older_version_can_only_be_discarded() -> None:
 def test_a_name_that_leads_elsewhere_is_refused(name: object) -> None:
     mark = {"name": name, "size_bytes": 1, "checksum": "0" * 16}
     with pytest.raises(CorruptFileError, match="is not the name of a file of a log"):
-        kept_manifest.step_from(changed(STEP_BYTES, originals=[mark]), PATH)
+        parse(KeptStep, changed(STEP_BYTES, originals=[mark]), PATH)
 
 
 @pytest.mark.parametrize(
@@ -144,13 +139,13 @@ def test_a_name_that_leads_elsewhere_is_refused(name: object) -> None:
 )
 def test_a_step_of_impossible_values_is_refused(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(CorruptFileError, match=problem):
-        kept_manifest.step_from(changed(STEP_BYTES, **fields), PATH)
+        parse(KeptStep, changed(STEP_BYTES, **fields), PATH)
 
 
 @pytest.mark.parametrize("segments", [[], [{**LOG_FILE._asdict(), "name": f"{7:020d}.index"}]])
 def test_a_log_without_segments_is_refused(segments: list[Any]) -> None:
     with pytest.raises(CorruptFileError, match=r"no list of \.log files"):
-        kept_manifest.log_from(changed(LOG_BYTES, segments=segments), PATH)
+        parse(LogBefore, changed(LOG_BYTES, segments=segments), PATH)
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,7 @@ from compactor.originals.kept_manifest import (
     KeptRun,
     KeptStep,
     LogBefore,
-    log_document,
-    run_document,
-    step_document,
+    document,
 )
 from compactor.originals.kept_run import discard, discard_expired, hold, read_logs, read_run
 from compactor.originals.originals_keeper import OriginalsKeeper
@@ -39,15 +37,15 @@ BEFORE = LogBefore(None, (LOG,), 9, None, None)
 def keep(root: Path, run_id: str = "cafe0001", started_at_ms: int = NOW_MS) -> KeptRun:
     run = KeptRun(run_id, started_at_ms, ("/disk1", "/disk2"))
     (root / run_id).mkdir(parents=True)
-    (root / run_id / "run.json").write_bytes(run_document(run))
+    (root / run_id / "run.json").write_bytes(document(run))
     return run
 
 
 def keep_log(path: Path, *numbers: int) -> None:
     path.mkdir(parents=True)
-    (path / "log.json").write_bytes(log_document(BEFORE))
+    (path / "log.json").write_bytes(document(BEFORE))
     for number in numbers:
-        (path / f"{number:06d}.json").write_bytes(step_document(step(number)))
+        (path / f"{number:06d}.json").write_bytes(document(step(number)))
         (path / f"{number:06d}").mkdir()
 
 
@@ -95,7 +93,7 @@ def test_a_step_that_is_missing_is_an_error(
 def test_a_step_under_the_name_of_another_is_an_error(tmp_path: Path) -> None:
     run = keep(tmp_path)
     keep_log(tmp_path / "cafe0001" / "0" / "a-0", 0)
-    (tmp_path / "cafe0001" / "0" / "a-0" / "000000.json").write_bytes(step_document(step(1)))
+    (tmp_path / "cafe0001" / "0" / "a-0" / "000000.json").write_bytes(document(step(1)))
     with pytest.raises(CorruptFileError, match="step 1, expected 0"):
         read_logs(str(tmp_path / "cafe0001"), run)
 

@@ -4,7 +4,7 @@ import pytest
 
 from compactor.log_dirs.kept_files import FileMark
 from compactor.originals.kept_manifest import KeptStep, LogBefore
-from compactor.originals.log_states import difference, left_by, steps_done
+from compactor.originals.undo_judgement import difference, left_by, steps_done
 
 
 def log(base_offset: int, checksum: str, size_bytes: int = 100) -> FileMark:

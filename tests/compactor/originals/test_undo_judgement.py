@@ -12,9 +12,8 @@ from compactor.errors import RefusedError
 from compactor.log_dirs.kept_files import FileMark
 from compactor.originals import kept_run
 from compactor.originals.kept_manifest import LogBefore
-from compactor.originals.log_states import ChangedSinceError
 from compactor.originals.undo import UndoStatus
-from compactor.originals.undo_judgement import check_appended
+from compactor.originals.undo_judgement import ChangedSinceError, check_appended
 from compactor.settings.config import load_config
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError
