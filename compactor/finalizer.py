@@ -53,6 +53,14 @@ class StagedSegment(NamedTuple):
     time_index_file: str
     txn_index_file: str
 
+    @classmethod
+    def beside(
+        cls, path: str, base_offset: int, suffix: str, has_txn_index: bool
+    ) -> "StagedSegment":
+        """Name the files of a segment to be, in a partition directory."""
+        names = [f"{path}/{file_name(base_offset, kind)}{suffix}" for kind in SEGMENT_SUFFIXES]
+        return cls(base_offset, *(names if has_txn_index else (*names[:-1], "")))
+
     @property
     def files(self) -> dict[str, str]:
         """The staged file of each kind that there is, in SEGMENT_SUFFIXES' order."""

@@ -39,7 +39,7 @@ from cleaner_jobs.tasks.cleaned_segment import (
 from cleaner_jobs.work_file import read_checked
 from compactor.finalizer import StagedGroup, StagedSegment
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, INDEX_SUFFIXES, LOG, TIME_INDEX, TXN_INDEX, file_name
+from storage.file_names import INDEX_SUFFIXES, LOG, file_name
 from storage.files import io_limit
 from storage.files.descriptors import naming
 from storage.files.disk_hints import punch_hole, retry_with_freed_space, start_writeback
@@ -115,7 +115,7 @@ def join_pieces(
     aborted = _aborted_txns(rewritten[0].txn_index_file, segments, disk)
     suffix = begun.path.removeprefix(os.path.join(plan.path, file_name(begun.base_offset, LOG)))
     names = [
-        _names(plan, segment, suffix, len(own) > 0)
+        StagedSegment.beside(plan.path, segment.base_offset, suffix, len(own) > 0)
         for segment, own in zip(segments, aborted, strict=True)
     ]
     log = begun
@@ -346,18 +346,6 @@ def _aborted_txns(path: str, segments: Sequence[JoinedSegment], files: Files) ->
     entries = txn_index_columns.decode_columns(data, path)
     edges = [segment.base_offset for segment in segments[1:]]
     return np.split(entries, np.searchsorted(entries[:, 2], edges))
-
-
-def _names(
-    plan: LogPlan, segment: JoinedSegment, suffix: str, has_txn_index: bool
-) -> StagedSegment:
-    staged = [
-        os.path.join(plan.path, file_name(segment.base_offset, kind) + suffix)
-        for kind in (LOG, INDEX, TIME_INDEX, TXN_INDEX)
-    ]
-    if not has_txn_index:
-        staged[-1] = ""
-    return StagedSegment(segment.base_offset, *staged)
 
 
 def _spans(rewritten: Sequence[Rewritten], segment: JoinedSegment) -> Iterator[Span]:

@@ -109,20 +109,18 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
 
     The caller holds the locks of the log directories, unless the run is dry.
     """
-    began, stopwatch = time.monotonic(), _Stopwatch()
+    began = time.monotonic()
     options = settings.options
     if options.fail_on_corrupt:
         stop_if_corrupt(plan.not_cleaned)
-    with ExitStack() as round_resources:
-        cleaned = _Cleaned([], {})
-        if plan.logs:
-            cleaned = _cleaned(plan, settings, stopwatch, progress, round_resources)
+    with ExitStack() as resources:
+        this = _Round(plan, settings, progress, resources)
+        cleaned = this.cleaned() if plan.logs else _Cleaned([], {})
         reports = add_stray_notes(plan, [*cleaned.reports, *plan.not_cleaned])
         if options.dry_run:
             logs = estimate_retention(plan.retention, reports, cleaned.groups, settings.disk)
         else:
-            reports = write_checkpoints(plan, reports, settings.disk)
-            logs = _retain(plan, reports, settings, stopwatch, progress)
+            logs = this.retained(write_checkpoints(plan, reports, settings.disk))
     seconds = time.monotonic() - began
     return CleaningReport(
         version=version(),
@@ -133,39 +131,123 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
         started_at_ms=settings.started_at_ms,
         seconds=seconds,
         logs=logs,
-        phases=stopwatch.phases_of(seconds),
+        phases=this.stopwatch.phases_of(seconds),
         notices=notices_of(plan),
         kafka=plan.kafka,
     )
 
 
-def _cleaned(
-    plan: RoundPlan,
-    settings: RunSettings,
-    stopwatch: _Stopwatch,
-    progress: ProgressSink,
-    round_resources: ExitStack,
-) -> _Cleaned:
-    options = settings.options
-    with open_work_dir(options.work_dir, settings.run_id, settings.disk) as work_dir:
-        facts = RoundSettings(
-            run_id=settings.run_id,
-            work_dir=work_dir,
-            now_ms=plan.as_of_ms,
-            hash_key_low=secrets.randbits(64),
-            hash_key_high=secrets.randbits(64),
-            dry_run=options.dry_run,
-            horizons_from_ms=settings.horizons_from_ms,
-            io_limit=options.io_limit,
-            nice=options.nice,
-        )
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What every step of a round needs."""
+
+    plan: RoundPlan
+    settings: RunSettings
+    progress: ProgressSink
+    resources: ExitStack  # left when all of the round is written
+    stopwatch: _Stopwatch = field(default_factory=_Stopwatch)
+
+    def cleaned(self) -> _Cleaned:
+        """Open what the tasks need, and take the logs through all stages."""
+        plan, settings, disk = self.plan, self.settings, self.settings.disk
+        options = settings.options
+        with open_work_dir(options.work_dir, settings.run_id, disk) as work_dir:
+            facts = RoundSettings(
+                run_id=settings.run_id,
+                work_dir=work_dir,
+                now_ms=plan.as_of_ms,
+                hash_key_low=secrets.randbits(64),
+                hash_key_high=secrets.randbits(64),
+                dry_run=options.dry_run,
+                horizons_from_ms=settings.horizons_from_ms,
+                io_limit=options.io_limit,
+                nice=options.nice,
+            )
+            with (
+                limited(options.io_limit, io_limit_file(work_dir), disk),
+                _staged_files_swept(plan, facts, disk),
+                _runner(settings, plan.logs, facts, self.stopwatch, self.progress) as runner,
+            ):
+                return self._clean(Stages(runner, facts, plan.logs, self.progress, disk))
+
+    def _clean(self, stages: Stages) -> _Cleaned:
+        options = self.settings.options
+        with self.stopwatch.phase(SCAN, stages.log_bytes()):
+            stages.scan()
+            _prove_scans(stages)
+            if options.map_capacity is not None:
+                stages.limit_maps(options.map_capacity)
+                _prove_scans(stages)
+        with self.stopwatch.phase(RESOLVE, stages.log_bytes()):
+            stages.resolve()
+            _prove_scans(stages)
+            _prove_verdicts(stages)
+        if not options.drop_null_keys:
+            _spare_null_keys(stages)
+        require_exact_bytes(stages.results(), options.exact_bytes)
+        if options.fail_on_corrupt:  # every checksum was looked at
+            _stop_if_corrupt(stages)
+        if options.dry_run:
+            with self.stopwatch.phase(REWRITE, stages.log_bytes()):
+                swapped = _rewrite_dry(stages, self.settings.disk)
+        else:
+            swapped = self._rewrite_and_swap(stages)
+        results = stages.results()
+        reports = [
+            log_report(result, swapped.get(result.plan.log_id, Swapped()), options.dry_run)
+            for result in results
+        ]
+        groups = {
+            result.plan.key: cleaned_groups(result) for result in results if result.problem is None
+        }
+        return _Cleaned(reports, groups)
+
+    def _rewrite_and_swap(self, stages: Stages) -> dict[int, Swapped]:
+        """Groups are swapped in while others are still being rewritten. By log id."""
+        settings, options = self.settings, self.settings.options
         with (
-            limited(options.io_limit, io_limit_file(work_dir), settings.disk),
-            _staged_files_swept(plan, facts, settings.disk),
-            _runner(settings, plan.logs, facts, stopwatch, progress) as runner,
+            GroupSwapper(
+                settings.run_id, self.progress, settings.originals, settings.disk
+            ) as swapper,
+            lifted_by_errors(),
         ):
-            stages = Stages(runner, facts, plan.logs, progress, settings.disk)
-            return _clean(stages, settings, stopwatch, progress, round_resources)
+            held: list[tuple[LogPlan, FinishedGroup]] = []
+
+            def take(plan: LogPlan, group: FinishedGroup) -> None:
+                _prove_group(stages, plan, group, dry_run=False)
+                if stages.is_stopped(plan.log_id):
+                    swapper.stop(plan.log_id)
+                elif options.fail_on_corrupt or options.exact_bytes:
+                    held.append((plan, group))  # until all are known to be sound, and exact
+                else:
+                    swapper.give(plan, group)
+
+            with self.stopwatch.phase(REWRITE, stages.log_bytes()):
+                stages.rewrite(take, swapper.give_piece)
+                _prove_round(stages)
+                for plan, _ in stages.problems():
+                    swapper.stop(plan.log_id)
+            if options.fail_on_corrupt:
+                _stop_if_corrupt(stages)
+            require_exact_bytes(stages.results(), options.exact_bytes)
+            for plan, group in held:
+                if not stages.is_stopped(plan.log_id):
+                    swapper.give(plan, group)
+            self.resources.enter_context(background_closes_deferred())
+            with self.stopwatch.phase(SWAP_STAGE, stages.log_bytes()):
+                self.progress.stage(SWAP_STAGE, sum(len(plan.groups) for plan in stages.sound()))
+                swapped = swapper.finish()
+                _prove_swaps(stages, swapped)
+                return swapped
+
+    def retained(self, reports: list[LogReport]) -> tuple[LogReport, ...]:
+        """Apply retention to the logs that the plan chose for it."""
+        if not self.plan.retention:
+            return tuple(reports)
+        with self.stopwatch.phase(RETENTION_STAGE):
+            self.progress.stage(RETENTION_STAGE, 0)
+            settings = self.settings
+            return apply_retention(self.plan.retention, reports, settings.originals, settings.disk)
 
 
 def _runner(
@@ -208,40 +290,6 @@ def _sweep(disk: Disk, plan: RoundPlan) -> None:
             sweep_staged(disk, log.path, STAGED_MARKER)
 
 
-def _clean(
-    stages: Stages,
-    settings: RunSettings,
-    stopwatch: _Stopwatch,
-    progress: ProgressSink,
-    round_resources: ExitStack,
-) -> _Cleaned:
-    with stopwatch.phase(SCAN, stages.log_bytes()):
-        stages.scan()
-        _prove_scans(stages)
-        if settings.options.map_capacity is not None:
-            stages.limit_maps(settings.options.map_capacity)
-            _prove_scans(stages)
-    with stopwatch.phase(RESOLVE, stages.log_bytes()):
-        stages.resolve()
-        _prove_scans(stages)
-        _prove_verdicts(stages)
-    if not settings.options.drop_null_keys:
-        _spare_null_keys(stages)
-    require_exact_bytes(stages.results(), settings.options.exact_bytes)
-    if settings.options.fail_on_corrupt:  # every checksum was looked at
-        _stop_if_corrupt(stages)
-    swapped = _rewrite_and_swap(stages, settings, stopwatch, progress, round_resources)
-    results = stages.results()
-    reports = [
-        log_report(result, swapped.get(result.plan.log_id, Swapped()), settings.options.dry_run)
-        for result in results
-    ]
-    groups = {
-        result.plan.key: cleaned_groups(result) for result in results if result.problem is None
-    }
-    return _Cleaned(reports, groups)
-
-
 def _prove_scans(stages: Stages) -> None:
     """Check the scan proofs of all logs that were scanned since the last call."""
     for result in stages.scanned_since():
@@ -270,51 +318,6 @@ def _spare_null_keys(stages: Stages) -> None:
 
 def _stop_if_corrupt(stages: Stages) -> None:
     stop_if_corrupt(problem_report(plan, problem) for plan, problem in stages.problems())
-
-
-def _rewrite_and_swap(
-    stages: Stages,
-    settings: RunSettings,
-    stopwatch: _Stopwatch,
-    progress: ProgressSink,
-    round_resources: ExitStack,
-) -> dict[int, Swapped]:
-    """Groups are swapped in while others are still being rewritten. By log id."""
-    if settings.options.dry_run:
-        with stopwatch.phase(REWRITE, stages.log_bytes()):
-            return _rewrite_dry(stages, settings.disk)
-    with (
-        GroupSwapper(settings.run_id, progress, settings.originals, settings.disk) as swapper,
-        lifted_by_errors(),
-    ):
-        held: list[tuple[LogPlan, FinishedGroup]] = []
-
-        def take(plan: LogPlan, group: FinishedGroup) -> None:
-            _prove_group(stages, plan, group, dry_run=False)
-            if stages.is_stopped(plan.log_id):
-                swapper.stop(plan.log_id)
-            elif settings.options.fail_on_corrupt or settings.options.exact_bytes:
-                held.append((plan, group))  # until all are known to be sound, and exact
-            else:
-                swapper.give(plan, group)
-
-        with stopwatch.phase(REWRITE, stages.log_bytes()):
-            stages.rewrite(take, swapper.give_piece)
-            _prove_round(stages)
-            for plan, _ in stages.problems():
-                swapper.stop(plan.log_id)
-        if settings.options.fail_on_corrupt:
-            _stop_if_corrupt(stages)
-        require_exact_bytes(stages.results(), settings.options.exact_bytes)
-        for plan, group in held:
-            if not stages.is_stopped(plan.log_id):
-                swapper.give(plan, group)
-        round_resources.enter_context(background_closes_deferred())
-        with stopwatch.phase(SWAP_STAGE, stages.log_bytes()):
-            progress.stage(SWAP_STAGE, sum(len(plan.groups) for plan in stages.sound()))
-            swapped = swapper.finish()
-            _prove_swaps(stages, swapped)
-            return swapped
 
 
 def _rewrite_dry(stages: Stages, disk: Disk) -> dict[int, Swapped]:
@@ -379,17 +382,3 @@ def _found(plan: LogPlan, code: ReasonCode, problem: str) -> TaskProblem:
 
 def _sound(stages: Stages) -> list[LogResult]:
     return [result for result in stages.results() if result.problem is None]
-
-
-def _retain(
-    plan: RoundPlan,
-    reports: list[LogReport],
-    settings: RunSettings,
-    stopwatch: _Stopwatch,
-    progress: ProgressSink,
-) -> tuple[LogReport, ...]:
-    if not plan.retention:
-        return tuple(reports)
-    with stopwatch.phase(RETENTION_STAGE):
-        progress.stage(RETENTION_STAGE, 0)
-        return apply_retention(plan.retention, reports, settings.originals, settings.disk)

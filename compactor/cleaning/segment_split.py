@@ -4,7 +4,6 @@
 their files beside the log, with the attributes and the time of the source, and swaps them in.
 """
 
-import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -16,7 +15,7 @@ from cleaner_jobs.tasks.cleaned_segment import finish_like
 from cleaner_jobs.work_file import write_whole
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from storage.errors import CorruptFileError
-from storage.file_names import LOG, SEGMENT_SUFFIXES, TXN_INDEX, file_name
+from storage.file_names import LOG, TXN_INDEX
 from storage.files import io_limit
 from storage.files.descriptors import naming
 from storage.files.files import Disk, FileAttributes, Files
@@ -24,7 +23,7 @@ from storage.files.local import LOCAL
 from storage.formats import txn_index
 from storage.formats.txn_index import AbortedTxn
 from storage.log.segment_reader import read_batches
-from storage.log.splitting import IndexSettings, NewSegment, SplitBatch, plan_split
+from storage.log.splitting import IndexSettings, SplitBatch, plan_split
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
@@ -47,7 +46,11 @@ def split_segment(
     for segment in segments:
         if segment.indexes.problem:
             raise CorruptFileError(source.path, segment.position, segment.indexes.problem)
-    staged = _names(log.path, segments)
+    suffix = staged_suffix(secrets.token_hex(4), "split")
+    staged = [
+        StagedSegment.beside(log.path, segment.base_offset, suffix, bool(segment.aborted))
+        for segment in segments
+    ]
     try:
         model = disk.attributes_of(source.path)
         for segment, names in zip(segments, staged, strict=True):
@@ -88,20 +91,6 @@ def _checked(source: Source, files: Files) -> Iterator[SplitBatch]:
             header.last_offset,
             header.max_timestamp,
         )
-
-
-def _names(path: str, segments: Iterable[NewSegment]) -> list[StagedSegment]:
-    suffix = staged_suffix(secrets.token_hex(4), "split")
-    staged = []
-    for segment in segments:
-        names = [
-            os.path.join(path, file_name(segment.base_offset, kind)) + suffix
-            for kind in SEGMENT_SUFFIXES
-        ]
-        if not segment.aborted:
-            names[SEGMENT_SUFFIXES.index(TXN_INDEX)] = ""
-        staged.append(StagedSegment(segment.base_offset, *names))
-    return staged
 
 
 def _write(path: str, contents: Iterable[bytes], model: FileAttributes, disk: Disk) -> None:

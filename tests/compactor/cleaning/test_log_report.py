@@ -80,24 +80,6 @@ def test_a_log_that_went_through(dry_run: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "status"),
-    [
-        ("damaged", LogStatus.SET_ASIDE),
-        ("unsupported-format", LogStatus.SET_ASIDE),
-        ("changed-meanwhile", LogStatus.FAILED),
-        ("input-output", LogStatus.FAILED),
-        ("faulty-machine", LogStatus.FAILED),
-    ],
-)
-def test_the_datas_own_errors_set_aside_and_others_fail(code: str, status: LogStatus) -> None:
-    report = report_of(TaskProblem(0, code, "/d/t-4/0.log", 7, "bad"))
-    assert (report.status, report.reason) == (status, "/d/t-4/0.log, byte 7: bad")
-    assert report.bytes_after == report.bytes_before == 330
-    assert report.segments_after == report.segments_before == 3
-    assert report.counts == Counts()
-
-
-@pytest.mark.parametrize(
     ("path", "position", "reason"),
     [("/a", -1, "/a: bad"), ("", -1, "bad"), ("/a", 0, "/a, byte 0: bad")],
 )

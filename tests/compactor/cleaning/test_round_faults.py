@@ -58,37 +58,6 @@ def test_a_corrupt_batch_sets_its_log_aside_and_the_round_goes_on(
     check_one_failed(local, tmp_path, LogStatus.SET_ASIDE, where, plan)
 
 
-@pytest.mark.parametrize("stage", ["scan", "resolve", "rewrite"])
-def test_a_file_that_changes_under_us_fails_its_log_alone(
-    local: LocalRound, tmp_path: Path, stage: str
-) -> None:
-    _, bad, plan = two_logs(tmp_path)
-    local.before[stage] = lambda: os.utime(log_of(bad, 4), ns=(5, 5))
-    check_one_failed(local, tmp_path, LogStatus.FAILED, "modification time was", plan)
-
-
-def test_drift_after_the_rewrite_is_noticed_before_the_swap(
-    local: LocalRound, tmp_path: Path
-) -> None:
-    _, bad, plan = two_logs(tmp_path)
-
-    def touch(rows: Rows) -> Rows:
-        os.utime(log_of(bad, 0), ns=(5, 5))
-        return rows
-
-    local.after["rewrite"] = touch
-    check_one_failed(local, tmp_path, LogStatus.FAILED, "it is in use", plan)
-
-
-def test_a_file_that_vanishes_fails_its_log_alone(local: LocalRound, tmp_path: Path) -> None:
-    good, bad, plan = two_logs(tmp_path)
-    local.before["rewrite"] = log_of(bad, 8).unlink
-    report = local.run(plan)
-    assert [log.status for log in report.logs] == [LogStatus.CLEANED, LogStatus.FAILED]
-    assert str(log_of(bad, 8)) in (report.logs[1].reason or "")
-    assert len(batches_of(good, 0)) == 1 and len(batches_of(bad, 0)) == 2
-
-
 def test_a_bit_that_falls_over_between_scan_and_rewrite_is_noticed(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,8 @@ def test_it_is_written_read_back_and_refused_where_it_is_cut_short(kind: str) ->
         with pytest.raises(CorruptFileError, match="not JSON") as refused:
             parse(type(value), data[:end], PATH)
         assert refused.value.path == PATH
+    with pytest.raises(CorruptFileError, match="not JSON"):
+        parse(type(value), b"[" * 100_000, PATH)
 
 
 @pytest.mark.parametrize("kind", KINDS)

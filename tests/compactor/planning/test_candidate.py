@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.messages import ActiveProducer
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.inspection.explain import explain
 from compactor.log_dirs.survey import CheckpointOffsets
@@ -23,13 +22,11 @@ from compactor.planning.candidate import (
     prepare,
 )
 from compactor.planning.selection import BoundName
-from compactor.settings.config import CLOCKS_DIFFER_MS
 from compactor.settings.topic_config import TopicConfig, topic_config
 from storage.errors import CorruptFileError
-from storage.file_names import INDEX, LOG, MAX_LOG_BYTES, TIME_INDEX, file_name
+from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.log.log_dir import PartitionListing, list_log_dir
 from tests.compactor.plan_logs import (
-    BATCH_BYTES,
     COMPACT,
     NOW_MS,
     Shape,
@@ -74,15 +71,6 @@ def bounds_of(judgement: Judgement) -> dict[BoundName, int]:
 
 
 class TestDefect:
-    def test_a_log_as_a_broker_leaves_it_has_none(self, tmp_path: Path) -> None:
-        assert name_defect(listed(tmp_path / "d")) is None
-
-    @pytest.mark.parametrize("left", [".log.deleted", ".log.cleaned", ".index.deleted"])
-    def test_what_a_broker_removes_by_itself_is_none(self, tmp_path: Path, left: str) -> None:
-        partition = listed(tmp_path / "d")
-        Path(partition.path, f"{0:020}{left}").write_bytes(b"")
-        assert name_defect(again(partition)) is None
-
     def test_a_swap_that_was_cut_short_is_one(self, tmp_path: Path) -> None:
         partition = listed(tmp_path / "d")
         for kind in (LOG, INDEX):
@@ -102,53 +90,8 @@ class TestDefect:
         told = name_defect(again(partition))
         assert told is not None and told.text.endswith("; links are not followed")
 
-    def test_a_name_that_a_broker_trips_over_is_one(self, tmp_path: Path) -> None:
-        partition = listed(tmp_path / "d")
-        Path(partition.path, "nonsense.log").write_bytes(b"")
-        told = name_defect(again(partition))
-        assert told is not None and told.text.startswith("nonsense.log: a broker cannot load")
-
 
 class TestJudge:
-    @pytest.mark.parametrize(
-        ("cleaner", "clean_bytes", "cleanable_bytes", "to_rewrite"),
-        [
-            (None, 0, 2 * BATCH_BYTES, [0, 2]),
-            (2, BATCH_BYTES, BATCH_BYTES, [0, 2]),
-            (3, 2 * BATCH_BYTES, BATCH_BYTES, [0, 2]),  # a segment that counts twice (C-5.2)
-            (4, 2 * BATCH_BYTES, 0, [0, 2]),
-        ],
-    )
-    def test_what_there_is_to_clean(
-        self,
-        tmp_path: Path,
-        cleaner: int | None,
-        clean_bytes: int,
-        cleanable_bytes: int,
-        to_rewrite: list[int],
-    ) -> None:
-        found = judged(listed(tmp_path / "d"), CheckpointOffsets(cleaner, 0, None, ""))
-        assert found.cleanable.clean_bytes == clean_bytes
-        assert found.cleanable.cleanable_bytes == cleanable_bytes
-        assert found.cleanable.first_uncleanable_offset == 4
-        assert [segment.base_offset for segment in found.to_rewrite] == to_rewrite
-        assert found.is_eligible is (clean_bytes <= cleanable_bytes and cleaner is None)
-
-    def test_the_high_watermark_bounds_the_range(self, tmp_path: Path) -> None:
-        found = judged(listed(tmp_path / "d"), CheckpointOffsets(None, 0, 3, "a checkpoint"))
-        high_watermark = (BoundName.HIGH_WATERMARK, 3, "a checkpoint")
-        assert found.bounds == ((BoundName.ACTIVE_SEGMENT, 4, ""), high_watermark)
-        assert found.cleanable.first_uncleanable_offset == 2, "the segment that holds it"
-
-    @pytest.mark.parametrize(
-        ("min_lag_ms", "bound"), [(0, None), (3000, None), (3001, 2), (4000, 2), (4001, 0)]
-    )
-    def test_what_is_too_young(self, tmp_path: Path, min_lag_ms: int, bound: int | None) -> None:
-        """At 5000 ms; the segments are of 1000 and 2000 ms. C-4.4."""
-        config = replace(CONFIG, min_compaction_lag_ms=min_lag_ms)
-        found = judged(listed(tmp_path / "d"), config=config, now_ms=5000)
-        assert bounds_of(found).get(BoundName.MIN_COMPACTION_LAG) == bound
-
     @pytest.mark.parametrize(
         ("max_lag_ms", "cleaner", "expected"),
         [(4000, None, 0), (3999, None, 1), (1000, None, 3000), (1000, 2, 2000), (1000, 4, 0)],
@@ -170,52 +113,8 @@ class TestJudge:
         found = judged(partition)
         assert (found.is_eligible, found.log_end_offset) == (True, None)
 
-    def test_the_end_is_looked_up_for_a_checkpoint_in_the_active_segment(
-        self, tmp_path: Path
-    ) -> None:
-        """A checkpoint past the end is no checkpoint (C-4.1)."""
-        partition = listed(tmp_path / "d")
-        at_end, past_it = (judged(partition, CheckpointOffsets(at, 0, None, "")) for at in (6, 7))
-        assert (at_end.log_end_offset, at_end.first_dirty.offset) == (6, 6)
-        assert (past_it.log_end_offset, past_it.first_dirty.offset) == (6, 0)
-        assert past_it.first_dirty.rewrites_checkpoint
-
-    def test_a_log_that_ends_before_it_starts_is_corrupt(self, tmp_path: Path) -> None:
-        partition = listed(tmp_path / "d")
-        assert judged(partition, CheckpointOffsets(None, 6, None, "")).first_dirty.offset == 6
-        problem = f"byte {BATCH_BYTES}: log ends at offset 6, before its log start offset 7"
-        with pytest.raises(CorruptFileError, match=problem):
-            judged(partition, CheckpointOffsets(None, 7, None, ""))
-
 
 class TestPrepare:
-    def test_the_end_of_the_log_is_looked_up(self, tmp_path: Path) -> None:
-        found = prepare(judged(listed(tmp_path / "d")), CLOCK, clean_shutdown=True)
-        assert found.judgement.log_end_offset == found.judgement.last_stable_offset == 6
-        assert [segment.base_offset for segment in found.to_rewrite] == [0, 2]
-        assert (found.producers, found.refusal, found.notes) == ((), None, ())
-
-    def test_producers_that_have_not_expired_are_given_with_their_last_offset(
-        self, tmp_path: Path
-    ) -> None:
-        partition = listed(tmp_path / "d", Shape(producer_id=9))
-        found = prepare(judged(partition), CLOCK, clean_shutdown=True)
-        assert found.producers == (ActiveProducer(9, 0, 5),)
-        later = RoundClock(NOW_MS + WEEK_MS, WEEK_MS)
-        assert prepare(judged(partition), later, clean_shutdown=True).producers == ()
-
-    def test_an_open_transaction_shortens_the_range(self, tmp_path: Path) -> None:
-        partition = listed(tmp_path / "d")
-        open_transaction(Path(partition.path), 7, first_offset=3, end_offset=6)
-        found = prepare(judged(again(partition)), CLOCK, clean_shutdown=True)
-        assert bounds_of(found.judgement)[BoundName.OPEN_TRANSACTION] == 3
-        assert found.judgement.cleanable.first_uncleanable_offset == 2
-        assert found.judgement.bounds[-1].cause == (
-            "producer 7 has one open since offset 3, last written to 0 s ago "
-            "(1970-01-01T00:16:40.000Z)"
-        )
-        assert [segment.base_offset for segment in found.to_rewrite] == [0]
-
     def test_an_open_transaction_above_the_high_watermark_says_nothing(
         self, tmp_path: Path
     ) -> None:
@@ -225,33 +124,6 @@ class TestPrepare:
         found = prepare(judgement, CLOCK, clean_shutdown=True)
         assert BoundName.OPEN_TRANSACTION not in bounds_of(found.judgement)
         assert found.judgement.last_stable_offset == 2
-
-    def test_indexes_that_are_missing_have_the_size_of_rebuilt_ones(self, tmp_path: Path) -> None:
-        """F-16.1. One batch a segment: no offset entry, and one of its time."""
-        partition = listed(tmp_path / "d")
-        Path(partition.path, file_name(2, INDEX)).unlink()
-        found = prepare(judged(again(partition)), CLOCK, clean_shutdown=True)
-        (second,) = (segment for segment in found.to_rewrite if segment.base_offset == 2)
-        assert (second.index_bytes, second.time_index_bytes) == (0, 12)
-
-    def test_a_segment_that_is_too_large_is_refused(self, tmp_path: Path) -> None:
-        judgement = judged(listed(tmp_path / "d"))
-        first, *others = judgement.partition.segments
-        for size, is_refused in ((MAX_LOG_BYTES, False), (MAX_LOG_BYTES + 1, True)):
-            segments = (first._replace(log_bytes=size), *others)
-            large = judgement._replace(partition=judgement.partition._replace(segments=segments))
-            found = prepare(large, CLOCK, clean_shutdown=True)
-            assert (found.refusal is not None) is is_refused
-            assert bool(found.to_rewrite) is not is_refused
-
-    @pytest.mark.parametrize(("latest_ms", "is_noted"), [(1999, True), (2000, False)])
-    def test_records_younger_than_the_clock_are_noted(
-        self, tmp_path: Path, latest_ms: int, is_noted: bool
-    ) -> None:
-        """Of 1000 and 2000 ms; the active segment is not cleaned."""
-        clock = RoundClock(latest_ms - CLOCKS_DIFFER_MS, WEEK_MS, is_checked=True)
-        found = prepare(judged(listed(tmp_path / "d")), clock, clean_shutdown=True)
-        assert (YOUNGER_RECORDS in found.notes) is is_noted
 
     def test_a_time_index_does_not_make_a_young_segment_old_enough(self, tmp_path: Path) -> None:
         """At 5000 ms; the second segment is of 2000 ms, and an index of zeros says of 1970."""
