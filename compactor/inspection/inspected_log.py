@@ -221,7 +221,11 @@ def inspected(log: InspectedLog, counted: CountedLog, shown: Presentation) -> Lo
     problem = counted.problem and _problem_text(counted.problem)
     found_open: tuple[BlockingTransaction, ...] = ()
     try:
-        found_open = _open_transactions(log, shown)
+        found_open = tuple(
+            open_transactions(
+                log.listing, log.log_start_offset, log.has_clean_shutdown, shown.as_of_ms
+            )
+        )
     except (CorruptFileError, OSError) as error:
         problem = problem or str(error)
     return LogInspection(
@@ -256,13 +260,6 @@ def inspected(log: InspectedLog, counted: CountedLog, shown: Presentation) -> Lo
     )
 
 
-def _open_transactions(log: InspectedLog, shown: Presentation) -> tuple[BlockingTransaction, ...]:
-    found = open_transactions(
-        log.listing, log.log_start_offset, log.has_clean_shutdown, shown.as_of_ms
-    )
-    return tuple(found)
-
-
 def _heavy(
     log: InspectedLog, counted: CountedLog, by: int, shown: Presentation
 ) -> tuple[HeavyKey, ...]:
@@ -279,13 +276,9 @@ def heaviest_parts(
     """
     told = []
     for versions, size, offset in heaviest(counted.keys, BYTES, shown.heavy_keys):
-        try:
-            record = record_at(log.listing, offset)
-        except (CorruptFileError, OSError):
-            record = None
-        name = None
-        if record is not None and record.key is not None:
-            fields = decode_key(CONSUMER_OFFSETS, record.key).fields or {}
+        key, name = _key_at(log.listing, offset), None
+        if key is not None:
+            fields = decode_key(CONSUMER_OFFSETS, key).fields or {}
             names = ("topic",) if part == BY_TOPIC else ("group", "groupId")
             name = next((fields[n] for n in names if n in fields), None)
         told.append(HeavyKey(name, False, versions, size, offset))
@@ -293,14 +286,18 @@ def heaviest_parts(
 
 
 def _heavy_key(listing: PartitionListing, versions: int, size: int, offset: int) -> HeavyKey:
+    key = _key_at(listing, offset)
+    text, is_hex = (None, False) if key is None else _readable(listing.topic, key)
+    return HeavyKey(text, is_hex, versions, size, offset)
+
+
+def _key_at(listing: PartitionListing, offset: int) -> bytes | None:
+    """None, too, where a broker at work has removed what was counted."""
     try:
         record = record_at(listing, offset)
-    except (CorruptFileError, OSError):  # it was there when it was counted: a broker is at work
-        record = None
-    text, is_hex = None, False
-    if record is not None and record.key is not None:
-        text, is_hex = _readable(listing.topic, record.key)
-    return HeavyKey(text, is_hex, versions, size, offset)
+    except (CorruptFileError, OSError):
+        return None
+    return None if record is None else record.key
 
 
 def _readable(topic: str, key: bytes) -> tuple[str, bool]:

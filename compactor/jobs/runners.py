@@ -249,40 +249,23 @@ class Poll:
 
 @contextmanager
 def _spark(
-    master: str | None,
-    facts: RoundSettings,
-    progress: ProgressSink,
-    timed: Timed,
+    master: str | None, facts: RoundSettings, progress: ProgressSink, timed: Timed
 ) -> Iterator["SparkContext"]:
     """A Spark of its own."""
-    with (
-        temporary_files(facts.work_dir),
-        ending_stopped_processes(progress.message),
-        _started(master, facts, progress, timed) as spark,
-    ):
-        yield spark
+    with temporary_files(facts.work_dir), ending_stopped_processes(progress.message):
+        if SUBMITTED_VARIABLE not in os.environ:  # or Java is there already
+            use_java(os.environ, cache_dir(os.environ), work_dir=facts.work_dir)
+        environ = {**os.environ, warm_up.WORK_DIR_VARIABLE: facts.work_dir}
+        warm_up.prepare(environ, progress.message, lambda: timed(FIRST_USE))
+        with timed(SESSION):
+            from cleaner_jobs.spark.spark_session import end_spark, start_spark
 
-
-@contextmanager
-def _started(
-    master: str | None,
-    facts: RoundSettings,
-    progress: ProgressSink,
-    timed: Timed,
-) -> Iterator["SparkContext"]:
-    if SUBMITTED_VARIABLE not in os.environ:  # or Java is there already
-        use_java(os.environ, cache_dir(os.environ), work_dir=facts.work_dir)
-    environ = {**os.environ, warm_up.WORK_DIR_VARIABLE: facts.work_dir}
-    warm_up.prepare(environ, progress.message, lambda: timed(FIRST_USE))
-    with timed(SESSION):
-        from cleaner_jobs.spark.spark_session import end_spark, start_spark
-
-        spark = start_spark(master, "log-compactor", facts.work_dir, say=progress.message)
-    try:
-        yield spark
-    finally:
-        with deferred_signals(), timed(SESSION_END):
-            end_spark(spark)
+            spark = start_spark(master, "log-compactor", facts.work_dir, say=progress.message)
+        try:
+            yield spark
+        finally:
+            with deferred_signals(), timed(SESSION_END):
+                end_spark(spark)
 
 
 def _on(hosts: Sequence[str]) -> str:

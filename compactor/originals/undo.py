@@ -233,13 +233,8 @@ def _undo(task: UndoTask) -> UndoReport:
         log.access.replace_file(log.undone_file, b"")
     brought = [mark for step in task.steps for mark in step.originals if mark.name.endswith(LOG)]
     has_undone = bool(task.steps) or task.log_start_was_raised
-    return UndoReport(
-        log.log_dir,
-        *log.key,
-        status=UndoStatus.UNDONE if has_undone else UndoStatus.AS_BEFORE,
-        segments=len(brought),
-        bytes=sum(mark.size_bytes for mark in brought),
-    )
+    status = UndoStatus.UNDONE if has_undone else UndoStatus.AS_BEFORE
+    return _report(log, status, brought=brought)
 
 
 def _bring_epochs_back(log: KeptLog, step: KeptStep, path: str) -> None:
@@ -337,5 +332,21 @@ def _failed(log: KeptLog, error: CorruptFileError | LogChangedError | OSError) -
     return _report(log, UndoStatus.FAILED, error_text(error), reason_code_of(error))
 
 
-def _report(log: KeptLog, status: UndoStatus, reason: str, code: ReasonCode) -> UndoReport:
-    return UndoReport(log.log_dir, *log.key, status=status, reason=reason, reason_code=code)
+def _report(
+    log: KeptLog,
+    status: UndoStatus,
+    reason: str | None = None,
+    code: ReasonCode | None = None,
+    brought: Sequence[FileMark] = (),
+) -> UndoReport:
+    topic, partition = log.key
+    return UndoReport(
+        log_dir=log.log_dir,
+        topic=topic,
+        partition=partition,
+        status=status,
+        reason=reason,
+        reason_code=code,
+        segments=len(brought),
+        bytes=sum(mark.size_bytes for mark in brought),
+    )

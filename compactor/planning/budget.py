@@ -59,14 +59,8 @@ def leave_out(plan: RoundPlan, left_out: dict[str, str]) -> RoundPlan:
     pairs = list(zip(plan.logs, plan.facts, strict=False))
     kept = [(log, facts) for log, facts in pairs if log.path not in left_out]
     left = [(log, facts) for log, facts in pairs if log.path in left_out]
-    reports = [
-        replace(
-            untouched_report(log, LogStatus.PASSED_OVER),
-            reason=left_out[log.path],
-            reason_code=ReasonCode.OVER_BUDGET,
-        )
-        for log, _ in left
-    ]
+    over, code = LogStatus.PASSED_OVER, ReasonCode.OVER_BUDGET
+    reports = [untouched_report(log, over, left_out[log.path], code) for log, _ in left]
     facts = [
         *(facts for _, facts in kept),
         *plan.facts[len(plan.logs) :],

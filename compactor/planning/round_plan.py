@@ -12,8 +12,9 @@ Source: spec C-3 to C-5.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from typing import Any, NamedTuple
 
 from cleaner_jobs.messages import LogPlan
 from compactor.log_dirs.missing_directories import Gone, entries_of, gone_from
@@ -116,26 +117,22 @@ def merge_plans(plans: Sequence[RoundPlan]) -> RoundPlan:
     taken = [pair for plan in plans for pair in zip(plan.logs, plan.facts, strict=False)]
     taken.sort(key=lambda pair: order_of(pair[1].judgement))
     others = [facts for plan in plans for facts in plan.facts[len(plan.logs) :]]
-    not_cleaned = [report for plan in plans for report in plan.not_cleaned]
-    not_cleaned.sort(key=order_of_report)
-    return RoundPlan(
-        as_of_ms=plans[0].as_of_ms,
-        logs=tuple(replace(log, log_id=number) for number, (log, _) in enumerate(taken)),
-        not_cleaned=tuple(not_cleaned),
-        facts=(*(facts for _, facts in taken), *others),
-        checkpoint_repairs=dict(
+    joined: dict[str, Any] = {
+        field.name: tuple(chain.from_iterable(getattr(plan, field.name) for plan in plans))
+        for field in fields(RoundPlan)
+        if isinstance(getattr(plans[0], field.name), tuple)
+    }
+    joined |= {
+        "logs": tuple(replace(log, log_id=number) for number, (log, _) in enumerate(taken)),
+        "not_cleaned": tuple(sorted(joined["not_cleaned"], key=order_of_report)),
+        "facts": (*(facts for _, facts in taken), *others),
+        "checkpoint_repairs": dict(
             repairs for plan in plans for repairs in plan.checkpoint_repairs.items()
         ),
-        log_dirs=tuple(log_dir for plan in plans for log_dir in plan.log_dirs),
-        stray_entries=tuple(entry for plan in plans for entry in plan.stray_entries),
-        retention=tuple(log for plan in plans for log in plan.retention),
-        are_all_log_dirs_known=all(plan.are_all_log_dirs_known for plan in plans),
-        inventory=tuple(size for plan in plans for size in plan.inventory),
-        brokers=tuple(name for plan in plans for name in plan.brokers),
-        unknown_settings=tuple(dict.fromkeys(s for p in plans for s in p.unknown_settings)),
-        kafka=tuple(use for plan in plans for use in plan.kafka),
-        absent=tuple(notice for plan in plans for notice in plan.absent),
-    )
+        "are_all_log_dirs_known": all(plan.are_all_log_dirs_known for plan in plans),
+        "unknown_settings": tuple(dict.fromkeys(joined["unknown_settings"])),
+    }
+    return replace(plans[0], **joined)
 
 
 def notices_of(plan: RoundPlan) -> tuple[str, ...]:

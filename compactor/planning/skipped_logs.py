@@ -26,11 +26,14 @@ def problem_report(plan: LogPlan, problem: TaskProblem, swapped_groups: int = 0)
     status = LogStatus.SET_ASIDE if problem.code in _SET_ASIDE else LogStatus.FAILED
     note = f"{groups} swapped in by then; the checkpoint was not moved"
     return replace(
-        untouched_report(plan, status),
-        reason=f"{where}: {problem.problem}" if where else problem.problem,
+        untouched_report(
+            plan,
+            status,
+            f"{where}: {problem.problem}" if where else problem.problem,
+            listed(problem.code),
+        ),
         notes=(note,) if swapped_groups else (),
         is_data_problem=problem.is_proof or problem.code in _OF_DATA,
-        reason_code=listed(problem.code),
     )
 
 
@@ -42,13 +45,20 @@ def stop_if_corrupt(reports: Iterable[LogReport]) -> None:
             raise CorruptLogError(f"{name}: {report.reason} (--on-corrupt fail)")
 
 
-def untouched_report(plan: LogPlan, status: LogStatus) -> LogReport:
+def untouched_report(
+    plan: LogPlan,
+    status: LogStatus,
+    reason: str | None = None,
+    reason_code: ReasonCode | None = None,
+) -> LogReport:
     """The report on a log of the plan that is as it was."""
     return LogReport(
         log_dir=plan.log_dir,
         topic=plan.topic,
         partition=plan.partition,
         status=status,
+        reason=reason,
+        reason_code=reason_code,
         first_dirty_offset=plan.first_dirty_offset,
         first_uncleanable_offset=plan.first_uncleanable_offset,
         segments_before=plan.segment_count,

@@ -114,11 +114,7 @@ def with_room(plan: RoundPlan, space: SpacePlan) -> RoundPlan:
     require_room(plan, space)
     logs = tuple(log for log in plan.logs if log.path not in space.left_out)
     reports = [
-        replace(
-            untouched_report(log, LogStatus.FAILED),
-            reason=space.left_out[log.path],
-            reason_code=ReasonCode.NO_ROOM,
-        )
+        untouched_report(log, LogStatus.FAILED, space.left_out[log.path], ReasonCode.NO_ROOM)
         for log in plan.logs
         if log.path in space.left_out
     ]

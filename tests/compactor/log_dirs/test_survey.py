@@ -47,19 +47,26 @@ def test_a_directory_that_cannot_be_listed_is_refused(tmp_path: Path) -> None:
         survey_log_dirs([str(tmp_path / "file")])
 
 
-def test_offsets_of_a_log_that_was_never_cleaned(tmp_path: Path) -> None:
-    survey = survey_log_dir(build(tmp_path / "d"))
-    offsets = offsets_of(survey.listing.partitions[0], survey, False)
-    assert offsets == (None, 0, 6, "replication-offset-checkpoint")
-
-
-def test_offsets_come_from_the_checkpoints(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("written", "offsets"),
+    [
+        ({}, (None, 0, 6)),  # never cleaned
+        (
+            {checkpoint.CLEANER_OFFSET: 2, checkpoint.LOG_START: 1, checkpoint.REPLICATION: 5},
+            (2, 1, 5),
+        ),
+        ({checkpoint.REPLICATION: 1, checkpoint.LOG_START: 3}, (None, 3, 3)),  # C-23.2
+    ],
+)
+def test_offsets_come_from_the_checkpoints(
+    tmp_path: Path, written: dict[str, int], offsets: tuple[int | None, int, int]
+) -> None:
     log_dir = build(tmp_path / "d")
-    write_offset(log_dir, checkpoint.CLEANER_OFFSET, 2)
-    write_offset(log_dir, checkpoint.LOG_START, 1)
-    write_offset(log_dir, checkpoint.REPLICATION, 5)
+    for name, offset in written.items():
+        write_offset(log_dir, name, offset)
     survey = survey_log_dir(log_dir)
-    assert offsets_of(survey.listing.partitions[0], survey, False)[:3] == (2, 1, 5)
+    found = offsets_of(survey.listing.partitions[0], survey, False)
+    assert found == (*offsets, "replication-offset-checkpoint")
 
 
 def test_the_log_starts_at_its_first_segment_at_the_earliest(tmp_path: Path) -> None:
@@ -69,15 +76,6 @@ def test_the_log_starts_at_its_first_segment_at_the_earliest(tmp_path: Path) -> 
         path.unlink()
     survey = survey_log_dir(log_dir)
     assert offsets_of(survey.listing.partitions[0], survey, False).log_start == 2
-
-
-def test_the_high_watermark_is_not_below_the_log_start(tmp_path: Path) -> None:
-    """C-23.2."""
-    log_dir = build(tmp_path / "d")
-    write_offset(log_dir, checkpoint.REPLICATION, 1)
-    write_offset(log_dir, checkpoint.LOG_START, 3)
-    survey = survey_log_dir(log_dir)
-    assert offsets_of(survey.listing.partitions[0], survey, False).high_watermark == 3
 
 
 def test_a_log_without_high_watermark_has_none_replicated(tmp_path: Path) -> None:

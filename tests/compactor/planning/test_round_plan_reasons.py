@@ -121,22 +121,6 @@ def test_filters_match_whole_names_and_exclude_wins(tmp_path: Path) -> None:
         with_filters(COMPACT, "(", None)
 
 
-def test_a_log_of_one_segment(tmp_path: Path) -> None:
-    found = plan_log_dirs([build(tmp_path / "d", Shape(segments=1))], COMPACT, NOW_MS)
-    reason = "only the active segment, of 79 B, which is never cleaned"
-    assert judged(found) == (PASSED_OVER, reason)
-
-
-def test_a_log_without_segments(tmp_path: Path) -> None:
-    log_dir = build(tmp_path / "d", Shape(segments=1))
-    for path in (tmp_path / "d" / "t-0").iterdir():
-        path.unlink()
-    for name in (checkpoint.REPLICATION, checkpoint.RECOVERY_POINT):  # it had no records
-        checkpoint.write(os.path.join(log_dir, name), {("t", 0): 0})
-    found = plan_log_dirs([log_dir], COMPACT, NOW_MS)
-    assert judged(found) == (PASSED_OVER, "it has no segment, so no records")
-
-
 def test_a_log_that_is_clean_already(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d")
     clean_up_to(tmp_path / "d", ("t", 0, 4))
@@ -217,21 +201,6 @@ def test_a_log_with_what_a_cleaning_left(tmp_path: Path, base_offset: int) -> No
                 "if all else of the log is sound",
             )
         path.unlink()
-
-
-def test_a_log_that_is_known_to_be_unfit(tmp_path: Path) -> None:
-    log_dir = build(tmp_path / "d")
-    problems = {os.path.join(log_dir, "t-0"): "its swap is damaged"}
-    found = judged(plan_log_dirs([log_dir], COMPACT, NOW_MS, problems=problems))
-    assert found == (SET_ASIDE, "its swap is damaged")
-
-
-def test_a_log_that_no_broker_could_load(tmp_path: Path) -> None:
-    """F-2.5."""
-    log_dir = build(tmp_path / "d")
-    (tmp_path / "d" / "t-0" / "backup.log").write_bytes(b"")
-    status, reason = judged(plan_log_dirs([log_dir], COMPACT, NOW_MS))
-    assert (status, reason.split(":")[0]) == (SET_ASIDE, "backup.log")
 
 
 def test_a_log_with_a_torn_tail(tmp_path: Path) -> None:
@@ -349,16 +318,6 @@ def test_logs_of_a_directory_with_a_malformed_checkpoint(tmp_path: Path) -> None
         found.log_dirs[0].problem == f"{path}, byte 2: the count says 1, and lines with entries: 0"
     )
     assert not found.checkpoint_repairs
-
-
-def test_a_log_in_two_directories(tmp_path: Path) -> None:
-    one, other = build(tmp_path / "1"), build(tmp_path / "2")
-    found = plan_log_dirs([one, other], COMPACT, NOW_MS)
-    assert not found.logs
-    assert [(report.log_dir, report.status) for report in found.not_cleaned] == [
-        (one, SET_ASIDE),
-        (other, SET_ASIDE),
-    ]
 
 
 def test_damaged_leader_epochs_set_a_log_aside_where_retention_may_need_them(
