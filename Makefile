@@ -122,7 +122,7 @@ test-stages: $(STAMP) ## hold a run at each of twelve stages, and fill disks, st
 test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow on real logs: done, nothing to do, lock held, damage, a condition, a kill; SCENARIO='nothing to do' for one
 	$(PYTHON_OF_VENV) -m tests.airflow $(if $(SCENARIO),"$(SCENARIO)")
 
-test-read-back: $(STAMP) ## read 5,000 edited plans, manifests, memories, reports and scripts, or FILES=N: each is read or refused in words
+test-read-back: $(STAMP) ## read 5,000 edited plans, manifests, memories and reports, or FILES=N: each is read or refused in words
 	$(PYTHON_OF_VENV) -m tests.read_back $(if $(FILES),--count $(FILES))
 
 test-tables: $(TABLES_STAMP) ## read 500 random logs, or LOGS=N, as tables in pyarrow, pandas, Polars, DuckDB and Spark, and of Parquet in each; compare with dump

@@ -1,4 +1,4 @@
-"""A script on the command line: its transcript, and what is refused."""
+"""A script on the command line: its transcript."""
 
 import json
 from pathlib import Path
@@ -41,49 +41,6 @@ def test_the_example_of_the_oracle(tmp_path: Path, capsys: pytest.CaptureFixture
     assert lines[6]["state"]["segments"] == [
         {"base_offset": 0, "log": 156, "index": 0, "timeindex": 0, "txnindex": 34}
     ]
-
-
-@pytest.mark.parametrize(
-    ("script", "code", "problem"),
-    [
-        ("{", 2, "line 1"),
-        ("[]", 2, 'expected an object with an "op"'),
-        ('{"op":"open"}\n{"op":"fly"}', 1, "there is no operation 'fly'"),
-        ('{"op":"open"}\n{"op":"read","offset":"middle"}', 1, "'middle' is no offset"),
-        ('{"op":"broker","producer.id.expiration.ms":"x"}', 1, "'x' is no whole number"),
-        ('{"op":"clock","ms":[]}', 1, "[] is no whole number"),
-        (
-            '{"op":"broker","transaction.partition.verification.enable":"no"}',
-            1,
-            "'no' is neither true nor false",
-        ),
-    ],
-)
-def test_what_is_no_script_ends_with_a_word_about_it(
-    script: str, code: int, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "script.jsonl"
-    path.write_text(script)
-    assert _code([str(path), str(tmp_path / "log")]) == code
-    assert problem in capsys.readouterr().err
-
-
-def test_a_directory_with_anything_in_it_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = tmp_path / "script.jsonl"
-    script.write_text('{"op":"open"}')
-    assert _code([str(script), str(tmp_path)]) == 2
-    assert "is not empty" in capsys.readouterr().err
-    assert {path.name for path in tmp_path.iterdir()} == {"script.jsonl"}
-
-
-def _code(words: list[str]) -> object:
-    """The exit code, also where the arguments are refused."""
-    try:
-        return main(words)
-    except SystemExit as ended:
-        return ended.code
 
 
 APPENDS = [{"op": "append", "records": [{"k": "a", "v": "1"}]}] * 9

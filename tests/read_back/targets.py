@@ -1,6 +1,5 @@
 """What is read back, by what reads it, with one sound file of each."""
 
-import itertools
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -27,34 +26,10 @@ from compactor.watching.merged_reports import bad_logs_of, log_dirs_of, merged_r
 from storage.files.local import LOCAL
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
-from tests.engine.replay.replayed import replayed
-from tests.engine.replay.script_lines import read_script
 from tests.support.local_command import run_command, use_local_rounds
 
 _MARK = FileMark("00000000000000000000.log", 10, "0123456789abcdef")
 _ASIDE = SetAside("damaged", 2, 1, 2, "digest", "id")
-_SCRIPT = (
-    {"op": "config", "compression.type": "gzip"},
-    {"op": "open", "recovery_point": 0},
-    {"op": "broker", "producer.id.expiration.ms": "200"},
-    {"op": "append", "records": [{"k": "a", "v": "b", "ts": 5, "h": [["x", "y"]]}], "codec": "lz4"},
-    {"op": "append", "pid": 5, "epoch": 0, "seq": "next", "txn": True, "records": [{"k": "a"}]},
-    {"op": "end_txn", "pid": 5, "epoch": "current", "commit": True},
-    {"op": "append", "batches": [{"empty": True, "pid": 6, "epoch": 0, "seq": 0, "span": 2}]},
-    {"op": "high_watermark", "offset": "end", "how": "set"},
-    {"op": "clock", "advance": 5},
-    {"op": "roll"},
-    {"op": "flush", "offset": 1, "force": True},
-    {"op": "read", "offset": "start", "max_bytes": 1000, "isolation": "committed"},
-    {"op": "offset_for_timestamp", "ts": "max"},
-    {"op": "aborted_txns", "offset": 0, "upper": "end"},
-    {"op": "assign_epoch", "epoch": 3, "offset": "end"},
-    {"op": "mtime", "segment": 0, "ms": 5},
-    {"op": "truncate_to", "offset": "end-1"},
-    {"op": "close"},
-    {"op": "damage", "segment": 0, "how": "zero", "at": 3, "length": 4},
-    {"op": "open", "clean": False},
-)
 
 
 class Target(NamedTuple):
@@ -95,14 +70,6 @@ def _history(path: Path) -> None:
     machine_pace(path.parent, 1000).seconds(1 << 30)
 
 
-_numbers = itertools.count()
-
-
-def _script(path: Path) -> None:
-    lines = [line for line in read_script(str(path)) if line is not None]
-    replayed(LOCAL, str(path.parent / f"replayed-{next(_numbers)}"), lines)
-
-
 def targets(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Target]:
     """folder: empty, for a log directory and what commands write of it."""
     (folder / "rounds").mkdir()
@@ -137,5 +104,4 @@ def targets(folder: Path, patch: pytest.MonkeyPatch) -> Mapping[str, Target]:
         "report of a plan": Target(plan_report, _merge),
         "report as shown": Target(report, _merge_by_command),
         "report of a run": Target(report, lambda path: read_run_reports([str(path)])),
-        "script": Target("\n".join(map(json.dumps, _SCRIPT)).encode(), _script),
     }

@@ -6,13 +6,12 @@ SCRIPT: a file of operations, a JSON object a line (tests/oracle/README.md). DIR
 import argparse
 import json
 import sys
+from pathlib import Path
 
-from storage.errors import LogCompactionError
 from storage.files.local import LOCAL
 from storage.kafka_versions import BY_NAME, NEWEST
 from tests.engine.replay.replay import Replay
 from tests.engine.replay.replayed import cleaner_beside
-from tests.engine.replay.script_lines import read_script
 
 
 def main(words: list[str] | None = None) -> int:
@@ -21,21 +20,17 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("directory", metavar="DIR")
     parser.add_argument("--kafka", choices=BY_NAME, default=NEWEST.name)
     asked = parser.parse_args(words)
-    try:
-        script = read_script(asked.script)
-    except LogCompactionError as error:
-        parser.error(f"{asked.script}, {error}")
     if LOCAL.exists(asked.directory) and LOCAL.list_directory(asked.directory):
         parser.error(f"{asked.directory} is not empty; a replay takes a new directory")
     version = BY_NAME[asked.kafka]
     replay = Replay(LOCAL, asked.directory, cleaner_beside(asked.directory, version), version)
-    try:
-        for line in replay.lines(script):
-            text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-            sys.stdout.write(f"{text}\n")
-    except LogCompactionError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+    script = [
+        json.loads(line) if line.strip() and not line.startswith("#") else None
+        for line in Path(asked.script).read_text("utf-8").splitlines()
+    ]
+    for line in replay.lines(script):
+        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+        sys.stdout.write(f"{text}\n")
     return 0
 
 

@@ -17,8 +17,14 @@ from tests.engine.replay.log_operations import LogOperations
 from tests.engine.replay.script_cleaning import ScriptCleaning
 from tests.engine.replay.script_clock import ScriptClock
 from tests.engine.replay.script_damage import damage
-from tests.engine.replay.script_errors import ClosedError, OpenError
-from tests.engine.replay.script_values import Line, ScriptError, Values, settings_of
+from tests.engine.replay.script_values import (
+    ClosedError,
+    Line,
+    OpenError,
+    ScriptError,
+    Values,
+    settings_of,
+)
 from tests.engine.replay.transcript import files_below, masked, state_of
 
 _DEFAULT_LOG = "t-0"

@@ -14,8 +14,7 @@ from tests.engine.replay.log_operations import LogOperations
 from tests.engine.replay.script_cleaning import ScriptCleaning
 from tests.engine.replay.script_clock import ScriptClock
 from tests.engine.replay.script_damage import damage
-from tests.engine.replay.script_errors import ClosedError, OpenError
-from tests.engine.replay.script_values import Line, settings_of
+from tests.engine.replay.script_values import ClosedError, Line, OpenError, settings_of
 from tests.engine.replay.transcript import files_below, state_of
 
 

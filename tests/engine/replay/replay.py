@@ -17,7 +17,6 @@ from tests.engine.replay.many_logs import ManyLogs
 from tests.engine.replay.one_log import OneLog
 from tests.engine.replay.script_cleaning import CleanerMaker, ScriptCleaning
 from tests.engine.replay.script_clock import CONFIGURING, ScriptClock
-from tests.engine.replay.script_lines import check_line
 from tests.engine.replay.script_values import Line
 from tests.engine.replay.transcript import described
 
@@ -65,7 +64,6 @@ class Replay:
         """
         for number, line in enumerate(script, 1):
             if line is not None:
-                check_line(number, line)
                 if self._scripted is None:
                     kind = ManyLogs if line["op"] == "manager" else OneLog
                     self._scripted = kind(self._files, self._log_dir, self._clock, self._cleaning)

@@ -23,8 +23,7 @@ from storage.log.log import Log
 from storage.log.log_manager import CleanedLog, LogCleaner, LogToClean
 from storage.log.log_state import CleanedGroup
 from storage.log.segment import LogSegment
-from tests.engine.replay.script_errors import LogCleaningError, NotCleanedError
-from tests.engine.replay.script_values import Line, Values
+from tests.engine.replay.script_values import Line, LogCleaningError, NotCleanedError, Values
 
 # a cleaner whose map takes so many keys, if that is limited, and who is told how a round went
 CleanerMaker = Callable[[int | None, Callable[[CleaningReport], object]], LogCleaner]

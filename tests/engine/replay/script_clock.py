@@ -1,14 +1,10 @@
 """What a script sets for all its logs: the time, the broker's settings, what follows an append."""
 
-import re
-
-from compactor.json_types import json_text
 from storage.kafka_versions import KafkaVersion
 from storage.log.producer_state_manager import ProducerStateManagerConfig
 from storage.log.scheduler import ManualScheduler
-from tests.engine.replay.script_values import Line, ScriptError
+from tests.engine.replay.script_values import Line
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 FIRST_CLOCK_MS = 1_700_000_000_000
 CONFIGURING = ("broker", "clock", "settings")
 
@@ -41,16 +37,9 @@ class ScriptClock:
 
 def _number(line: Line, name: str, default: int) -> int:
     """A whole number, or the text of one, which Kafka's settings are."""
-    value = line.get(name, default)
-    text = value.strip() if isinstance(value, str) else str(value)
-    if isinstance(value, bool) or not _WHOLE.fullmatch(text):
-        raise ScriptError(f"{name}: {json_text(value)} is no whole number")
-    return int(text)
+    return int(line.get(name, default))
 
 
 def _truth(line: Line, name: str) -> bool:
     """True or false, or the text of one."""
-    text = str(line[name]).strip().lower()
-    if text not in ("true", "false"):
-        raise ScriptError(f"{name}: {json_text(line[name])} is neither true nor false")
-    return text == "true"
+    return str(line[name]).strip().lower() == "true"

@@ -5,6 +5,7 @@ from typing import Any
 
 from compactor.json_types import json_text
 from storage.errors import LogCompactionError
+from storage.log.errors import LogError
 from storage.log.log import Log
 from storage.log.producer_state_entry import MAX_SEQUENCE, ProducerStateEntry
 from storage.log.segment import LogSegment
@@ -20,6 +21,24 @@ class ScriptError(LogCompactionError):
     """The script asks for what there is not: it is no answer of the log, and the replay ends."""
 
     reason_code = "wrong-usage"
+
+
+class ClosedError(LogError):
+    """An operation that needs an open log, or a running log manager."""
+
+
+class LogCleaningError(LogError):
+    """A log that the cleaner cannot even weigh."""
+
+
+class NotCleanedError(LogError):
+    """A log whose data is wrong: its cleaning has left it as it was."""
+
+    kafka_name, kafka_cause = "CorruptRecordException", None
+
+
+class OpenError(LogError):
+    """An operation that needs a closed log, or a log manager that is not running."""
 
 
 def settings_of(line: Line) -> dict[str, str]:
