@@ -8,8 +8,6 @@ import pytest
 
 from storage.files.files import ChangingFile
 from storage.files.local import LOCAL
-from storage.formats.record import Record
-from storage.formats.record_batch import encode_batch
 from storage.log.errors import CorruptRecordError, IllegalArgumentError, KafkaError
 from storage.log.file_records import FileRecords, next_offset
 from tests.engine.replay.replayed import kernels_used
@@ -111,25 +109,6 @@ def test_what_goes_to_a_reader_is_the_slice(files: MemoryFiles) -> None:
         records.read_fully(taken.position, taken.size_bytes)
 
 
-def test_a_file_is_opened_at_its_length(files: MemoryFiles) -> None:
-    """L-2.1: it is preallocated only where it is new."""
-    files.replace_file(PATH, batch(0, 5) + batch(1, 6))
-    assert FileRecords.open(files, PATH).size_bytes == 140
-    assert FileRecords.open(files, PATH, initial_bytes=1000).size_bytes == 140
-    assert len(files.read_bytes(PATH)) == 140
-
-
-def test_a_file_past_two_gib_is_refused(tmp_path: Path) -> None:
-    """L-2.1."""
-    path = tmp_path / "0.log"
-    with path.open("wb") as file:
-        file.truncate(2**31)
-    with pytest.raises(KafkaError, match="more than a segment can have"):
-        FileRecords.open(LOCAL, str(path))
-    os.truncate(path, 2**31 - 1)
-    FileRecords.open(LOCAL, str(path)).close_handle()
-
-
 def test_handles_are_closed_without_a_trim(files: MemoryFiles) -> None:
     """L-2.11."""
     records = FileRecords.open(files, PATH, is_new=True, initial_bytes=100)
@@ -142,37 +121,6 @@ def test_handles_are_closed_without_a_trim(files: MemoryFiles) -> None:
     assert files.read_bytes(PATH) == batch(0, 5)
 
 
-@pytest.mark.parametrize(("target", "found"), [(0, 0), (1, 1), (2, None)])
-def test_an_offset_is_looked_for(records: FileRecords, target: int, found: int | None) -> None:
-    """L-2.7."""
-    batch_of = records.search_for_offset(target)
-    assert (None if batch_of is None else batch_of.base_offset) == found
-
-
-def test_a_gap_leads_to_the_next_batch(files: MemoryFiles) -> None:
-    records = FileRecords.open(files, PATH)
-    records.append(batch(0, 5) + batch(8, 6))
-    assert records.search_for_offset(3) == (8, 70, 70)
-
-
-@pytest.mark.parametrize(
-    ("target", "start", "end"),
-    [(0, 0, 10), (1, 0, 10), (4, 0, 10), (9, 0, 10), (10, 0, None), (4, 70, 10), (0, 210, None)],
-)
-def test_the_end_is_behind_the_last_batch_where_an_offset_is_found(
-    files: MemoryFiles, target: int, start: int, end: int | None
-) -> None:
-    """L-9.4: the last one holds offsets 8 and 9."""
-    records = FileRecords.open(files, PATH)
-    records.append(batch(0, 5) + batch(2, 6))
-    last = [Record(8, 7, None, b"v"), Record(9, 7, None, b"v")]
-    records.append(encode_batch(last)[:-1])  # cut short: it is none
-    assert records.end_offset(target, 0) == (3 if target <= 2 else None)
-    records = FileRecords.open(MemoryFiles(), PATH)
-    records.append(batch(0, 5) + batch(2, 6) + encode_batch(last))
-    assert records.end_offset(target, start) == end
-
-
 def test_a_time_is_looked_for_from_an_offset_on(records: FileRecords) -> None:
     """L-2.8, L-2.9."""
     assert records.search_for_timestamp(5, 0, 0) == (5, 0, 0)
@@ -180,6 +128,17 @@ def test_a_time_is_looked_for_from_an_offset_on(records: FileRecords) -> None:
     assert records.search_for_timestamp(7, 0, 0) is None
     assert records.largest_timestamp_after(0) == (6, 1)
     assert records.largest_timestamp_after(140) == (-1, -1)
+
+
+def test_a_file_past_two_gib_is_refused(tmp_path: Path) -> None:
+    """L-2.1."""
+    path = tmp_path / "0.log"
+    with path.open("wb") as file:
+        file.truncate(2**31)
+    with pytest.raises(KafkaError, match="more than a segment can have"):
+        FileRecords.open(LOCAL, str(path))
+    os.truncate(path, 2**31 - 1)
+    FileRecords.open(LOCAL, str(path)).close_handle()
 
 
 class FullDisk:

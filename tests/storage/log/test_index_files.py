@@ -75,7 +75,7 @@ def test_it_is_cut_off_by_offset_and_stays_as_long() -> None:
     [(0, 10), (5, 10), (10, 10), (11, 23), (23, 23), (50, 50), (51, None)],
 )
 def test_the_upper_bound_is_not_exact_at_the_first_entry(target: int, found: int | None) -> None:
-    """EE-11, EE-12, L-4.4: for the position of the first entry the second one comes."""
+    """EE-11, EE-12, L-4.4, L-5.2: for the position of the first entry the second one comes."""
     index = offset_index(0, 80)
     for number, position in enumerate((0, 10, 23, 37, 50)):
         index.append(number + 1, position)
@@ -135,45 +135,6 @@ def test_a_time_entry_too_far_from_the_base_leaves_nothing() -> None:
     assert index.lookup(20) == (20, 5)
 
 
-def test_a_time_index_is_searched_by_time_and_cut_off_by_offset() -> None:
-    """L-6.1, L-6.3, L-4.7: what is not later is not written."""
-    index = time_index(60, base_offset=100)
-    assert index.last == (-1, 100)
-    for time, offset in ((10, 103), (10, 104), (30, 107)):
-        index.maybe_append(time, offset)
-    assert index.file.entries == 2
-    for target, found in ((9, (-1, 100)), (10, (10, 103)), (29, (10, 103)), (99, (30, 107))):
-        assert index.lookup(target) == found
-    index.truncate_to(107)
-    assert index.last == (10, 103)
-    index.truncate_to(103)
-    assert index.last == (-1, 100)
-
-
-def test_an_index_is_made_as_long_as_asked_for() -> None:
-    """L-4.5, L-4.6, L-4.2: in whole entries; what is in use stays, and trimming leaves no more."""
-    files = MemoryFiles()
-    index = OffsetIndexFile(files, "/index", 50, 40)
-    index.append(51, 7)
-    file = index.file.opened()
-    assert not file.resize(47)
-    assert file.resize(63)
-    assert (len(files.read_bytes("/index")), file.entries, file.max_entries) == (56, 1, 7)
-    file.trim()
-    entry = bytes.fromhex("0000000100000007")
-    assert (files.read_bytes("/index"), index.is_full) == (entry, True)
-    index.file.reset()
-    assert (len(files.read_bytes("/index")), file.entries, index.is_full) == (40, 0, False)
-
-
-def test_an_index_that_is_opened_again_counts_every_slot() -> None:
-    """L-4.1, L-5.2: and gives the last of them, be it zeros."""
-    files = MemoryFiles()
-    files.replace_file("/index", bytes.fromhex("0000000100000007") + bytes(19))
-    index = OffsetIndexFile(files, "/index", 50, 40)
-    assert (index.entries, index.is_full, index.last_offset) == (3, True, 50)
-
-
 def test_an_index_that_is_cut_while_it_is_opened_has_what_was_read_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -183,16 +144,6 @@ def test_an_index_that_is_cut_while_it_is_opened_has_what_was_read_of_it(
     monkeypatch.setattr(kind, "size", lambda _: 40)  # as it was before
     index = OffsetIndexFile(files, "/index", 50, 40)
     assert (index.entries, index.last_offset) == (2, 53)
-
-
-def test_an_index_has_a_file_once_it_is_used() -> None:
-    """L-4.8: till then its name alone changes."""
-    files = MemoryFiles()
-    index = OffsetIndexFile(files, "/index", 0, 40)
-    index.file.rename("/index.deleted")
-    assert not files.exists("/index.deleted")
-    index.file.opened()
-    assert len(files.read_bytes("/index.deleted")) == 40
 
 
 def test_the_transactions_of_a_segment_are_cut_off_by_the_markers() -> None:

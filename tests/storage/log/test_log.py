@@ -2,16 +2,13 @@
 
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from compactor import Log, LogOptions
 from storage.codecs.compression import Codec
 from storage.files.files import Files
-from storage.files.local import LOCAL
 from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from storage.log import log_state
@@ -165,21 +162,6 @@ def test_offsets_as_given_go_up_to_the_highest_that_another_can_follow(
     assert log.log_end_offset == HIGHEST
 
 
-@pytest.mark.parametrize("local", [True, False])
-def test_what_was_appended_is_there_after_it_was_closed(local: bool, tmp_path: Path) -> None:
-    files = LOCAL if local else MemoryFiles()
-    path = str(tmp_path / "t-0") if local else "/t-0"
-    config = LogConfig(segment_bytes=200)
-    with Log.open(path, options(files, config)) as log:
-        for _ in range(7):
-            log.append_as_leader(batch(0, NOW_MS))
-        assert [s.base_offset for s in log.segments] == [0, 2, 4, 6]
-    with Log.open(path, options(files, config)) as again:
-        assert again.log_end_offset == 7
-        found = [b.base_offset for b in again.segments[1].log.batches()]
-        assert found == [2, 3]
-
-
 @pytest.mark.parametrize("index", ["7.index", "1.index", "1.timeindex", f"{7:020d}.txnindex"])
 def test_an_index_goes_whose_log_is_not_there_by_its_twenty_digits(index: str) -> None:
     """L-25.2: another file of the same offset, in fewer digits, does not keep it."""
@@ -210,32 +192,6 @@ def test_a_closed_log_refuses_everything() -> None:
     log.close_handlers()
     with pytest.raises(KafkaStorageError):
         log.append_as_leader(batch(0, NOW_MS))
-
-
-def test_readers_never_see_half_of_an_append() -> None:
-    log = Log.open("/t-0", options(MemoryFiles(), LogConfig(segment_bytes=2_000)))
-    torn: list[str] = []
-    done = threading.Event()
-
-    def read() -> None:
-        at = 0
-        while not done.is_set() or at < log.log_end_offset:
-            records = log.read(at, 500).records
-            for found in [] if records is None else records.batches():
-                if not found.is_valid() or found.base_offset < at - 2:
-                    torn.append(f"{found.base_offset} at {at}")
-                at = found.last_offset + 1
-
-    readers = [threading.Thread(target=read) for _ in range(4)]
-    for reader in readers:
-        reader.start()
-    for _ in range(150):
-        log.append_as_leader(batch(0, NOW_MS, NOW_MS, NOW_MS))
-    done.set()
-    for reader in readers:
-        reader.join(30)
-    assert torn == []
-    assert not any(reader.is_alive() for reader in readers)
 
 
 def test_a_log_needs_neither_spark_nor_arrow_nor_a_kernel() -> None:
