@@ -398,20 +398,12 @@ def _decompressed(entries: FramedEntries, row: int, take: TakeArray) -> tuple[By
 
 def _wrapper_value(entries: FramedEntries, row: int) -> memoryview:
     position, size, attributes = entries.rows[row, [POSITION, SIZE, ATTRIBUTES]].tolist()
-    start = position - entries.file_position
-    entry = entries.buffer.data[start : start + size]
-    key_at = MIN_MESSAGE_BYTES - 8 if attributes & MAGIC_ZERO else MIN_MESSAGE_BYTES
-    length_at = key_at + 4 + max(0, _int32(entry, key_at))
-    value_at = length_at + 4
-    length = _int32(entry, length_at) if value_at <= size else -1
-    if not 0 <= length <= size - value_at:
+    start, magic = position - entries.file_position, 0 if attributes & MAGIC_ZERO else 1
+    value_at, value_end = wrapper_value(entries.buffer, start, size, magic)
+    if value_at < 0:
         problem = f"the wrapper's value does not end within its {size} bytes"
         raise CorruptFileError(entries.path, position, problem)
-    return entry[value_at : value_at + length]
-
-
-def _int32(data: memoryview, at: int) -> int:
-    return int.from_bytes(data[at : at + 4], "big", signed=True)
+    return entries.buffer.data[value_at:value_end]
 
 
 def take_fresh(_name: str, length: int) -> NDArray[np.uint8]:

@@ -19,12 +19,6 @@ assert ENTRY.itemsize == OFFSET_ENTRY.size == 8
 Entries = NDArray[np.void]  # of ENTRY
 
 
-def encode(entries: Entries) -> bytes:
-    """Lay entries out as the file has them."""
-    assert entries.dtype == ENTRY, entries.dtype
-    return entries.tobytes()
-
-
 def decode(data: bytes, path: str) -> Entries:
     """Give the entries, without the zeros that fill up the index of an active segment.
 

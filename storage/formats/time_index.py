@@ -29,12 +29,6 @@ class TimestampOffset(NamedTuple):
     offset: int
 
 
-def encode(entries: Entries) -> bytes:
-    """Lay entries out as the file has them."""
-    assert entries.dtype == ENTRY, entries.dtype
-    return entries.tobytes()
-
-
 def decode(data: bytes, path: str) -> Entries:
     """Give the entries, without the zeros that fill up the index of an active segment.
 
@@ -64,28 +58,14 @@ def check(entries: Entries, path: str) -> None:
         raise CorruptFileError(path, at * ENTRY.itemsize, problem)
 
 
-def search(entries: Entries, base_offset: int, target_ms: int) -> TimestampOffset:
-    """Give the entry with the greatest timestamp that is not past target.
-
-    (None, base_offset) if there is none. The first record with target's timestamp or a later one is
-    at that offset or after it.
-    """
-    at = int(np.searchsorted(entries["timestamp"], target_ms, side="right")) - 1
-    return _entry(entries, at, base_offset)
-
-
 def last(entries: Entries, base_offset: int) -> TimestampOffset:
     """Give the segment's largest timestamp as Kafka takes it on loading (F-10.5)."""
-    return _entry(entries, len(entries) - 1, base_offset)
+    if not len(entries):
+        return TimestampOffset(None, base_offset)
+    timestamp_ms, relative_offset = entries[-1].item()
+    return TimestampOffset(timestamp_ms, base_offset + relative_offset)
 
 
 def read(path: str, files: Files = LOCAL) -> Entries:
     """Read and decode an index file."""
     return decode(files.read_bytes(path), path)
-
-
-def _entry(entries: Entries, at: int, base_offset: int) -> TimestampOffset:
-    if at < 0:
-        return TimestampOffset(None, base_offset)
-    timestamp_ms, relative_offset = entries[at].item()
-    return TimestampOffset(timestamp_ms, base_offset + relative_offset)

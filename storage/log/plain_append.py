@@ -26,7 +26,6 @@ from storage.formats.batch_header import (
     MAGIC,
     MAX_LAST_OFFSET,
     NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
     PRODUCER_ID_AT,
@@ -102,9 +101,11 @@ class PlainAppends:
             return None
         buffers = scratch()
         buffers.put(data)
-        if not self.producers.put_all(buffers):
-            return None
-        if self.check(kernels, buffers, 0, size, how) != 1:
+        self.producers.forget()
+        taken = self.check(kernels, buffers, 0, size, how)
+        if not taken and self.producers.put_of(buffers, 0, size):
+            taken = self.check(kernels, buffers, 0, size, how)
+        if taken != 1:
             return None
         batch = _TAKEN.unpack_from(buffers.batches_view)
         if batch[_SIZE] != size:
@@ -260,25 +261,21 @@ class PlainProducers:
         """Forget them all: state or buffer may have changed."""
         self.known.clear()
 
-    def put_all(self, buffers: KernelBuffers) -> bool:
-        """Give the kernel the producer of the one batch in the buffer, if it has one, and no other.
+    def put_of(self, buffers: KernelBuffers, start: int, end: int) -> bool:
+        """Give the kernel the producer of the batch at a byte of the buffer.
 
-        False where there is more to look at.
+        The buffer is in use up to end. False, and nothing is done, for one that the kernel knows,
+        where there is more to look at than whether its next sequence follows, or where the kernel
+        takes no more.
         """
-        self.known.clear()
-        (producer_id,) = _ID.unpack_from(buffers.view, PRODUCER_ID_AT)
-        return producer_id == NO_PRODUCER_ID or self.put(buffers, producer_id)
-
-    def put(self, buffers: KernelBuffers, producer_id: int) -> bool:
-        """Give the kernel a producer.
-
-        False, and nothing is done, where there is more to look at than whether its next sequence
-        follows, or where the kernel takes no more.
-        """
+        if end - start < BATCH_HEADER_BYTES:
+            return False
         manager, number = self._manager, len(self.known)
+        (producer_id,) = _ID.unpack_from(buffers.view, start + PRODUCER_ID_AT)
         known = manager.producers.get(producer_id)
         if (
             known is None
+            or known in self.known
             or known.epoch == NO_PRODUCER_EPOCH
             or number == len(buffers.producers)
             or manager.verification(producer_id) is not None
@@ -296,18 +293,6 @@ class PlainProducers:
         )
         self.known.append(known)
         return True
-
-    def put_of(self, buffers: KernelBuffers, start: int, end: int) -> bool:
-        """Give the kernel the producer of the batch at a byte of the buffer.
-
-        The buffer is in use up to end. False for one that the kernel knows, and as `put`.
-        """
-        if end - start < BATCH_HEADER_BYTES:
-            return False
-        (producer_id,) = _ID.unpack_from(buffers.view, start + PRODUCER_ID_AT)
-        if producer_id == NO_PRODUCER_ID or any(k.producer_id == producer_id for k in self.known):
-            return False
-        return self.put(buffers, producer_id)
 
     def follow(self, taken: Int64Array) -> None:
         """Note batches that are in the log. taken: rows of kernels.TakenBatch."""

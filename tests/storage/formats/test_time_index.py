@@ -4,13 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from storage.errors import CorruptFileError
 from storage.formats import time_index
 from storage.formats.index_entry import time_at
-from storage.formats.time_index import ENTRY, TimestampOffset, check, decode, encode, last, search
+from storage.formats.time_index import ENTRY, TimestampOffset, check, decode, last
 
 # for the log of test_segment_indexes: base offset 0, interval 300
 KAFKAS = bytes.fromhex(
@@ -21,11 +19,9 @@ ENTRIES = [(70, 16759), (71, 16803), (90, 16806), (95, 16808)]
 PATH = "00000000000000000000.timeindex"
 
 
-def test_a_file_of_kafkas_is_read_and_written_alike() -> None:  # F-10.1
+def test_a_file_of_kafkas_is_read() -> None:  # F-10.1
     entries = decode(KAFKAS, PATH)
     assert entries.tolist() == ENTRIES
-    assert encode(entries) == KAFKAS
-    assert encode(np.array(ENTRIES, ENTRY)) == KAFKAS
     check(entries, PATH)
     check(decode(b"", PATH), PATH)
 
@@ -67,16 +63,6 @@ def test_timestamps_have_to_ascend_and_offsets_not_to_descend(
 
 def test_the_same_offset_may_follow() -> None:
     check(np.array([(5, 2), (6, 2)], ENTRY), PATH)
-
-
-@given(st.sets(st.integers(0, 60)), st.integers(-5, 70), st.sampled_from([0, 7, 2**40]))
-def test_a_search_is_the_last_of_the_entries_not_past_it(
-    times: set[int], target: int, base: int
-) -> None:
-    rows = [(time, 3 * time) for time in sorted(times)]
-    below = [TimestampOffset(t, base + o) for t, o in rows if t <= target]
-    expected = below[-1] if below else TimestampOffset(None, base)
-    assert search(np.array(rows, ENTRY), base, target) == expected
 
 
 def test_the_last_entry_tells_the_largest_timestamp_of_a_segment(tmp_path: Path) -> None:  # F-10.5
