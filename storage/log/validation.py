@@ -27,6 +27,7 @@ from storage.formats.batch_header import (
     MAGIC_AT,
     MAX_LAST_OFFSET,
     MAX_TIMESTAMP_AT,
+    NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
@@ -132,58 +133,6 @@ def _message(record: Record, magic: int, attributes: int) -> bytes:
 
 def _nullable(data: bytes | None) -> bytes:
     return LENGTH.pack(-1) if data is None else LENGTH.pack(len(data)) + data
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchModel:
-    """The header fields of a new batch."""
-
-    magic: int
-    config: LogConfig
-    codec: Codec
-    log_append_time_ms: int | None
-    leader_epoch: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    is_transactional: bool
-    first_offset: int
-
-
-class Rebuilt(NamedTuple):
-    data: bytes
-    max_timestamp: int
-
-
-def rebuild(records: Sequence[Record], model: BatchModel) -> Rebuilt:
-    """Make one batch of records, or as many messages; none of no records."""
-    if model.producer_id != NO_PRODUCER_ID and model.base_sequence == NO_SEQUENCE:
-        raise IllegalArgumentError("a batch of a producer without a sequence")
-    if model.magic < MAGIC and model.codec is Codec.ZSTD:
-        raise IllegalArgumentError("zstd in an old message format")
-    for record in records:
-        require_encodable(record, model.magic)
-    if not records:
-        return Rebuilt(b"", NO_TIMESTAMP)
-    append_time = model.log_append_time_ms
-    largest = max(record.timestamp for record in records) if append_time is None else append_time
-    if model.magic < MAGIC:
-        level = model.config.compression_level
-        messages = message_set(records, model.magic, model.codec, append_time, level)
-        is_known = model.magic or append_time is not None
-        return Rebuilt(messages, largest if is_known else NO_TIMESTAMP)
-    options = BatchOptions(
-        partition_leader_epoch=model.leader_epoch,
-        producer_id=model.producer_id,
-        producer_epoch=model.producer_epoch,
-        base_sequence=model.base_sequence,
-        is_transactional=model.is_transactional,
-        compression_level=model.config.compression_level,
-    )
-    batch = bytearray(encode_batch(records, model.codec, options))
-    if append_time is not None:
-        set_v2_times(batch, 0, append_time, LOG_APPEND_TIME)
-    return Rebuilt(bytes(batch), largest)
 
 
 def require_encodable(record: Record, magic: int) -> None:
@@ -353,7 +302,7 @@ def _converted(batches: list[Batch], how: Validation) -> Validated:
                 offset += 1
         checks.finish()
     require_next_offset(offset - 1)
-    made = rebuild(kept, _model(first, how))
+    made = _rebuilt(kept, first, how)
     return Validated(made.data, offset, made.max_timestamp, len(kept), True)
 
 
@@ -384,7 +333,7 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
             raise UnsupportedOperationError("a compressed batch whose offsets are not 0, 1, 2, …")
         require_next_offset(how.next_offset + len(records) - 1)
         numbered = [whole(r)._replace(offset=how.next_offset + i) for i, r in enumerate(records)]
-        made = rebuild(numbered, _model(first, how))
+        made = _rebuilt(numbered, first, how)
         end = how.next_offset + len(records)
         return Validated(made.data, end, made.max_timestamp, len(records), True)
     end = how.next_offset + len(records)
@@ -394,20 +343,43 @@ def _compressed(data: bytearray, batches: list[Batch], how: Validation) -> Valid
     return Validated(data, end, largest, 0, False)
 
 
-def _model(first: Batch, how: Validation) -> BatchModel:
-    has_producer = not first.is_legacy
-    return BatchModel(
-        magic=how.request.target_magic,
-        config=how.config,
-        codec=how.target_codec,
-        log_append_time_ms=_log_time(how),
-        leader_epoch=how.request.leader_epoch,
+class _Rebuilt(NamedTuple):
+    data: bytes
+    max_timestamp: int
+
+
+def _rebuilt(records: Sequence[Record], first: Batch, how: Validation) -> _Rebuilt:
+    """Make one batch of records, or as many messages; none of no records. first: of the batches."""
+    magic, append_time, level = (
+        how.request.target_magic,
+        _log_time(how),
+        how.config.compression_level,
+    )
+    if first.producer_id != NO_PRODUCER_ID and first.base_sequence == NO_SEQUENCE:
+        raise IllegalArgumentError("a batch of a producer without a sequence")
+    if magic < MAGIC and how.target_codec is Codec.ZSTD:
+        raise IllegalArgumentError("zstd in an old message format")
+    for record in records:
+        require_encodable(record, magic)
+    if not records:
+        return _Rebuilt(b"", NO_TIMESTAMP)
+    largest = max(record.timestamp for record in records) if append_time is None else append_time
+    if magic < MAGIC:
+        messages = message_set(records, magic, how.target_codec, append_time, level)
+        is_known = magic or append_time is not None
+        return _Rebuilt(messages, largest if is_known else NO_TIMESTAMP)
+    options = BatchOptions(
+        partition_leader_epoch=how.request.leader_epoch,
         producer_id=first.producer_id,
-        producer_epoch=first.producer_epoch if has_producer else -1,
+        producer_epoch=NO_PRODUCER_EPOCH if first.is_legacy else first.producer_epoch,
         base_sequence=first.base_sequence,
         is_transactional=first.is_transactional,
-        first_offset=how.next_offset,
+        compression_level=level,
     )
+    batch = bytearray(encode_batch(records, how.target_codec, options))
+    if append_time is not None:
+        set_v2_times(batch, 0, append_time, LOG_APPEND_TIME)
+    return _Rebuilt(bytes(batch), largest)
 
 
 def _check_batch(batch: Batch, first: Batch, how: Validation) -> None:
