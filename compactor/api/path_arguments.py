@@ -288,10 +288,7 @@ def log_dir_around(path: str, log_dirs: Sequence[str]) -> str | None:
 OUTPUT = "output"  # the name of the parameter
 _MARKS = (UNFINISHED, NO_BROKER)
 _FILES = (  # of a log directory, that a copy has, too; others may be somebody's own
-    checkpoint.CLEANER_OFFSET,
-    checkpoint.LOG_START,
-    checkpoint.RECOVERY_POINT,
-    checkpoint.REPLICATION,
+    *checkpoint.ALL,
     clean_shutdown.CLEAN_SHUTDOWN,
     META_PROPERTIES,
     "bootstrap.checkpoint",  # what `kafka-storage format` leaves

@@ -20,10 +20,9 @@ from storage.formats.checkpoint import TopicPartition
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.errors import KafkaStorageError, LogError
-from storage.log.loading import LoadingState, LogOptions, rehearsed
+from storage.log.loading import LoadingState, LogOptions, options_at, rehearsed
 from storage.log.log_config import LogConfig
 from storage.log.log_dir import list_partition, log_end_offset, partition_of
-from storage.log.scheduler import ManualScheduler
 
 _OPEN_FILES = 32
 
@@ -58,13 +57,8 @@ def options_at_start(
     log_start: int, now_ms: int, files: Files, is_clean: bool = True
 ) -> LogOptions:
     """Of a log as a broker that starts loads it, with Kafka's defaults."""
-
-    def clock() -> int:
-        return now_ms
-
-    return LogOptions(
-        clock=clock,
-        scheduler=ManualScheduler(clock),
+    return options_at(
+        now_ms,
         config=LogConfig(file_delete_delay_ms=0),
         files=files,
         state=LoadingState(is_clean=is_clean, log_start=log_start),

@@ -53,13 +53,6 @@ from storage.log.cluster_metadata import (
     read_cluster_metadata,
 )
 
-_CHECKPOINTS = (
-    checkpoint.RECOVERY_POINT,
-    checkpoint.LOG_START,
-    checkpoint.REPLICATION,
-    checkpoint.CLEANER_OFFSET,
-)
-
 _LOSING = (State.EMPTY, State.NEVER_USED, State.DAMAGED)
 _CUT_OFF = (State.TORN_AFTER_STOP, State.DAMAGED_END, State.SNAPSHOT)  # what is before, stays
 
@@ -186,7 +179,7 @@ def _directory(path: str, files: Files) -> DirectoryFiles:
         path=path,
         dir_names=tuple(sorted(directories)),
         identity=_read(os.path.join(path, META_PROPERTIES), files),
-        checkpoints={name: _read(os.path.join(path, name), files) for name in _CHECKPOINTS},
+        checkpoints={name: _read(os.path.join(path, name), files) for name in checkpoint.ALL},
         logs=tuple(logs),
         metadata_log=_log(path, METADATA_DIR, files) if METADATA_DIR in directories else None,
         quorum_state=_read(os.path.join(path, METADATA_DIR, QUORUM_STATE), files),

@@ -22,12 +22,6 @@ from storage.formats import checkpoint
 from storage.log.log_dir import partition_of
 
 COPY_THREADS = 4  # they wait for the disk, or the kernel copies for them
-_CHECKPOINTS = (
-    checkpoint.CLEANER_OFFSET,
-    checkpoint.LOG_START,
-    checkpoint.RECOVERY_POINT,
-    checkpoint.REPLICATION,
-)
 
 
 class _Job(NamedTuple):
@@ -208,7 +202,7 @@ def _remove(path: str, files: Files) -> None:
 
 def _forget(logs: set[tuple[str, int]], path: str, files: Files) -> None:
     """Remove the entries of logs that are not in the copy. A damaged file stays as it is."""
-    for name in _CHECKPOINTS if logs else ():
+    for name in checkpoint.ALL if logs else ():
         of_copy = os.path.join(path, name)
         try:
             before = checkpoint.read(of_copy, files)

@@ -45,6 +45,19 @@ class LogLocation(NamedTuple):
         """Return the path of a checkpoint file of the log directory."""
         return os.path.join(self.log_dir, name)
 
+    def entry(self, name: str, files: Files) -> int | None:
+        """Return what a checkpoint says of the log; None: nothing."""
+        return checkpoint.read(self.checkpoint(name), files).get(self.key)
+
+    def set_entry(self, name: str, offset: int | None, files: Files) -> None:
+        """Write an entry, or take it out; a file that says the same already is left."""
+        before = checkpoint.read(self.checkpoint(name), files)
+        entries = {key: value for key, value in before.items() if key != self.key}
+        if offset is not None:
+            entries[self.key] = offset
+        if entries != before:
+            checkpoint.write(self.checkpoint(name), entries, files)
+
 
 class KnownOffsets(NamedTuple):
     """What checkpoints and marker say of a log, as a starting broker takes it."""
@@ -97,18 +110,14 @@ def known_offsets(at: LogLocation, files: Files = LOCAL) -> KnownOffsets:
     Raise CorruptFileError where a checkpoint cannot be read, RefusedError where the log's records
     are gone: opening it would begin it again as an empty log.
     """
-
-    def entry(name: str) -> int | None:
-        return checkpoint.read(at.checkpoint(name), files).get(at.key)
-
     _require_records(at, files)
+    high_watermark = at.entry(checkpoint.REPLICATION, files) or 0
     is_replication_known = files.exists(at.checkpoint(checkpoint.REPLICATION))
-    high_watermark = (entry(checkpoint.REPLICATION) or 0) if is_replication_known else None
     return KnownOffsets(
-        log_start=entry(checkpoint.LOG_START) or 0,
-        recovery_point=entry(checkpoint.RECOVERY_POINT) or 0,
-        high_watermark=high_watermark,
-        cleaner=entry(checkpoint.CLEANER_OFFSET),
+        log_start=at.entry(checkpoint.LOG_START, files) or 0,
+        recovery_point=at.entry(checkpoint.RECOVERY_POINT, files) or 0,
+        high_watermark=high_watermark if is_replication_known else None,
+        cleaner=at.entry(checkpoint.CLEANER_OFFSET, files),
         is_clean=clean_shutdown.exists(at.log_dir, files),
     )
 

@@ -37,7 +37,6 @@ from storage.log.log_dir import list_log_dir
 MOVE_ID = b"compactor's move".hex()  # as long as the ids that a broker gives
 _CHUNK_BYTES = 4 * 1024 * 1024
 _WITH_THE_LOG = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START, checkpoint.REPLICATION)
-_ALL = (*_WITH_THE_LOG, checkpoint.CLEANER_OFFSET)
 
 # a broker that finds one of these torn does not start, or loses the log directory, even if it is to
 # delete what is beside it; so they never stand there in part
@@ -82,7 +81,7 @@ def plan_move(source: LogLocation, target_dir: str, files: Files = LOCAL) -> Log
     is_copied = files.look_up(target.path) is not None
     is_removed = files.look_up(source.path) is None
     if is_removed:
-        is_left = any(_entry(source, name, files) is not None for name in _ALL)
+        is_left = any(source.entry(name, files) is not None for name in checkpoint.ALL)
         if not (is_copied and (is_left or files.exists(_aside(source)))):
             if not is_copied:
                 require_not_missing(source, files)
@@ -119,7 +118,7 @@ def move_log(move: LogMove, files: Files = LOCAL, give: GiveAttributes | None = 
         own = own_writes.read(move.source.log_dir, files).get(move.source.key)
         if own is not None:
             own_writes.note(move.target.log_dir, move.target.key, own, files)
-        _set(move.target.checkpoint(checkpoint.CLEANER_OFFSET), move.target.key, None, files)
+        move.target.set_entry(checkpoint.CLEANER_OFFSET, None, files)
         files.rename(move.source.path, move.leaving)
         files.sync_directory(move.source.log_dir)
     _remove_directory(move.leaving, files)
@@ -192,40 +191,24 @@ def _are_equal(one: str, other: str, files: Files) -> bool:
 
 def _copy_entries(move: LogMove, files: Files) -> None:
     for name in _WITH_THE_LOG:
-        offset = _entry(move.source, name, files)
-        path = move.target.checkpoint(name)
-        if name == checkpoint.REPLICATION and not _may_begin(path, move, files):
-            continue
-        _set(path, move.target.key, offset, files)
+        if name != checkpoint.REPLICATION or _may_begin(move, files):
+            move.target.set_entry(name, move.source.entry(name, files), files)
 
 
-def _may_begin(path: str, move: LogMove, files: Files) -> bool:
-    """Return whether a checkpoint of high watermarks may be begun.
+def _may_begin(move: LogMove, files: Files) -> bool:
+    """Return whether a checkpoint of high watermarks is there, or may be begun.
 
     Of each log without an entry, it says that nothing is replicated.
     """
     directories, _ = files.list_names(move.target.log_dir)
     others = [name for name in directories if name != os.path.basename(move.staged)]
-    return files.exists(path) or not others
+    return files.exists(move.target.checkpoint(checkpoint.REPLICATION)) or not others
 
 
 def _move_entries(move: LogMove, files: Files) -> None:
     name = checkpoint.CLEANER_OFFSET
-    cleaned = _entry(move.source, name, files)
-    for each in _ALL:
-        _set(move.source.checkpoint(each), move.source.key, None, files)
-    if cleaned is not None and _entry(move.target, name, files) is None:
-        _set(move.target.checkpoint(name), move.target.key, cleaned, files)
-
-
-def _entry(at: LogLocation, name: str, files: Files) -> int | None:
-    return checkpoint.read(at.checkpoint(name), files).get(at.key)
-
-
-def _set(path: str, key: tuple[str, int], offset: int | None, files: Files) -> None:
-    before = checkpoint.read(path, files)
-    entries = {each: value for each, value in before.items() if each != key}
-    if offset is not None:
-        entries[key] = offset
-    if entries != before:
-        checkpoint.write(path, entries, files)
+    cleaned = move.source.entry(name, files)
+    for each in (*_WITH_THE_LOG, name):
+        move.source.set_entry(each, None, files)
+    if cleaned is not None and move.target.entry(name, files) is None:
+        move.target.set_entry(name, cleaned, files)

@@ -14,7 +14,7 @@ Source: Kafka, LogManager.loadLogs, shutdown; spec L-26.3, L-26.9, L-27.4 to L-2
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -31,12 +31,11 @@ from storage.files.overlay import OverlayFiles
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.kafka_versions import NEWEST, KafkaVersion
-from storage.log.loading import LoadingState, LogOptions, opened_parts
+from storage.log.loading import LoadingState, opened_parts, options_at
 from storage.log.log import Log
 from storage.log.log_config import LogConfig
 from storage.log.log_dir import list_partition
 from storage.log.producer_state_manager import ProducerStateManagerConfig
-from storage.log.scheduler import ManualScheduler
 
 Result = TypeVar("Result")
 
@@ -80,32 +79,22 @@ class OpenLog:
         """Write where the log begins, if that is not where its first segment does."""
         start = self.log.log_start_offset
         is_told = start > self.log.segments[0].base_offset
-        self._write(checkpoint.LOG_START, start if is_told else None)
+        self.at.set_entry(checkpoint.LOG_START, start if is_told else None, self.files)
 
     def write_checkpoints(self) -> None:
         """Write the checkpoints that a stopping broker writes.
 
         A file of high watermarks is not begun: every other log would have none.
         """
-        self._write(checkpoint.RECOVERY_POINT, self.log.recovery_point)
+        self.at.set_entry(checkpoint.RECOVERY_POINT, self.log.recovery_point, self.files)
         self.write_log_start()
         if self.known.high_watermark is not None:
-            self._write(checkpoint.REPLICATION, self.log.high_watermark)
+            self.at.set_entry(checkpoint.REPLICATION, self.log.high_watermark, self.files)
 
     def lower_cleaner_checkpoint(self, offset: int) -> None:
         """Let the cleaner begin no later than at an offset (C-17.5)."""
         if self.known.cleaner is not None and self.known.cleaner > offset:
-            self._write(checkpoint.CLEANER_OFFSET, offset)
-
-    def _write(self, name: str, offset: int | None) -> None:
-        """Write an entry, or take it out; a file that says the same already is left."""
-        path = self.at.checkpoint(name)
-        before = checkpoint.read(path, self.files)
-        entries = {key: value for key, value in before.items() if key != self.at.key}
-        if offset is not None:
-            entries[self.at.key] = offset
-        if entries != before:
-            checkpoint.write(path, entries, self.files)
+            self.at.set_entry(checkpoint.CLEANER_OFFSET, offset, self.files)
 
 
 @contextmanager
@@ -113,16 +102,13 @@ def view_log(
     at: LogLocation, known: KnownOffsets, settings: LogSettings, files: Files = LOCAL
 ) -> Iterator[ViewedLog]:
     """Open a log without changing a file, also beside a broker."""
-    overlay = OverlayFiles(files)
-    try:
+    with closing(OverlayFiles(files)) as overlay:
         log = _open(at, known, settings, overlay)
         try:
             hidden = tuple(path for path in overlay.cut_below() if path.endswith(LOG))
             yield ViewedLog(log, known, hidden)
         finally:
             log.close_handlers()
-    finally:
-        overlay.close()
 
 
 def change_log(
@@ -141,19 +127,13 @@ def change_log(
         files.remove(os.path.join(at.log_dir, CLEAN_SHUTDOWN))
         files.sync_directory(at.log_dir)
     others = _others_ms(at, files)
-    log = _open(at, known, settings, files)
-    end = log.log_end_offset
-    try:
+    with _open(at, known, settings, files) as log:
+        end = log.log_end_offset
         work = OpenLog(at, log, known, settings.now_ms, files)
         if (known.cleaner or 0) > log.log_end_offset:  # as Kafka's cleaner, but before any append
             work.lower_cleaner_checkpoint(log.log_start_offset)
             work = replace(work, known=known._replace(cleaner=log.log_start_offset))
         result = change(work)
-        log.flush(force=True)
-        log.close()
-    except BaseException:
-        log.close_handlers()
-        raise
     files.sync_directory(at.path)
     work.write_checkpoints()
     if others is not None and work.log.log_end_offset > end:
@@ -178,12 +158,8 @@ def _last_write(at: LogLocation, files: Files) -> LastWrite | None:
 
 
 def _open(at: LogLocation, known: KnownOffsets, settings: LogSettings, files: Files) -> Log:
-    def clock() -> int:
-        return settings.now_ms
-
-    options = LogOptions(
-        clock=clock,
-        scheduler=ManualScheduler(clock),
+    options = options_at(
+        settings.now_ms,
         config=replace(settings.config, file_delete_delay_ms=0),  # nobody would come later
         files=files,
         state=LoadingState(

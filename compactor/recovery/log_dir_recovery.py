@@ -13,10 +13,11 @@ Other directories (`-delete`, `-stray`, …), and `__cluster_metadata-0`, are a 
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cleaner_jobs.source_identity import LogChangedError
 from compactor.host.printable import counted
@@ -27,7 +28,7 @@ from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from compactor.outcome.json_values import HIDDEN, written
 from compactor.outcome.round_report import CleaningReport
 from compactor.reason_codes import Reason, ReasonCode, missing_first, reason_code_of
-from compactor.recovery.leftovers import TEMPORARY, Settlement, decide_settlement, require_no_use
+from compactor.recovery.leftovers import TEMPORARY, decide_settlement, require_no_use
 from compactor.recovery.whole_logs import why_not_whole
 from compactor.settings.config import Config
 from storage.errors import CorruptFileError, LogCompactionError
@@ -50,13 +51,7 @@ if TYPE_CHECKING:
     from compactor.recovery.log_recovery import LogsToRecover
 
 LOAD_THREADS = 8  # they wait for the disk most of the time
-_REPLACED_FILES = (
-    checkpoint.CLEANER_OFFSET,
-    checkpoint.LOG_START,
-    checkpoint.RECOVERY_POINT,
-    checkpoint.REPLICATION,
-    SET_ASIDE,
-)
+_REPLACED_FILES = (*checkpoint.ALL, SET_ASIDE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +78,7 @@ class LogRecovery:
         return os.path.join(self.log_dir, self.name)
 
 
-# looks at a log, by way of these files, and notes a problem
-Check = Callable[[Files, LogRecovery], LogRecovery]
-# likewise, of a topic and a partition: why whoever goes on from here would leave the log alone
+# why whoever goes on from here would leave the log of a topic and a partition alone, by these files
 WhySetAside = Callable[[Files, str, str, int], Reason | None]
 
 
@@ -140,27 +133,36 @@ def recover_log_dir(
     """
     directories, others = files.list_names(path)
     partitions = sorted(key for name in directories if (key := partition_of(name)) is not None)
-    is_clean = clean_shutdown.CLEAN_SHUTDOWN in others
-    own = _own_rules(path, rules, is_clean, {topic for topic, _ in partitions}, files)
-    if why_set_aside is not None:
-        own = own.unless(why_set_aside, files)
-    elif rules is not None and not rules.as_kafka:
-        own = own.if_whole(files)
+    is_clean = CLEAN_SHUTDOWN in others
+    as_kafka = rules is not None and rules.as_kafka
+    logs_to_recover = None
+    if rules is not None and (as_kafka or not is_clean):
+        from compactor.recovery.log_recovery import LogsToRecover  # with kernels
+
+        topics = {topic for topic, _ in partitions}
+        logs_to_recover = LogsToRecover(path, rules.config, rules.now_ms, topics, files)
+    is_own = why_set_aside is None and rules is not None and not as_kafka
+    log_dir = _LogDir(
+        files=files,
+        is_clean=is_clean,
+        rules=rules,
+        to_recover=logs_to_recover,
+        why=why_not_whole if is_own else why_set_aside,
+        looks_again=is_own,
+    )
     removed = [name for name in (f"{c}{TEMPORARY}" for c in _REPLACED_FILES) if name in others]
     for name in removed:
         files.remove(os.path.join(path, name))
-    as_kafka = rules is not None and rules.as_kafka
     ends = recorded_ends(path, files)
     settled = []
     for key in partitions:
         log = LogRecovery(log_dir=path, topic=key[0], partition=key[1])
-        missing = _without_records(files, log, ends)
-        settled.append(missing or _settle(files, log, None if as_kafka else own.check))
+        settled.append(_without_records(files, log, ends) or log_dir.settle(log))
     threads, logs, is_half_done = ThreadPoolExecutor(LOAD_THREADS), [], False
     epoch = _take_mark_away(path, files) if as_kafka and is_clean else None
     try:
         at_once = threads.map if rules is not None and not is_clean else map
-        loaded = at_once(own.load, settled)
+        loaded = at_once(log_dir.load, settled)
         for number, (before, log) in enumerate(zip(settled, loaded, strict=True)):
             is_half_done |= log.problem is not None and before.problem is None
             if log != LogRecovery(log_dir=path, topic=log.topic, partition=log.partition):
@@ -187,56 +189,9 @@ def _take_mark_away(path: str, files: Files) -> int | None:
     would count as entries.
     """
     epoch = clean_shutdown.read(path, files)
-    files.remove(os.path.join(path, clean_shutdown.CLEAN_SHUTDOWN))
+    files.remove(os.path.join(path, CLEAN_SHUTDOWN))
     files.sync_directory(path)
     return epoch
-
-
-class _OwnRules(NamedTuple):
-    """What is done to each log of a directory."""
-
-    check: Check  # before it is settled
-    load: Callable[[LogRecovery], LogRecovery]  # once it is settled
-    logs: "LogsToRecover | None" = None  # where it is recovered without a loss
-
-    def unless(self, why: WhySetAside, files: Files) -> "_OwnRules":
-        """Do nothing to a log that is to be set aside."""
-        own = self._replace(check=_both(self.check, why))
-        logs = self.logs
-        if logs is None:
-            return own
-        return own._replace(load=lambda log: log if log.problem else _load(files, log, logs, why))
-
-    def if_whole(self, files: Files) -> "_OwnRules":
-        """Do nothing to a log of which records are gone, or would go at a broker's start."""
-        own, is_whole = self.unless(why_not_whole, files), _both(_check_nothing, why_not_whole)
-        return own._replace(load=lambda log: is_whole(files, own.load(log)))
-
-
-def _own_rules(
-    log_dir: str,
-    rules: LoadRules | None,
-    is_clean: bool,
-    topics: Collection[str],
-    files: Files,
-) -> _OwnRules:
-    check = _check_end if is_clean else _check_nothing
-    if rules is None:
-        return _OwnRules(check, lambda log: log)
-    if is_clean and not rules.as_kafka:
-        return _OwnRules(check, lambda log: _check_end(files, log))
-    from compactor.recovery.log_recovery import LogsToRecover  # with kernels
-
-    logs = LogsToRecover(log_dir, rules.config, rules.now_ms, topics, files)
-    if rules.as_kafka:
-        return _OwnRules(
-            check, lambda log: log if log.problem else _load_as_kafka(log, logs, is_clean)
-        )
-    return _OwnRules(
-        lambda seen, log: _check_recoverable(seen, log, logs),
-        lambda log: log if log.problem else _load(files, log, logs),
-        logs,
-    )
 
 
 def _without_records(files: Files, log: LogRecovery, ends: RecordedEnds) -> LogRecovery | None:
@@ -247,164 +202,144 @@ def _without_records(files: Files, log: LogRecovery, ends: RecordedEnds) -> LogR
     try:
         found = ends.why_missing_by_names(key, files.list_names(log.path)[1])
     except OSError:
-        return None  # which `leftovers` reports
-    return None if found is None else replace(log, problem=found.text, reason_code=found.code)
+        return None  # which settling it reports
+    return None if found is None else _left(log, found)
 
 
-def _both(check: Check, why_set_aside: WhySetAside) -> Check:
-    def checked(seen: Files, log: LogRecovery) -> LogRecovery:
-        log = check(seen, log)
-        if log.problem is not None:
+@dataclass(frozen=True, slots=True)
+class _LogDir:
+    """Settles and loads logs of a directory; a log with a problem stays as it is."""
+
+    files: Files
+    is_clean: bool
+    rules: LoadRules | None
+    to_recover: "LogsToRecover | None"
+    why: WhySetAside | None  # asked of each log that would change, as it would be then
+    looks_again: bool  # whether it is asked of each log in the end, too
+
+    def settle(self, log: LogRecovery) -> LogRecovery:
+        """Settle one log, unless it is to be set aside as it would be then.
+
+        With LoadRules.as_kafka it is loaded without being settled.
+        """
+        files = self.files
+        log = _why_not_loadable(files, log)
+        if log.problem is not None or (self.rules is not None and self.rules.as_kafka):
             return log
         try:
-            found = why_set_aside(seen, log.log_dir, log.topic, log.partition)
+            names = files.list_names(log.path)[1]
+            require_no_use(files, log.log_dir, (log.topic, log.partition), names)
+            decided = decide_settlement(files, log.path, names)
+            if decided.steps:
+                with closing(OverlayFiles(files)) as seen:
+                    apply_steps(seen, log.path, decided.steps)
+                    checked = self._check(seen, log)
+                if checked.problem is not None:
+                    return checked
+            apply_steps(files, log.path, decided.steps)
+        except (CorruptFileError, OSError) as error:
+            return _left(log, error)
+        return replace(
+            log, finished=decided.finished, undone=decided.undone, removed=decided.removed
+        )
+
+    def load(self, log: LogRecovery) -> LogRecovery:
+        """Recover a log that is settled, or look at its end."""
+        if log.problem is not None or self.rules is None:
+            return log
+        if self.to_recover is None:
+            log = _check_end(self.files, log)
+        elif self.rules.as_kafka:
+            return self._load_as_kafka(log, self.to_recover)
+        else:
+            log = self._recover(log, self.to_recover)
+        return self._ask(self.files, log) if self.looks_again else log
+
+    def _check(self, seen: Files, log: LogRecovery) -> LogRecovery:
+        """Look at a log as it would be once it is settled."""
+        if self.to_recover is not None:
+            try:
+                found = self.to_recover.recovered(log.topic, log.partition, seen)
+                if found is not None:
+                    self.to_recover.put_in_place(found, seen)
+            except (CorruptFileError, LogChangedError, OSError) as error:
+                return _left(log, error)
+        elif self.is_clean:
+            log = _check_end(seen, log)
+        return self._ask(seen, log)
+
+    def _ask(self, seen: Files, log: LogRecovery) -> LogRecovery:
+        """Note why a log is to be set aside."""
+        if log.problem is not None or self.why is None:
+            return log
+        try:
+            found = self.why(seen, log.log_dir, log.topic, log.partition)
         except OSError as error:
-            return _unreadable(log, error)
-        return log if found is None else replace(log, problem=found.text, reason_code=found.code)
+            return _left(log, error)
+        return log if found is None else _left(log, found)
 
-    return checked
+    def _recover(self, log: LogRecovery, logs: "LogsToRecover") -> LogRecovery:
+        try:
+            found = logs.recovered(log.topic, log.partition, self.files)
+            if found is None:
+                return log
+            with closing(OverlayFiles(self.files)) as seen:
+                if self.why is not None:
+                    logs.put_in_place(found, seen)
+                    if any(True for _ in seen.changes(log.path)):
+                        log = self._ask(seen, log)
+            if log.problem is not None:
+                return log
+            done = logs.put_in_place(found)
+        except (CorruptFileError, LogChangedError, OSError) as error:
+            return _left(log, error)
+        removed = (*log.removed, *done.removed)
+        return replace(log, removed=removed, rebuilt=done.rebuilt, truncated=done.truncated)
 
-
-def _check_nothing(_: Files, log: LogRecovery) -> LogRecovery:
-    return log
+    def _load_as_kafka(self, log: LogRecovery, logs: "LogsToRecover") -> LogRecovery:
+        try:
+            done = logs.load_as_kafka(log.topic, log.partition, self.is_clean)
+        except LogCompactionError as error:
+            problem = f"no broker would start with it: {error}"
+            return replace(log, problem=problem, reason_code=reason_code_of(error))
+        except OSError as error:
+            return _left(log, error)
+        return replace(log, **done._asdict())
 
 
 def _check_end(files: Files, log: LogRecovery) -> LogRecovery:
     """Check the end of the log: after a clean shutdown a broker would append after torn bytes."""
-    if log.problem is not None:
-        return log
     try:
         log_end_offset(list_partition(log.path, log.topic, log.partition, files))
     except CorruptFileError as error:
-        problem = f"{error}; {clean_shutdown.CLEAN_SHUTDOWN} says that it was left in good order"
+        problem = f"{error}; {CLEAN_SHUTDOWN} says that it was left in good order"
         return replace(log, problem=problem, reason_code=reason_code_of(error))
     except OSError as error:
-        return _unreadable(log, error)
+        return _left(log, error)
     return log
 
 
-def _unreadable(log: LogRecovery, error: OSError) -> LogRecovery:
-    problem = f"{error.filename}: {error.strerror}"
-    return replace(log, problem=problem, reason_code=reason_code_of(error))
-
-
-def _load_as_kafka(log: LogRecovery, logs: "LogsToRecover", is_clean: bool) -> LogRecovery:
-    try:
-        done = logs.load_as_kafka(log.topic, log.partition, is_clean)
-    except LogCompactionError as error:
-        problem = f"no broker would start with it: {error}"
-        return replace(log, problem=problem, reason_code=reason_code_of(error))
-    except OSError as error:
-        return _unreadable(log, error)
-    return replace(
-        log,
-        finished=done.finished,
-        undone=done.undone,
-        removed=done.removed,
-        rebuilt=done.rebuilt,
-        truncated=done.truncated,
-    )
-
-
-def _load(
-    files: Files, log: LogRecovery, logs: "LogsToRecover", why: WhySetAside | None = None
-) -> LogRecovery:
-    try:
-        found = logs.recovered(log.topic, log.partition, files)
-        if found is None:
-            return log
-        if why is not None:
-            log = _foreseen(files, log, lambda seen: logs.put_in_place(found, seen), why)
-            if log.problem is not None:
-                return log
-        done = logs.put_in_place(found)
-    except (CorruptFileError, LogChangedError, OSError) as error:
-        return _set_aside(log, error)
-    return replace(
-        log,
-        removed=(*log.removed, *done.removed),
-        rebuilt=done.rebuilt,
-        truncated=done.truncated,
-    )
-
-
-def _foreseen(
-    files: Files, log: LogRecovery, change: Callable[[Files], object], why: WhySetAside
-) -> LogRecovery:
-    """The log, and why it is to be set aside once it has changed; it is asked only if it does."""
-    seen = OverlayFiles(files)
-    try:
-        change(seen)
-        is_changed = any(True for _ in seen.changes(log.path))
-        return _both(_check_nothing, why)(seen, log) if is_changed else log
-    finally:
-        seen.close()
-
-
-def _check_recoverable(files: Files, log: LogRecovery, logs: "LogsToRecover") -> LogRecovery:
-    """files: on which it is recovered, and which is not what is on disk."""
-    try:
-        found = logs.recovered(log.topic, log.partition, files)
-        if found is not None:
-            logs.put_in_place(found, files)
-    except (CorruptFileError, LogChangedError, OSError) as error:
-        return _set_aside(log, error)
-    return log
-
-
-def _set_aside(log: LogRecovery, error: LogCompactionError | OSError) -> LogRecovery:
-    if isinstance(error, OSError):
-        return _unreadable(log, error)
-    return replace(log, problem=str(error), reason_code=reason_code_of(error))
+def _left(log: LogRecovery, why: LogCompactionError | OSError | Reason) -> LogRecovery:
+    """Note why a log is left as it is."""
+    if isinstance(why, Reason):
+        return replace(log, problem=why.text, reason_code=why.code)
+    problem = f"{why.filename}: {why.strerror}" if isinstance(why, OSError) else str(why)
+    return replace(log, problem=problem, reason_code=reason_code_of(why))
 
 
 def _why_not_loadable(files: Files, log: LogRecovery) -> LogRecovery:
-    """The log; its problem: names that no broker can load."""
+    """Note names that no broker can load."""
     try:
         directories, names = files.list_names(log.path)
     except OSError as error:
-        return _unreadable(log, error)
+        return _left(log, error)
     for name in filter(is_of_file, sorted(directories)):
-        found = CorruptFileError(os.path.join(log.path, name), 0, "is a directory, not a file")
-        return replace(log, problem=str(found), reason_code=reason_code_of(found))
-    for name in sorted(name for name in names if is_unloadable(name)):
-        problem = f"{name}: {why_unloadable(name)}"
-        return replace(log, problem=problem, reason_code=ReasonCode.FOREIGN_FILE)
+        return _left(
+            log, CorruptFileError(os.path.join(log.path, name), 0, "is a directory, not a file")
+        )
+    for name in filter(is_unloadable, sorted(names)):
+        return _left(log, Reason(ReasonCode.FOREIGN_FILE, f"{name}: {why_unloadable(name)}"))
     return log
-
-
-def _settle(files: Files, log: LogRecovery, check: Check | None) -> LogRecovery:
-    """Settle one partition, if nothing speaks against it and `check` accepts the result.
-
-    check: None: it is loaded without being settled.
-    """
-    log = _why_not_loadable(files, log)
-    if log.problem is not None or check is None:
-        return log
-    try:
-        names = files.list_names(log.path)[1]
-        require_no_use(files, log.log_dir, (log.topic, log.partition), names)
-        decided = decide_settlement(files, log.path, names)
-        if decided.steps:
-            checked = _check_settled(files, log, decided, check)
-            if checked.problem is not None:
-                return checked
-        apply_steps(files, log.path, decided.steps)
-    except (CorruptFileError, OSError) as error:
-        return _set_aside(log, error)
-    return replace(log, finished=decided.finished, undone=decided.undone, removed=decided.removed)
-
-
-def _check_settled(
-    files: Files, log: LogRecovery, decided: Settlement, check: Check
-) -> LogRecovery:
-    """Look at the log as it would be: one that is set aside then stays as it is, byte for byte."""
-    seen = OverlayFiles(files)
-    try:
-        apply_steps(seen, log.path, decided.steps)
-        return check(seen, log)
-    finally:
-        seen.close()
 
 
 def problems_of(recovered: Iterable[LogDirRecovery]) -> dict[str, str]:

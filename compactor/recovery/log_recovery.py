@@ -65,14 +65,14 @@ from storage.formats import checkpoint, leader_epoch_checkpoint
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.segment_indexes import SegmentIndexes, made_to_fit
-from storage.kafka_versions import KafkaVersion
 from storage.log.errors import LogError
 from storage.log.loading import (
+    LoadingReport,
     LoadingState,
     LoadingWay,
     LogOptions,
-    Rehearsal,
     opened_parts,
+    options_at,
     rehearsed,
 )
 from storage.log.log import Log
@@ -80,7 +80,6 @@ from storage.log.log_config import LogConfig
 from storage.log.log_dir import PartitionListing, list_partition
 from storage.log.producer_state import ExpiryClock
 from storage.log.producer_state_manager import ProducerStateManagerConfig
-from storage.log.scheduler import ManualScheduler
 from storage.log.segment_reader import first_sound_batch, read_batches
 from storage.log.segment_recovery import RecoveredSegment
 
@@ -90,48 +89,13 @@ _IN_USE = "changed since it was read, so nothing was cut off: the log is in use"
 OPEN_FILES = 32  # of each log that is loaded, of which several are at once
 
 
-class RecoveryFacts(NamedTuple):
-    """What the checkpoints and the configuration say of a log."""
-
-    log_start_offset: int
-    recovery_point: int
-    index_interval_bytes: int
-    segment_index_bytes: int
-    clock: ExpiryClock
-    kafka: KafkaVersion
-
-    def options(self, files: Files, is_clean: bool) -> LogOptions:
-        """By which the storage engine loads it; what it deletes goes at once."""
-
-        def clock() -> int:
-            return self.clock.now_ms
-
-        return LogOptions(
-            clock=clock,
-            scheduler=ManualScheduler(clock),
-            config=LogConfig(
-                index_interval_bytes=self.index_interval_bytes,
-                segment_index_bytes=self.segment_index_bytes,
-                file_delete_delay_ms=0,
-            ),
-            files=files,
-            state=LoadingState(
-                is_clean=is_clean,
-                recovery_point=self.recovery_point,
-                log_start=self.log_start_offset,
-            ),
-            producer_settings=ProducerStateManagerConfig(self.clock.expiration_ms),
-            kafka=self.kafka,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class RecoveredLog:
     """What is to become of the files of a partition directory."""
 
     log: PartitionListing
     before_read: dict[int, Entry | None]  # of each `.log`, by base offset
-    recovered: dict[int, RecoveredSegment]  # of those that are left, by base offset
+    recovered: tuple[int, ...]  # base offsets of those that are left, rising
     deleted: tuple[int, ...]  # base offsets, rising
     changes: tuple[FileChange, ...]  # by name
     log_start_offset: int
@@ -143,24 +107,14 @@ class RecoveredLog:
         return bool(self.deleted) or any(change.name.endswith(LOG) for change in self.changes)
 
 
-class PutInPlace(NamedTuple):
-    """Names of files."""
+class ChangedFiles(NamedTuple):
+    """What has become of the files of a log, by their names."""
 
     rebuilt: tuple[str, ...]
     removed: tuple[str, ...]
     truncated: str | None  # the `.log` that was cut off, and by how much
-
-
-class LoadedAsKafka(NamedTuple):
-    """What has become of the files of a log, by their names."""
-
-    finished: tuple[str, ...]  # of a swap, put in place
-    undone: tuple[str, ...]  # of a cleaning or a swap that was not complete
-    removed: tuple[str, ...]
-    rebuilt: tuple[str, ...]
-    truncated: str | None
-    log_start_offset: int
-    end_offset: int
+    finished: tuple[str, ...] = ()  # of a swap, put in place
+    undone: tuple[str, ...] = ()  # of a cleaning or a swap that was not complete
 
 
 class CleanedTo:
@@ -228,9 +182,11 @@ class LogsToRecover:
         was at work meanwhile.
         """
         log = list_partition(self._path(topic, partition), topic, partition, files)
-        return rehearse_recovery(log, self._facts(topic, partition)) if log.segments else None
+        if not log.segments:
+            return None
+        return rehearse_recovery(log, self._options(topic, partition, files, is_clean=False))
 
-    def put_in_place(self, recovered: RecoveredLog, seen: Files | None = None) -> PutInPlace:
+    def put_in_place(self, recovered: RecoveredLog, seen: Files | None = None) -> ChangedFiles:
         """Let a log be so. LogChangedError where another writer was at work meanwhile.
 
         seen: the files that show it; None: those of the directory. Then the cleaner's checkpoint
@@ -248,13 +204,12 @@ class LogsToRecover:
         done = put_in_place(recovered, index_bytes)
         return done._replace(rebuilt=(*done.rebuilt, *is_lowered))
 
-    def load_as_kafka(self, topic: str, partition: int, is_clean: bool) -> LoadedAsKafka:
+    def load_as_kafka(self, topic: str, partition: int, is_clean: bool) -> ChangedFiles:
         """Do with a log whatever a broker does that starts and stops. LogError, OSError."""
         self._cleaned_to.require_known()
-        options = self._facts(topic, partition).options(self._files, is_clean)
-        few_open = replace(options, max_open_files=OPEN_FILES)
-        done = load_as_kafka(self._path(topic, partition), few_open)
-        is_lowered = self._lower(topic, partition, done.log_start_offset, done.end_offset)
+        options = self._options(topic, partition, self._files, is_clean)
+        done, log = load_as_kafka(self._path(topic, partition), options)
+        is_lowered = self._lower(topic, partition, log.log_start_offset, log.log_end_offset)
         return done._replace(rebuilt=(*done.rebuilt, *is_lowered))
 
     def _lower(self, topic: str, partition: int, start: int, end: int) -> tuple[str, ...]:
@@ -265,38 +220,42 @@ class LogsToRecover:
     def _path(self, topic: str, partition: int) -> str:
         return os.path.join(self._log_dir, f"{topic}-{partition}")
 
-    def _facts(self, topic: str, partition: int) -> RecoveryFacts:
+    def _options(self, topic: str, partition: int, files: Files, is_clean: bool) -> LogOptions:
         config = self._topics[topic]
-        return RecoveryFacts(
-            log_start_offset=self._log_starts.get((topic, partition), 0),
-            recovery_point=self._recovery_points.get((topic, partition), 0),
-            index_interval_bytes=config.index_interval_bytes,
-            segment_index_bytes=config.segment_index_bytes,
-            clock=self._clock,
+        return options_at(
+            self._clock.now_ms,
+            config=LogConfig(
+                index_interval_bytes=config.index_interval_bytes,
+                segment_index_bytes=config.segment_index_bytes,
+                file_delete_delay_ms=0,
+            ),
+            files=files,
+            max_open_files=OPEN_FILES,
+            state=LoadingState(
+                is_clean=is_clean,
+                recovery_point=self._recovery_points.get((topic, partition), 0),
+                log_start=self._log_starts.get((topic, partition), 0),
+            ),
+            producer_settings=ProducerStateManagerConfig(self._clock.expiration_ms),
             kafka=self._kafka,
         )
 
 
-def load_as_kafka(path: str, options: LogOptions) -> LoadedAsKafka:
+def load_as_kafka(path: str, options: LogOptions) -> tuple[ChangedFiles, Log]:
     """Load a log and close it, then remove what dead runs have left beside it.
 
-    Raise a LogError where no log comes of it, and OSError; what was done by then stays done, as in
-    Kafka.
+    Return what has become of its files, and the closed log. Raise a LogError where no log comes of
+    it, and OSError; what was done by then stays done, as in Kafka.
     """
     files = options.files
     before = _contents(files, path)
-    log = Log(opened_parts(path, options))  # who recovers has the lock, and has asked for marks
-    try:
+    # who recovers has the lock, and has asked for marks
+    with Log(opened_parts(path, options)) as log:
         log.prepare_for_close()
-        log.flush(force=True)
-        log.close()
-    except BaseException:
-        log.close_handlers()
-        raise
     files.sync_directory(path)
     for name in left_after_loading(files.list_names(path)[1]):
         files.remove(os.path.join(path, name))
-    return _compared(before, _contents(files, path), log)
+    return _compared(before, _contents(files, path)), log
 
 
 class _Content(NamedTuple):
@@ -315,7 +274,7 @@ def _content(files: Files, path: str) -> _Content:
     return _Content(len(data), crc32(data))
 
 
-def _compared(before: dict[str, _Content], after: dict[str, _Content], log: Log) -> LoadedAsKafka:
+def _compared(before: dict[str, _Content], after: dict[str, _Content]) -> ChangedFiles:
     gone = before.keys() - after.keys()
     swapped = {name.removesuffix(SWAP) for name in gone if name.endswith(SWAP)}
     finished = {name for name in swapped if after.get(name, 0) != before.get(name, 0)}
@@ -326,14 +285,12 @@ def _compared(before: dict[str, _Content], after: dict[str, _Content], log: Log)
         f"{name} from {before[name].size_bytes:,} to {after[name].size_bytes:,} bytes"
         for name in sorted(cut)
     ]
-    return LoadedAsKafka(
+    return ChangedFiles(
         finished=tuple(sorted(finished)),
         undone=tuple(sorted(undone)),
         removed=tuple(sorted(gone - undone - {name + SWAP for name in finished})),
         rebuilt=tuple(sorted(changed - cut)),
         truncated="; ".join(told) or None,
-        log_start_offset=log.log_start_offset,
-        end_offset=log.log_end_offset,
     )
 
 
@@ -341,7 +298,7 @@ def _entries(files: Files, log_dir: str, name: str) -> dict[TopicPartition, int]
     return checkpoint.read(os.path.join(log_dir, name), files)
 
 
-def rehearse_recovery(log: PartitionListing, facts: RecoveryFacts) -> RecoveredLog:
+def rehearse_recovery(log: PartitionListing, options: LogOptions) -> RecoveredLog:
     """Read a log that has segments, and return what a recovery would make of it.
 
     Raises:
@@ -353,18 +310,20 @@ def rehearse_recovery(log: PartitionListing, facts: RecoveryFacts) -> RecoveredL
     bases = [segment.base_offset for segment in log.segments]
     before_read = {base: log.access.look_up(_log_path(log, base)) for base in bases}
     try:
-        rehearsal = rehearsed(log.path, _options(log, facts))
+        rehearsal = rehearsed(log.path, _for_rehearsal(log, options))
     except LogError as error:
         base_offset, position = error.place or (bases[-1], error.position or 0)
         problem = f"{error.kafka_name}: {error}"
         raise CorruptFileError(_log_path(log, base_offset), position, problem) from error
     _require_same_segments(log)
     require_unchanged(log, before_read)
-    _Judge(log, facts, rehearsal).require_torn()
+    _Judge(log, options.state, rehearsal.report).require_torn()
     return RecoveredLog(
         log=log,
         before_read=before_read,
-        recovered=_last_of_each(rehearsal),
+        recovered=tuple(
+            sorted({each.base_offset for each in rehearsal.report.recovered} & {*rehearsal.bases})
+        ),
         deleted=tuple(base for base in bases if base not in rehearsal.bases),
         changes=rehearsal.changes,
         log_start_offset=rehearsal.log_start_offset,
@@ -372,7 +331,7 @@ def rehearse_recovery(log: PartitionListing, facts: RecoveryFacts) -> RecoveredL
     )
 
 
-def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> PutInPlace:
+def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> ChangedFiles:
     """Steps 1 to 7. LogChangedError where a `.log` is not what was read."""
     path, files = recovered.log.path, recovered.log.access
     changes = {change.name: change for change in recovered.changes}
@@ -391,7 +350,7 @@ def put_in_place(recovered: RecoveredLog, segment_index_bytes: int) -> PutInPlac
     for deleted_path in deleted:
         files.remove(deleted_path)
     removed = gone | {os.path.basename(p).removesuffix(DELETED) for p in deleted}
-    return PutInPlace(tuple(rebuilt), tuple(sorted(removed)), truncated)
+    return ChangedFiles(tuple(rebuilt), tuple(sorted(removed)), truncated)
 
 
 def require_unchanged(log: PartitionListing, before_read: Mapping[int, Entry | None]) -> None:
@@ -410,29 +369,20 @@ def _require_same_segments(log: PartitionListing) -> None:
         raise LogChangedError(_log_path(log, base), _IN_USE)
 
 
-def _options(log: PartitionListing, facts: RecoveryFacts) -> LogOptions:
-    with_room = facts._replace(segment_index_bytes=_index_room(log, facts))
-    options = with_room.options(log.access, is_clean=False)
-    return replace(options, way=LoadingWay(may_split=False), max_open_files=OPEN_FILES)
-
-
-def _index_room(log: PartitionListing, facts: RecoveryFacts) -> int:
-    """Room for every entry: an index that outgrows its own is made sparse once it is made."""
-    interval_bytes = max(facts.index_interval_bytes, _LEAST_BATCH_BYTES)
+def _for_rehearsal(log: PartitionListing, options: LogOptions) -> LogOptions:
+    """Give room for every entry: an index that outgrows its own is made sparse once it is made."""
+    interval_bytes = max(options.config.index_interval_bytes, _LEAST_BATCH_BYTES)
     largest = max(segment.log_bytes for segment in log.segments)
-    return (largest // interval_bytes + 2) * _LARGEST_ENTRY_BYTES
-
-
-def _last_of_each(rehearsal: Rehearsal) -> dict[int, RecoveredSegment]:
-    found = {segment.base_offset: segment for segment in rehearsal.report.recovered}
-    return {base: segment for base, segment in found.items() if base in rehearsal.bases}
+    room = (largest // interval_bytes + 2) * _LARGEST_ENTRY_BYTES
+    config = replace(options.config, segment_index_bytes=room)
+    return replace(options, config=config, way=LoadingWay(may_split=False))
 
 
 class _Judge:
     """Whether what a loading would cut off is what a crash tears, and nothing else."""
 
-    def __init__(self, log: PartitionListing, facts: RecoveryFacts, rehearsal: Rehearsal) -> None:
-        self._log, self._facts, self._report = log, facts, rehearsal.report
+    def __init__(self, log: PartitionListing, state: LoadingState, report: LoadingReport) -> None:
+        self._log, self._state, self._report = log, state, report
 
     def require_torn(self) -> None:
         """Raise CorruptFileError unless a crash explains the damage and nothing sound follows."""
@@ -445,7 +395,7 @@ class _Judge:
             last = self._report.recovered[-1]
             problem = (
                 f"log ends at offset {end_offset}, before its log start offset "
-                f"{self._facts.log_start_offset}: a broker that starts here deletes every segment"
+                f"{self._state.log_start}: a broker that starts here deletes every segment"
             )
             raise CorruptFileError(self._path(last), last.log_bytes, problem)
 
@@ -474,10 +424,10 @@ class _Judge:
 
     def _require_torn(self, segment: RecoveredSegment) -> None:
         damage, end_offset = self._damage(segment), segment.end_offset
-        if end_offset < self._facts.recovery_point:
+        if end_offset < self._state.recovery_point:
             problem = (
                 f"{damage.problem}; records from offset {end_offset} up to the recovery "
-                f"point {self._facts.recovery_point} were on disk: no crash can have torn them"
+                f"point {self._state.recovery_point} were on disk: no crash can have torn them"
             )
             raise CorruptFileError(damage.path, damage.position, problem)
         start = segment.log_bytes

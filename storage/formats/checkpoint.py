@@ -22,6 +22,7 @@ CLEANER_OFFSET = "cleaner-offset-checkpoint"  # first dirty offset
 RECOVERY_POINT = "recovery-point-offset-checkpoint"  # everything below is on disk
 LOG_START = "log-start-offset-checkpoint"  # where it is past the first segment's base
 REPLICATION = "replication-offset-checkpoint"  # high watermark
+ALL = CLEANER_OFFSET, LOG_START, RECOVERY_POINT, REPLICATION
 
 VERSION = 0
 

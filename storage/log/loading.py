@@ -26,7 +26,7 @@ F-16.1, C-15.5 to C-15.7, C-16.3 to C-16.6.
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from storage.file_names import (
     CLEANED,
@@ -70,7 +70,7 @@ from storage.log.producer_state_manager import (
     rebuild_producers,
     required_offset,
 )
-from storage.log.scheduler import Scheduler
+from storage.log.scheduler import ManualScheduler, Scheduler
 from storage.log.segment import Clock, LogPlace, LogSegment
 from storage.log.segment_recovery import RecoveredSegment, recover_segment
 from storage.log.swap import apply_steps, complete_swaps, swap_settlement
@@ -132,6 +132,15 @@ class LogOptions:
     way: LoadingWay = field(default_factory=LoadingWay)
     truncating: Truncating = no_owner
     kafka: KafkaVersion = NEWEST  # whose answer is given where the versions differ
+
+
+def options_at(now_ms: int, **more: Any) -> LogOptions:
+    """Return options of a log that is opened and closed at one time, which nobody else uses."""
+
+    def clock() -> int:
+        return now_ms
+
+    return LogOptions(clock=clock, scheduler=ManualScheduler(clock), **more)
 
 
 class LoadedOffsets(NamedTuple):

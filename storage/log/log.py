@@ -67,11 +67,15 @@ class Log:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Flush and close, or after an error only let go of the files."""
-        if kind is None:
-            self.flush(force=True)
-            self.close()
-        else:
-            self.close_handlers()
+        is_closed = False
+        try:
+            if kind is None:
+                self.flush(force=True)
+                self.close()
+                is_closed = True
+        finally:
+            if not is_closed:
+                self.close_handlers()
 
     # ---- what stands where --------------------------------------------------------------------
 
