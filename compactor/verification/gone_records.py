@@ -142,14 +142,6 @@ class Books(NamedTuple):
     deleted_to: int  # with their segments
 
 
-class _Pending(NamedTuple):
-    """A tombstone or marker without a delete horizon that is gone."""
-
-    path: str
-    position: int
-    problem: str
-
-
 class GoneRecords:
     """Takes what is gone of one partition, a slice at a time."""
 
@@ -157,7 +149,7 @@ class GoneRecords:
         self._books, self._clock, self._log_start, self._proof = books, clock, log_start, proof
         self._deleted_to = books.deleted_to
         self._expired_below = clock.evidence.expired_below()
-        self._pending: dict[str, list[_Pending]] = {EXPIRED: [], MARKERS: []}
+        self._pending: dict[str, list[Finding]] = {EXPIRED: [], MARKERS: []}
         self._pending_count = {EXPIRED: 0, MARKERS: 0}
         appended = clock.evidence.reported.appended
         self._appended = {each.key: each.offset for each in appended if each.key is not None}
@@ -203,17 +195,17 @@ class GoneRecords:
         if is_tombstone:
             what += ", a tombstone before its delete horizon,"
         problem = f"offset {offset}: {what} is gone without a reason"
-        path = self._books.reader.path(int(batch["segment"]))
+        finding = unexplained(*self._books.reader.place(batch), problem)
         if is_tombstone and _may_get_horizon(batch) and offset < self._books.bounds.end:
-            self._wait(EXPIRED, _Pending(path, int(batch["position"]), problem))
-            return
-        self._proof.take(unexplained(path, int(batch["position"]), problem))
+            self._wait(EXPIRED, finding)
+        else:
+            self._proof.take(finding)
 
     def _is_superseded_by_appended(self, batch: np.void, offset: int) -> bool:
         """Whether `log append` has written a later record of the key that may be gone by now."""
         if not self._appended or offset >= self._books.bounds.end:
             return False
-        path = self._books.reader.path(int(batch["segment"]))
+        path, _ = self._books.reader.place(batch)
         key = next(r for r in decoded(path, batch) if r.offset == offset).key
         if key is None:
             return False
@@ -242,7 +234,6 @@ class GoneRecords:
             return
         is_marker = batch["marker"] in (ControlType.ABORT, ControlType.COMMIT)
         has_horizon = batch["attributes"] & DELETE_HORIZON != 0
-        path, position = self._books.reader.path(int(batch["segment"])), int(batch["position"])
         problem = ""
         if not is_marker:
             problem = "a control record that is no marker is gone"
@@ -252,18 +243,20 @@ class GoneRecords:
             self._books.horizons.note_reached(batch.reshape(1))
         elif has_horizon or offset >= self._expired_below:
             problem = "a marker is gone before its delete horizon"
-        told = f"offset {offset}: {problem}"
-        if problem and is_marker and data < 0 and not has_horizon:
-            self._wait(MARKERS, _Pending(path, position, told))
-        elif problem:
-            self._proof.take(unexplained(path, position, told))
-        else:
+        if not problem:
             self._proof.gone[MARKERS] += 1
+            return
+        finding = unexplained(*self._books.reader.place(batch), f"offset {offset}: {problem}")
+        if is_marker and data < 0 and not has_horizon:
+            self._wait(MARKERS, finding)
+        else:
+            self._proof.take(finding)
 
-    def _wait(self, reason: str, one: _Pending) -> None:
+    def _wait(self, reason: str, finding: Finding) -> None:
+        """Decide in the end on a tombstone or marker that is gone without a delete horizon."""
         self._pending_count[reason] += 1
         if len(self._pending[reason]) <= MAX_FINDINGS:
-            self._pending[reason].append(one)
+            self._pending[reason].append(finding)
 
     def finish(self) -> None:
         """Decide on what had no delete horizon, now that all that were set are known."""
@@ -278,9 +271,9 @@ class GoneRecords:
                 continue
             sources = [_BY_REPORTS]
             sources += [_BY_SETTINGS] if evidence.delete_retention_ms is None else []
-            for path, position, problem in pending:
-                told = f"{problem}; {', or '.join(sources)} would explain it"
-                self._proof.take(unexplained(path, position, told))
+            for finding in pending:
+                problem = f"{finding.problem}; {', or '.join(sources)} would explain it"
+                self._proof.take(finding._replace(problem=problem))
 
 
 def _may_get_horizon(batch: np.void) -> bool:

@@ -298,23 +298,14 @@ def _kept(one: OffsetSlice) -> _Kept:
     np.maximum.at(latest, rows, records.timestamps)
     null_values = rows[records.kinds & TOMBSTONE != 0]
     has_null_value = np.bincount(null_values, minlength=len(count)) > 0
-    if not len(rows):
-        nothing = np.full(len(count), NO_TIMESTAMP, np.int64)
-        return _Kept(
-            counts=count,
-            first_timestamp=nothing,
-            latest_timestamp=latest,
-            first_offset=nothing,
-            last_offset=nothing,
-            has_null_value=has_null_value,
-        )
-    last = np.minimum(first + np.maximum(count - 1, 0), len(rows) - 1)
+    last = np.minimum(first + np.maximum(count - 1, 0), max(len(rows) - 1, 0))
+    nothing = np.full(len(count), NO_TIMESTAMP, np.int64)
     return _Kept(
         counts=count,
-        first_timestamp=records.timestamps[first],
+        first_timestamp=records.timestamps[first] if len(rows) else nothing,
         latest_timestamp=latest,
-        first_offset=records.offsets[first],
-        last_offset=records.offsets[last],
+        first_offset=records.offsets[first] if len(rows) else nothing,
+        last_offset=records.offsets[last] if len(rows) else nothing,
         has_null_value=has_null_value,
     )
 

@@ -65,10 +65,10 @@ class Overdue:
         bounds: RemovalBounds,
         clock: LogClock,
         latest: LatestOffsets,
-        path_of: Callable[[int], str],
+        place_of: Callable[[np.void], tuple[str, int]],
     ) -> None:
-        """latest: of each key, below the end of the cleaning. path_of: a segment's `.log` now."""
-        self._bounds, self._latest, self._path_of = bounds, latest, path_of
+        """latest: of each key, below the end of the cleaning. place_of: where a batch is now."""
+        self._bounds, self._latest, self._place_of = bounds, latest, place_of
         self._complete_to = bounds.complete_to or 0
         self._as_of_ms = clock.complete_as_of_ms
         self._dirty_from = max(first_dirty_offset(before), bounds.log_start_offset)
@@ -76,7 +76,7 @@ class Overdue:
         self._begins_with_segment = self._dirty_from in bases
         known = before.producers
         if self._as_of_ms is not None and self._as_of_ms < clock.as_of_ms:
-            known = before.known_at(self._as_of_ms)  # more than now
+            known = before.loaded(self._as_of_ms)  # more than now
         self._last_batches = LastBatches(known.entries)
         self._has_transactions = False
         self._findings: list[Finding] = []
@@ -112,8 +112,8 @@ class Overdue:
         return MAX_FINDINGS + 1 - len(self._findings)
 
     def _find(self, batch: np.void, offset: int, what: str) -> None:
-        path, problem = self._path_of(int(batch["segment"])), f"offset {offset}: {what}"
-        self._findings.append(difference(path, int(batch["position"]), f"{problem} is still there"))
+        problem = f"offset {offset}: {what} is still there"
+        self._findings.append(difference(*self._place_of(batch), problem))
 
     def findings(self, is_disputed: bool) -> list[Finding]:
         """What had to go; is_disputed: its `.txnindex` and markers disagreed before."""

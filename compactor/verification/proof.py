@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 from compactor.log_checks.batch_checks import Finding
-from compactor.reason_codes import ReasonCode
 
 MAX_FINDINGS = 20  # of one partition; then the rest is not looked at
 SUPERSEDED, EXPIRED, ABORTED, NULL_KEY, RETENTION, MARKERS, TRUNCATED = REASONS = (
@@ -27,9 +26,7 @@ class Proof:
     records_after: int = 0
     keys: int = 0
     gone: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
-    disputed_batches: int = (
-        0  # before the cleaning already, index and markers said different things
-    )
+    disputed_batches: int = 0  # of which index and markers said different things before already
     horizon_moments: int = 0  # of delete horizons that were set; each is that of a cleaning
     unreported_moments: int = 0  # of them, that no report has
     possible_removals: int = 0  # of them gone, by a cleaning that no report tells of
@@ -40,18 +37,9 @@ class Proof:
         return len(self.findings) > MAX_FINDINGS
 
     def take(self, finding: Finding) -> None:
-        """Note a finding."""
-        self.find(*finding)
-
-    def find(
-        self,
-        path: str,
-        position: int,
-        problem: str,
-        reason_code: ReasonCode = ReasonCode.DIFFERS,
-    ) -> None:
         """Note a finding; one more than the limit, which says so."""
         if len(self.findings) == MAX_FINDINGS:
-            problem = "there is more; the rest of this partition was not looked at"
+            more = "there is more; the rest of this partition was not looked at"
+            finding = finding._replace(problem=more)
         if not self.is_full:
-            self.findings.append(Finding(path, position, problem, reason_code))
+            self.findings.append(finding)

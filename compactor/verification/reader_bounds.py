@@ -49,19 +49,12 @@ class Side(NamedTuple):
         """Return where each segment ends."""
         return [*(s.base_offset for s in self.listing.segments[1:]), self.log_end_offset]
 
-    def known_at(self, as_of_ms: int) -> ProducerState:
-        """The producers that had not expired at a time."""
-        start, end = self.log_start_offset, self.log_end_offset
-        clock, is_clean = ExpiryClock(as_of_ms), self.has_clean_shutdown
-        return load_producer_state(self.listing, start, end, clock, is_clean)
-
-    def loaded_from(self, log_start_offset: int, as_of_ms: int) -> ProducerState:
-        """What a broker knows that starts on it with another log start."""
-        if log_start_offset <= self.log_start_offset:
-            return self.producers
+    def loaded(self, as_of_ms: int, log_start_offset: int | None = None) -> ProducerState:
+        """Return what a broker knows that starts on it at a time, or with another log start."""
+        start = self.log_start_offset if log_start_offset is None else log_start_offset
         clock = ExpiryClock(as_of_ms)
         end, is_clean = self.log_end_offset, self.has_clean_shutdown
-        return load_producer_state(self.listing, log_start_offset, end, clock, is_clean)
+        return load_producer_state(self.listing, start, end, clock, is_clean)
 
     def aborted(self) -> list[list[AbortedTxn]]:
         """Return each segment's entries of `.txnindex`; without `.index`, those of a recovery."""
@@ -180,7 +173,9 @@ def check_offsets(
     if was_truncated:
         return  # producers and the cleaner's checkpoint went back with it
     yield from _check_cleaned_to(before, after)
-    loaded = before.loaded_from(after.log_start_offset, as_of_ms)
+    loaded = before.producers
+    if after.log_start_offset > before.log_start_offset:
+        loaded = before.loaded(as_of_ms, after.log_start_offset)
     was = [state.first_unstable_offset for state in (before.producers, loaded)]
     was.append(None if was[0] is None else max(was[0], after.log_start_offset))
     now = after.producers.first_unstable_offset

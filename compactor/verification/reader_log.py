@@ -115,6 +115,10 @@ class LogReader:
     def path(self, segment: int) -> str:
         return self._paths[segment]
 
+    def place(self, batch: np.void) -> tuple[str, int]:
+        """Return the file and the position of a batch."""
+        return self._paths[int(batch["segment"])], int(batch["position"])
+
     def chunks(self) -> Iterator[Chunk]:
         """Every batch once. Raise CorruptFileError at the first that is damaged."""
         self._next_offset = 0

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from compactor.host.shell_commands import named
-from compactor.log_checks.batch_checks import Finding, unexplained
+from compactor.log_checks.batch_checks import Finding, difference, unexplained
 from compactor.verification.evidence import LogClock
 from compactor.verification.gone_records import Books, GoneRecords, LogStartCheck
 from compactor.verification.header_check import BatchProblem, HeaderCheck
@@ -127,7 +127,7 @@ class PartitionProof:
         self._latest = LatestOffsets()
         self._superseding_end = min(bounds.end, clock.evidence.superseding_end)
         self._had_to = bounds.log_end_offset  # what is there from here on was appended since
-        self._overdue = Overdue(before, bounds, clock, self._latest, self._readers[1].path)
+        self._overdue = Overdue(before, bounds, clock, self._latest, self._readers[1].place)
         self._markers = MarkerView()
         self._data_left = DataLeft()
         self._last_batches = LastBatches(before.producers.entries)
@@ -238,16 +238,17 @@ class PartitionProof:
 
     def _note(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
-            self.proof.find(*finding)
+            self.proof.take(finding)
 
     def _note_problems(self, problems: Iterable[BatchProblem]) -> None:
         for place, problem in problems:
-            self.proof.find(self._readers[1].path(place.segment), place.position, problem)
+            path = self._readers[1].path(place.segment)
+            self.proof.take(difference(path, place.position, problem))
 
     def _check_new(self, new: OffsetSlice, is_new: BoolArray) -> None:
         for row in np.flatnonzero(is_new)[: MAX_FINDINGS + 1].tolist():
             offset = int(new.records.offsets[row])
-            self._find(1, new, row, f"offset {offset}: a record that was not there before")
+            self._find(new, row, f"offset {offset}: a record that was not there before")
 
     def _check_kept(
         self, old: OffsetSlice, new: OffsetSlice, old_rows: Int64Array, is_kept: BoolArray
@@ -268,13 +269,13 @@ class PartitionProof:
             difference = self._difference(old_batch[row], new_batch[row], int(was.offsets[row]))
             if difference:
                 what = f"offset {was.offsets[row]}: {difference} not what it was"
-                self._find(1, new, int(new_rows[row]), what)
+                self._find(new, int(new_rows[row]), what)
         seen = old.aborted[was.batches] != new.aborted[now.batches]
         for row in np.flatnonzero(seen)[: MAX_FINDINGS + 1].tolist():
             is_aborted = bool(new.aborted[now.batches[row]])
             what = "now hidden from" if is_aborted else "now shown to"
             problem = f"offset {was.offsets[row]}: {what} readers of committed records"
-            self._find(1, new, int(new_rows[row]), problem)
+            self._find(new, int(new_rows[row]), problem)
         self._overdue.check(Kept(was, old_batch, new_batch, old.aborted[was.batches]))
 
     def _difference(self, was: np.void, now: np.void, offset: int) -> str:
@@ -319,24 +320,22 @@ class PartitionProof:
             is_known &= known[name] == modern[name]
         for batch in modern[~is_known]:
             if not _is_upgraded(batch, old.all_batches):
-                path = self._readers[1].path(int(batch["segment"]))
                 problem = f"offset {batch['base_offset']}: there was no such batch before"
-                self.proof.find(path, int(batch["position"]), problem)
+                self.proof.take(difference(*self._readers[1].place(batch), problem))
         is_gone = ~np.isin(was["base_offset"], now["base_offset"])
         is_gone &= (was["producer_id"] >= 0) & (was["base_offset"] >= self._deleted_to)
         for batch in was[is_gone]:
             if self._last_batches.has(batch):
-                path = self._readers[0].path(int(batch["segment"]))
                 problem = (
                     f"offset {batch['base_offset']}: the last batch of producer "
                     f"{batch['producer_id']} is gone, and its sequence number with it"
                 )
-                self.proof.find(path, int(batch["position"]), problem)
+                self.proof.take(difference(*self._readers[0].place(batch), problem))
 
-    def _find(self, side: int, where: OffsetSlice, row: int, problem: str) -> None:
+    def _find(self, where: OffsetSlice, row: int, problem: str) -> None:
+        """Note what is wrong with a record of the log after."""
         batch = where.all_batches[where.records.batches[row]]
-        path = self._readers[side].path(int(batch["segment"]))
-        self.proof.find(path, int(batch["position"]), problem)
+        self.proof.take(difference(*self._readers[1].place(batch), problem))
 
     def _log_path(self, segment: Segment) -> str:
         return os.path.join(self._before.listing.path, file_name(segment.base_offset, LOG))

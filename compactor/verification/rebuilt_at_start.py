@@ -7,6 +7,7 @@ recovery point on, too. Then all of its indexes are rebuilt from its log.
 import os
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 from compactor.broker_start.loading import options_at_start
@@ -15,7 +16,6 @@ from compactor.log_checks.segment_checks import MISSING, check_segment
 from storage.errors import CorruptFileError, LogCompactionError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name, offset_of
 from storage.files.files import Files
-from storage.files.local import LOCAL
 from storage.files.overlay import OverlayFiles
 from storage.formats import checkpoint, clean_shutdown
 from storage.log.errors import LogError
@@ -37,10 +37,10 @@ def mended_at_start(
     log_dir: str,
     partitions: Sequence[PartitionListing],
     findings: Sequence[Finding],
-    files: Files = LOCAL,
+    files: Files,
 ) -> Mended:
     """Look at the findings of a log directory."""
-    rebuilt = rebuilt_at_start(log_dir, partitions, findings, files)
+    rebuilt = _rebuilt(log_dir, partitions, findings, files)
     others = [each for each in findings if each.path not in rebuilt]
     noted = [
         each._replace(problem=each.problem + REBUILT)
@@ -48,14 +48,14 @@ def mended_at_start(
         else each
         for each in findings
     ]
-    return Mended(noted, rebuilt, to_remove(log_dir, partitions, others, files))
+    return Mended(noted, rebuilt, _to_remove(log_dir, partitions, others, files))
 
 
-def rebuilt_at_start(
+def _rebuilt(
     log_dir: str,
     partitions: Sequence[PartitionListing],
     findings: Sequence[Finding],
-    files: Files = LOCAL,
+    files: Files,
 ) -> frozenset[str]:
     """Return the paths of wrong indexes that a starting broker rebuilds.
 
@@ -68,7 +68,7 @@ def rebuilt_at_start(
     return frozenset(
         path
         for partition in partitions
-        for path in _rebuilt(partition, points, wrong, files)
+        for path in _rebuilt_of(partition, points, wrong, files)
         if path in wrong
     )
 
@@ -83,7 +83,7 @@ def _recovery_points(log_dir: str, files: Files) -> dict[tuple[str, int], int] |
         return None
 
 
-def _rebuilt(
+def _rebuilt_of(
     partition: PartitionListing,
     points: dict[tuple[str, int], int] | None,
     wrong: Collection[str],
@@ -104,11 +104,11 @@ def _rebuilt(
             yield from (path(base, suffix) for suffix in (INDEX, TIME_INDEX, TXN_INDEX))
 
 
-def to_remove(
+def _to_remove(
     log_dir: str,
     partitions: Sequence[PartitionListing],
     findings: Sequence[Finding],
-    files: Files = LOCAL,
+    files: Files,
 ) -> frozenset[str]:
     """Give the paths of indexes without which a start makes sound ones, and that are not so now.
 
@@ -136,13 +136,18 @@ def _sound_without(
         for suffix in (INDEX, TIME_INDEX)  # it rebuilds both where the first is missing
         if files.exists(path := os.path.join(partition.path, file_name(base or 0, suffix)))
     }
-    seen = OverlayFiles(files, is_alone=True)
-    try:
+    with (
+        closing(OverlayFiles(files, is_alone=True)) as seen,
+        suppress(LogCompactionError, LogError, OSError),
+    ):
         for path in removed:
             seen.remove(path)
         starts = checkpoint.read(os.path.join(log_dir, checkpoint.LOG_START), files)
         log_start = starts.get((partition.topic, partition.partition), 0)
-        _load(partition.path, log_start, clean_shutdown.exists(log_dir, files), seen)
+        is_clean = clean_shutdown.exists(log_dir, files)
+        options = options_at_start(log_start, 0, seen, is_clean)
+        with Log.open(partition.path, options) as log:  # as a broker that starts and stops
+            log.prepare_for_close()
         name = partition.topic, partition.partition
         after = list_partition(partition.path, *name, seen, with_files=False)
         sizes = [(segment.base_offset, segment.log_bytes) for segment in partition.segments]
@@ -152,19 +157,5 @@ def _sound_without(
             check_segment(after.path, segment, next_base, seen)[0]
             for segment, next_base in zip(after.segments, [*following, None], strict=True)
         )
-    except (LogCompactionError, LogError, OSError):
-        return set()
-    finally:
-        seen.close()
-    return removed if is_sound else set()
-
-
-def _load(path: str, log_start: int, is_clean: bool, files: Files) -> None:
-    """Load a log as a broker does that starts and stops."""
-    log = Log.open(path, options_at_start(log_start, 0, files, is_clean))
-    try:
-        log.prepare_for_close()
-        log.close()
-    except BaseException:
-        log.close_handlers()
-        raise
+        return removed if is_sound else set()
+    return set()

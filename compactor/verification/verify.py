@@ -29,17 +29,19 @@ from compactor.log_checks.segment_checks import check_segment
 from compactor.log_dirs.brokers import brokers_of
 from compactor.log_dirs.directory_state import NO_BROKER, UNFINISHED
 from compactor.log_dirs.missing_directories import Gone, entries_in, gone_from, logs_of_replaced
-from compactor.log_dirs.missing_logs import RecordedEnds, recorded_ends
+from compactor.log_dirs.missing_logs import RecordedEnds, may_be_log, recorded_ends
 from compactor.log_dirs.survey import foreign_files, foreign_notice
 from compactor.outcome.row_tables import arrow_table, html_table, pandas_frame, row_of
 from compactor.outcome.start_problems import StartOutcome, StartProblem
 from compactor.reason_codes import ReasonCode, reason_code_of
 from compactor.settings.cluster_settings import MetadataSource, read_cluster_settings
 from compactor.verification.rebuilt_at_start import mended_at_start
-from storage.errors import CorruptFileError
+from storage.errors import CorruptFileError, shown
 from storage.file_names import CLEANED, LOG, SNAPSHOT, SWAP, file_name, is_special_dir, offset_of
+from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import (
+    checkpoint,
     leader_epoch_checkpoint,
     meta_properties,
     partition_metadata,
@@ -54,11 +56,6 @@ from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir, w
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-from compactor.log_dirs.missing_logs import may_be_log
-from storage.errors import shown
-from storage.files.files import Files
-from storage.formats import checkpoint
 
 # a broker's, without logs for us; and what keeps a broker away from a copy
 _OTHER_DIRS = (METADATA_DIR, "remote-log-index-cache", NO_BROKER, UNFINISHED)
@@ -409,11 +406,9 @@ def _corrupt(read: Callable[[], object]) -> Iterable[Finding]:
     """What read finds wrong with its file; nothing if the file is sound, or gone."""
     try:
         read()
-    except CorruptFileError as error:
-        return [finding_of(error)]
     except FileNotFoundError:
         return []
-    except OSError as error:
+    except (CorruptFileError, OSError) as error:
         return [finding_of(error)]
     return []
 
@@ -453,11 +448,7 @@ def check_checkpoints(
         path = os.path.join(log_dir, name)
         try:
             entries = checkpoint.read(path, files)
-        except CorruptFileError as error:
-            if others_too:
-                yield finding_of(error)
-            continue
-        except OSError as error:
+        except (CorruptFileError, OSError) as error:
             if others_too:
                 yield finding_of(error, path)
             continue
