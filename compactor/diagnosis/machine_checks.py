@@ -7,10 +7,8 @@ import ctypes
 import os
 import platform
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from importlib import metadata
-from pathlib import Path
 
 from cleaner_jobs.spark.java_cache import cache_dir
 from cleaner_jobs.spark.local_size import cores, local_size, memory, size_within
@@ -19,7 +17,7 @@ from compactor.host import machine
 from compactor.host.clock import now_ms
 from compactor.host.machine import version
 from compactor.host.printable import counted, iso_time, size_text
-from storage.files.filesystem import exists, is_directory
+from storage.files.local import LOCAL
 from storage.user_home import (
     NOWHERE,
     HomeTakenError,
@@ -128,14 +126,14 @@ def _open_files() -> Check:
 
 def _temporary() -> Check:
     try:
-        directory = tempfile.gettempdir()
+        directory = LOCAL.temporary_directory()
     except FileNotFoundError:
         return fail(
             "temporary files",
             "there is no directory for them that can be written to",
             "Set TMPDIR to one, or make room in /tmp.",
         )
-    state = os.statvfs(directory)
+    state = LOCAL.file_system_status(directory)
     free = state.f_bavail * state.f_frsize
     found = f"{directory}, {size_text(free)} free"
     if free >= FEWEST_TEMPORARY_BYTES:
@@ -152,17 +150,17 @@ def _caches(environ: Mapping[str, str]) -> Iterator[Check]:
     """Check where a run keeps what makes the next start fast. No run fails without it."""
     named = environ.get("NUMBA_CACHE_DIR")
     if named:
-        yield _cache("kernels' cache", Path(named), "NUMBA_CACHE_DIR")
+        yield _cache("kernels' cache", named, "NUMBA_CACHE_DIR")
     try:
-        yield _cache("cache", cache_dir(environ), "HOME or XDG_CACHE_HOME")
+        yield _cache("cache", str(cache_dir(environ)), "HOME or XDG_CACHE_HOME")
     except HomeTakenError:
         return  # which the check of the user says
 
 
-def _cache(subject: str, directory: Path, variables: str) -> Check:
+def _cache(subject: str, directory: str, variables: str) -> Check:
     problem = why_not_kept_in(directory)
     if problem is None:
-        return ok(subject, str(directory))
+        return ok(subject, directory)
     return warn(
         subject,
         problem,
@@ -171,25 +169,27 @@ def _cache(subject: str, directory: Path, variables: str) -> Check:
     )
 
 
-def _exists(path: Path) -> bool:
+def _exists(path: str) -> bool:
     try:
-        return exists(str(path))
+        return LOCAL.exists(path)
     except NotADirectoryError:
         return False
 
 
-def why_not_kept_in(directory: Path) -> str | None:
+def why_not_kept_in(directory: str) -> str | None:
     """What keeps files from being made in a directory that may be yet to be made; None: nothing."""
+    existing = os.path.abspath(directory)
     try:
-        existing = next(path for path in (directory, *directory.parents) if _exists(path))
-        if not is_directory(str(existing)):
+        while not _exists(existing):
+            existing = os.path.dirname(existing)
+        if not LOCAL.is_directory(existing):
             return f"{existing} is no directory"
-        state = os.statvfs(existing)
+        state = LOCAL.file_system_status(existing)
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     if state.f_flag & os.ST_RDONLY:
         return f"{existing} is on a read-only file system"
-    if not os.access(existing, os.W_OK | os.X_OK):
+    if not LOCAL.is_permitted(existing, os.W_OK | os.X_OK):
         return f"no permission to write in {existing}"
     if state.f_bavail == 0:
         return f"no room on the file system of {existing}"

@@ -4,7 +4,6 @@ import os
 import platform
 from collections.abc import Iterator, Mapping
 from importlib import metadata
-from pathlib import Path
 
 from cleaner_jobs.spark.environment import own_environ, set_variables, why_unfit
 from cleaner_jobs.spark.java_cache import (
@@ -20,6 +19,7 @@ from compactor.errors import CleaningFailedError
 from compactor.host.java import Java, find_java, home_to_use
 from compactor.host.machine import UNSET_IT, why_not_compiled
 from compactor.jobs.work_dir import open_work_dir
+from storage.files.local import LOCAL
 
 _PREPARE = "The first run does it, in half a minute; python -m compactor.prepare does it now."
 
@@ -113,7 +113,7 @@ def _start(environ: Mapping[str, str]) -> Check:
 
     subject = "a job of Spark"
     os.environ["JAVA_HOME"] = environ["JAVA_HOME"]
-    if not (Path(environ["JAVA_HOME"]) / "bin" / "java").exists():
+    if not LOCAL.exists(os.path.join(environ["JAVA_HOME"], "bin", "java")):
         return warn(subject, "Java's starter is not made yet, so it was not tried", _PREPARE)
     try:
         with open_work_dir(None, "doctor") as work_dir:

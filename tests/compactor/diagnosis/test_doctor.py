@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from collections import namedtuple
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from compactor.diagnosis import log_dir_checks as of_log_dirs
 from compactor.diagnosis import machine_checks, spark_checks
 from compactor.diagnosis.checks import Check
 from compactor.host import machine
-from storage.formats import checkpoint, clean_shutdown, meta_properties, partition_metadata
+from storage.formats import meta_properties, partition_metadata
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.cluster_metadata import METADATA_DIR
@@ -25,7 +24,6 @@ from tests.compactor.settings.test_cluster_settings import registration
 from tests.storage.log.test_cluster_metadata import batches, log, topic
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command
-from tests.support.lock_holding import holding
 from tests.support.private_mounts import python_with_mounts
 
 
@@ -53,31 +51,6 @@ def test_a_directory_in_good_order_has_nothing_to_be_done(data: Path) -> None:
     assert [(c.subject, c.advice) for c in checks if c.grade is not Grade.OK] == []
     assert checks[0].found == "2 logs, 474 B; broker 7 of cluster a-cluster"
     assert state_of(data) == before
-
-
-def test_a_lock_that_is_held_fails(data: Path) -> None:
-    command = holding(data / ".lock")
-    with subprocess.Popen(command, stdin=-1, stdout=-1) as holder:
-        assert holder.stdout is not None and holder.stdout.readline() == b"locked\n"
-        check = found(data, "lock")
-        holder.communicate()
-    assert check.grade is Grade.FAIL
-    assert "locked" in check.found
-    assert found(data, "lock").grade is Grade.OK
-
-
-def test_an_unclean_shutdown_fails_and_says_what_to_give(data: Path) -> None:
-    (data / clean_shutdown.CLEAN_SHUTDOWN).unlink()
-    check = found(data, "last shutdown")
-    assert check.grade is Grade.FAIL
-    assert "--recover-first" in (check.advice or "")
-
-
-def test_without_high_watermarks_a_run_would_be_refused(data: Path) -> None:
-    (data / checkpoint.REPLICATION).unlink()
-    check = found(data, "high watermarks")
-    assert check.grade is Grade.FAIL
-    assert "--assume-fully-replicated" in (check.advice or "")
 
 
 def test_without_a_metadata_log_settings_have_to_be_given(data: Path) -> None:
@@ -134,8 +107,8 @@ def test_a_log_that_has_no_room_beside_itself_is_named(
 def test_a_cache_that_cannot_be_kept_is_a_warning_with_its_cause(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    assert machine_checks.why_not_kept_in(tmp_path / "not there yet") is None
-    assert machine_checks.why_not_kept_in(file / "cache") == f"{file} is no directory"
+    assert machine_checks.why_not_kept_in(str(tmp_path / "not there yet")) is None
+    assert machine_checks.why_not_kept_in(str(file / "cache")) == f"{file} is no directory"
     environ = {"NUMBA_CACHE_DIR": str(file), "XDG_CACHE_HOME": str(file), "HOME": str(tmp_path)}
     checks = {check.subject: check for check in machine_checks.machine_checks(environ)}
     for subject, variable in (("cache", "XDG_CACHE_HOME"), ("kernels' cache", "NUMBA_CACHE_DIR")):
@@ -158,7 +131,7 @@ def test_so_is_one_on_a_disk_that_takes_nothing(tmp_path: Path, options: str, pr
         "from compactor.diagnosis.machine_checks import why_not_kept_in\n"
         f"disk = Path({str(tmp_path)!r})\n"
         f"{options!r} == 'ro' or (disk / 'file').write_bytes(b'-' * {4096 * (options[0] == 's')})\n"
-        "print(why_not_kept_in(disk / 'cache'))"
+        "print(why_not_kept_in(str(disk / 'cache')))"
     )
     done = python_with_mounts([f"-t tmpfs -o {options} none {tmp_path}"], code)
     assert done.stdout == f"{problem.format(tmp_path)}\n", done.stderr

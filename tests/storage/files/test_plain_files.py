@@ -47,9 +47,6 @@ PLAIN: dict[str, dict[str, str]] = {
     "a second process of a plan, and the pipe that its half comes through": {
         "compactor.planning": "evaluation",
     },
-    "what `doctor` looks at on this machine": {
-        "compactor.diagnosis": "machine_checks spark_checks",
-    },
 }
 
 
