@@ -14,6 +14,7 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from tests.oracle import jars, versions
 
@@ -81,6 +82,12 @@ class Broker:
         self._process: subprocess.Popen[bytes] | None = None
         self._said_before = 0  # bytes of the log when the last start began
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
     def processor_seconds(self) -> float:
         """What the process that runs has used so far."""
         assert self._process is not None, "it does not run"
@@ -90,12 +97,15 @@ class Broker:
     def start(self, settings: Mapping[str, str] | None = None) -> None:
         """Return when it answers; raise BrokerError when it ends or does not."""
         assert self._process is None, "it runs already"
-        self.data.mkdir(parents=True, exist_ok=True)
+        dirs = [
+            self.home / name for name in {**SETTINGS, **(settings or {})}["log.dirs"].split(",")
+        ]
+        for path in dirs:
+            path.mkdir(parents=True, exist_ok=True)
         self.log.touch()
         self._said_before = self.log.stat().st_size
         properties = self._write_properties(settings or {})
-        dirs = ({**SETTINGS, **(settings or {})})["log.dirs"].split(",")
-        if not all((self.home / name / "meta.properties").exists() for name in dirs):
+        if not all((path / "meta.properties").exists() for path in dirs):
             self._format(properties)
         self._process = self._run("kafka.Kafka", properties)
         deadline = time.monotonic() + START_SECONDS

@@ -1,7 +1,7 @@
 """Clients of the broker: librdkafka, set up so that nothing depends on its timers."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewTopic,
     ResourceType,
 )
 
@@ -69,11 +70,49 @@ def patiently(ask: Callable[[], T]) -> T:
         time.sleep(0.1)
 
 
-def alter(client: AdminClient, topic: str, name: str, value: str) -> None:
-    """Set one configuration of a topic."""
-    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+def create(bootstrap: str, *topics: NewTopic) -> None:
+    """Create topics."""
+    client = admin(bootstrap)  # has to live until the broker has answered
+    wait(client.create_topics(list(topics)))
+
+
+def alter(
+    bootstrap: str,
+    name: str,
+    settings: Mapping[str, str | None],
+    kind: ResourceType = ResourceType.TOPIC,
+) -> None:
+    """Set configurations of a topic, or of something else by its name; None: unset them."""
+    entries = [
+        ConfigEntry(
+            key,
+            value,
+            incremental_operation=AlterConfigOpType.DELETE
+            if value is None
+            else AlterConfigOpType.SET,
+        )
+        for key, value in settings.items()
+    ]
+    client = admin(bootstrap)  # has to live until the broker has answered
+    resource = ConfigResource(kind, name, incremental_configs=entries)
     wait(client.incremental_alter_configs([resource]))
+
+
+def write(
+    bootstrap: str,
+    topic: str,
+    records: Iterable[tuple[bytes, bytes | None]],
+    per_batch: int,
+    partition: int = -1,
+    **settings: Any,
+) -> None:
+    """Write records of key and value with a new producer, so many in a batch."""
+    client = producer(bootstrap, **settings)
+    for number, (key, value) in enumerate(records, start=1):
+        client.produce(topic, key=key, value=value, partition=partition)
+        if number % per_batch == 0:
+            flush(client)
+    flush(client)
 
 
 def topic_configs(client: AdminClient) -> dict[str, dict[str, str]]:

@@ -160,9 +160,8 @@ def payloads(what: str, count: int) -> list[Payload]:
 
 
 def _write(broker: Broker) -> Clients:
-    admin = clients.admin(broker.bootstrap)
     topics = [NewTopic(name, count, 1) for name, count in TOPICS.items()]
-    clients.wait(admin.create_topics(topics))
+    clients.create(broker.bootstrap, *topics)
     writer = Writer(broker.bootstrap, 0, random.Random(5))
     plain, idempotent = writer.producer(), writer.producer(enable_idempotence=True)
     for number in range(0, RECORDS, BATCH):

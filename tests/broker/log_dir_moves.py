@@ -7,7 +7,7 @@ import struct
 import time
 from pathlib import Path
 
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import ResourceType
 
 from tests.broker import clients, requests
 
@@ -21,12 +21,7 @@ class MoveError(Exception):
 
 def throttle(bootstrap: str, bytes_per_second: int) -> None:
     """How fast the broker with id 1 copies between its log directories from now on."""
-    entry = ConfigEntry(
-        THROTTLE, str(bytes_per_second), incremental_operation=AlterConfigOpType.SET
-    )
-    resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
-    client = clients.admin(bootstrap)  # has to live until the broker has answered
-    clients.wait(client.incremental_alter_configs([resource]))
+    clients.alter(bootstrap, "1", {THROTTLE: str(bytes_per_second)}, ResourceType.BROKER)
 
 
 def begin_move(port: int, topic: str, partition: int, to: Path) -> None:

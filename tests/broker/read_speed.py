@@ -6,7 +6,6 @@ from the files. What counts of each is its last time, when its code is warm. Nee
 """
 
 import argparse
-import shutil
 import statistics
 import subprocess
 import tempfile
@@ -56,17 +55,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=4)
     turns = parser.parse_args().turns
-    home = Path(tempfile.mkdtemp(prefix="read-speed-"))
-    broker = Broker(home / "home")
-    try:
-        classes = compiled(home / "classes")
+    with (
+        tempfile.TemporaryDirectory(prefix="read-speed-", ignore_cleanup_errors=True) as home,
+        Broker(Path(home, "home")) as broker,
+    ):
+        classes = compiled(Path(home, "classes"))
         fill(broker)
         broker.start()
         found = [turn(broker, classes) for _ in range(turns)]
         broker.stop()
-    finally:
-        broker.kill()
-        shutil.rmtree(home, ignore_errors=True)
     for name, values in (
         ("consumer, by the clock", [each.consumer.clock for each in found]),
         ("consumer, processor", [each.consumer.processor for each in found]),
@@ -90,9 +87,7 @@ def fill(broker: Broker) -> None:
     """A topic by the broker, its records by our engine. The broker is stopped then."""
     broker.start()
     settings = {"segment.bytes": str(1 << 30)}
-    topic = NewTopic(TOPIC, 1, 1, config=settings)
-    admin = clients.admin(broker.bootstrap)  # which lives as long as it is waited for
-    clients.wait(admin.create_topics([topic]))
+    clients.create(broker.bootstrap, NewTopic(TOPIC, 1, 1, config=settings))
     broker.stop()
     with LogManager([str(broker.data)], ManagerOptions(intervals=BY_HAND)) as manager:
         table = pa.Table.from_batches([chunk(i) for i in range(RECORDS // CHUNK)])

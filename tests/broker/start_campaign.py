@@ -111,35 +111,28 @@ class Original:
 def original(home: Path) -> Original:
     """Write to a new broker, and stop it."""
     home.mkdir(parents=True)
-    made, broker = Original(home), Broker(home)
-    try:
+    made = Original(home)
+    with Broker(home) as broker:
         broker.start(made.settings)
-        admin = clients.admin(broker.bootstrap)
         # the cleaner runs, and finds no log dirty enough
         config = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1"}
         config[SEGMENT_BYTES] = "8192"
         topics = [f"t{number:02}" for number in range(DIRECTORIES + 1)]
         for topic in topics:  # one after the other: each goes where the fewest logs are
-            clients.wait(admin.create_topics([NewTopic(topic, 1, 1, config=config)]))
+            clients.create(broker.bootstrap, NewTopic(topic, 1, 1, config=config))
         _write(broker, topics, 120)
         broker.stop()
         broker.start(made.settings)  # a second leader epoch
         _write(broker, topics, 30)
         made.records = {topic: read(broker.bootstrap, topic) for topic in topics}
         broker.stop()
-    finally:
-        broker.kill()
     return made
 
 
 def _write(broker: Broker, topics: Iterable[str], count: int) -> None:
     for topic in topics:
-        producer = clients.producer(broker.bootstrap, enable_idempotence="true")
-        for number in range(count):
-            producer.produce(topic, key=b"k%d" % (number % 17), value=b"v%d" % number * 40)
-            if number % 10 == 9:
-                producer.flush()
-        producer.flush()
+        records = [(b"k%d" % (number % 17), b"v%d" % number * 40) for number in range(count)]
+        clients.write(broker.bootstrap, topic, records, 10, enable_idempotence="true")
 
 
 def read(bootstrap: str, topic: str, start: int | None = None, most: int = 10**6) -> Records:

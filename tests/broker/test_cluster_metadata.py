@@ -12,8 +12,6 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
     ConfigResource,
     NewPartitions,
     NewTopic,
@@ -69,38 +67,33 @@ class Told(NamedTuple):
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     home = tmp_path_factory.mktemp("metadata")
-    broker = Broker(home)
-    try:
+    with Broker(home) as broker:
         broker.start(STATIC)
-        _change_everything(clients.admin(broker.bootstrap))
+        _change_everything(broker.bootstrap)
         _set_cluster_defaults(broker)
         _wait_for_snapshot(home)
+        clients.alter(broker.bootstrap, TOPICS[7], {"retention.ms": "5000000"})
         admin = clients.admin(broker.bootstrap)
-        _alter(admin, ResourceType.TOPIC, TOPICS[7], {"retention.ms": "5000000"}, ())
         settings = _described(admin)
         broker.tool("kafka.admin.ConfigCommand", "--describe", "--all", "--entity-type", "topics")
         yield Told(home, "\n".join(broker.said()), settings, _partitions(admin))
-    finally:
-        broker.kill()
 
 
-def _change_everything(admin: AdminClient) -> None:
+def _change_everything(bootstrap: str) -> None:
     """Create, configure, alter, delete and create anew; set defaults of brokers."""
-    rng = random.Random(14)
-    clients.wait(admin.create_topics([_new(name, rng) for name in TOPICS]))
-    _alter(admin, ResourceType.BROKER, "1", OF_BROKER, ())
+    rng, admin = random.Random(14), clients.admin(bootstrap)
+    clients.create(bootstrap, *(_new(name, rng) for name in TOPICS))
+    clients.alter(bootstrap, "1", OF_BROKER, ResourceType.BROKER)
     for name in TOPICS[10:30]:
-        chosen = rng.sample(sorted(CHOICES), 3)
-        _alter(
-            admin, ResourceType.TOPIC, name, {chosen[0]: rng.choice(CHOICES[chosen[0]])}, chosen[1:]
-        )
+        first, *others = rng.sample(sorted(CHOICES), 3)
+        clients.alter(bootstrap, name, dict.fromkeys(others) | {first: rng.choice(CHOICES[first])})
     clients.wait(
         admin.create_partitions([NewPartitions(TOPICS[3], 5), NewPartitions(TOPICS[4], 3)])
     )
     clients.wait(admin.delete_topics([*DELETED, *ANEW]))
     clients.patiently(lambda: _require_gone(admin, ANEW))
     compacted = {"cleanup.policy": "compact"}
-    clients.wait(admin.create_topics([NewTopic(name, 1, 1, config=compacted) for name in ANEW]))
+    clients.create(bootstrap, *(NewTopic(name, 1, 1, config=compacted) for name in ANEW))
 
 
 def _set_cluster_defaults(broker: Broker) -> None:
@@ -113,23 +106,6 @@ def _set_cluster_defaults(broker: Broker) -> None:
 def _new(name: str, rng: random.Random) -> NewTopic:
     names = rng.sample(sorted(CHOICES), rng.randrange(6))
     return NewTopic(name, rng.choice([1, 2]), 1, config={n: rng.choice(CHOICES[n]) for n in names})
-
-
-def _alter(
-    admin: AdminClient, kind: ResourceType, name: str, set_: dict[str, str], unset: Any
-) -> None:
-    entries = [
-        ConfigEntry(n, value, incremental_operation=AlterConfigOpType.SET)
-        for n, value in set_.items()
-    ]
-    entries += [
-        ConfigEntry(n, None, incremental_operation=AlterConfigOpType.DELETE)
-        for n in unset
-        if n not in set_
-    ]
-    clients.wait(
-        admin.incremental_alter_configs([ConfigResource(kind, name, incremental_configs=entries)])
-    )
 
 
 def _require_gone(admin: AdminClient, names: list[str]) -> None:

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from storage.kafka_versions import BY_NAME
 from storage.log.cluster_metadata import METADATA_DIR
-from tests.broker import clients
+from tests.broker import clients, views
 from tests.broker.broker import Broker
 from tests.support.command_process import compactor
 
@@ -33,42 +32,20 @@ KEYS, RECORDS = 50, 2000
 
 @pytest.fixture(params=BY_NAME)
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
-    broker = Broker(tmp_path, kafka=request.param)
-    yield broker
-    broker.kill()
+    with Broker(tmp_path, kafka=request.param) as broker:
+        yield broker
 
 
 def _fill(broker: Broker) -> dict[str, bytes]:
     """Write topics, one for each codec; give what is the latest of each key."""
-    admin = clients.admin(broker.bootstrap)
-    clients.wait(admin.create_topics([NewTopic(each, 1, 1, config=SETTINGS) for each in CODECS]))
-    latest = {}
+    clients.create(broker.bootstrap, *(NewTopic(each, 1, 1, config=SETTINGS) for each in CODECS))
+    records = [
+        (f"key-{number % KEYS}", random.Random(number).randbytes(200)) for number in range(RECORDS)
+    ]
+    encoded = [(key.encode(), value) for key, value in records]
     for codec in CODECS:
-        producer = clients.producer(broker.bootstrap, compression_type=codec)
-        for number in range(RECORDS):
-            key, value = f"key-{number % KEYS}", random.Random(number).randbytes(200)
-            producer.produce(codec, key=key.encode(), value=value)
-            latest[key] = value
-            if number % 100 == 99:
-                clients.flush(producer)
-    return latest
-
-
-def _read(broker: Broker, topic: str) -> tuple[int, dict[str, bytes]]:
-    """How many records there are, and the latest of each key."""
-    reader = clients.consumer(broker.bootstrap, f"reader-of-{topic}")
-    reader.assign([TopicPartition(topic, 0, 0)])
-    count, latest = 0, dict[str, bytes]()
-    _, end = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=clients.SECONDS)
-    while reader.position([TopicPartition(topic, 0)])[0].offset < end:
-        message = reader.poll(clients.SECONDS)
-        assert message is not None and message.error() is None, message
-        count += 1
-        key, value = message.key(), message.value()
-        assert key is not None and value is not None
-        latest[key.decode()] = value
-    reader.close()
-    return count, latest
+        clients.write(broker.bootstrap, codec, encoded, 100, compression_type=codec)
+    return dict(records)
 
 
 def _compacted(broker: Broker) -> dict[str, Any]:
@@ -83,10 +60,12 @@ def _accepts(broker: Broker, latest: dict[str, bytes]) -> None:
     """It starts without a word about the logs, and its clients see what was there."""
     broker.start()
     assert _complaints(broker) == []
+    seen = views.read_all(broker.bootstrap, CODECS)
     for codec in CODECS:
-        count, found = _read(broker, codec)
+        view = seen[codec, "read_uncommitted"]
+        found = {key.decode(): value for (_, key), (_, value) in view.latest().items()}
         assert found == latest
-        assert count < RECORDS / 2
+        assert len(view.records) < RECORDS / 2
     broker.stop()
 
 
@@ -119,8 +98,7 @@ def test_each_gives_its_own_answer_and_goes_on(broker: Broker) -> None:
 
 def test_in_the_middle_of_an_upgrade_the_software_decides(tmp_path: Path) -> None:
     """V-1: 4.4 was started on the logs of 4.3, and nobody has raised metadata.version since."""
-    broker = Broker(tmp_path, kafka="4.3")
-    try:
+    with Broker(tmp_path, kafka="4.3") as broker:
         broker.start()
         latest = _fill(broker)
         broker.stop()
@@ -131,5 +109,3 @@ def test_in_the_middle_of_an_upgrade_the_software_decides(tmp_path: Path) -> Non
         report = _compacted(broker)
         assert [each["version"] for each in report["kafka"]] == ["4.4"]
         _accepts(broker, latest)
-    finally:
-        broker.kill()

@@ -33,10 +33,8 @@ Values = dict[int, tuple[bytes | None, bytes | None]]  # key and value by offset
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    broker = Broker(tmp_path_factory.mktemp("engine"))
-    (broker.home / engine_story.LOG_DIRS[1]).mkdir()
-    yield broker
-    broker.kill()
+    with Broker(tmp_path_factory.mktemp("engine")) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="module")

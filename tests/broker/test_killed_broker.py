@@ -42,9 +42,8 @@ class Recovered:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    broker = Broker(tmp_path_factory.mktemp("killed"))
-    yield broker
-    broker.kill()
+    with Broker(tmp_path_factory.mktemp("killed")) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="module")

@@ -35,17 +35,12 @@ KEYS = 400
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
-    broker = Broker(Path(os.path.realpath(tmp_path)))
-    (broker.home / LOG_DIRS[1]).mkdir()
-    try:
+    with Broker(Path(os.path.realpath(tmp_path))) as broker:
         broker.start(SETTINGS)
         config = {"cleanup.policy": "compact", SEGMENT_BYTES: SEGMENT}
-        admin = clients.admin(broker.bootstrap)  # has to live until the broker has answered
-        clients.wait(admin.create_topics([NewTopic(TOPIC, 1, 1, config=config)]))
+        clients.create(broker.bootstrap, NewTopic(TOPIC, 1, 1, config=config))
         fill(Writer(broker.bootstrap, 0, random.Random(4)), keys=KEYS, first_key=0)
         yield broker
-    finally:
-        broker.kill()
 
 
 def places_of(broker: Broker) -> tuple[Path, Path]:

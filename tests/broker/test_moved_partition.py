@@ -91,18 +91,15 @@ def files_of(partition: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    broker = Broker(Path(os.path.realpath(tmp_path_factory.mktemp("moved"))))
-    (broker.home / LOG_DIRS[1]).mkdir()
-    yield broker
-    broker.kill()
+    with Broker(Path(os.path.realpath(tmp_path_factory.mktemp("moved")))) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="module")
 def story(broker: Broker) -> Moved:
     broker.start(SETTINGS)
     config = {"cleanup.policy": "compact", SEGMENT_BYTES: SEGMENT, "delete.retention.ms": "0"}
-    admin = clients.admin(broker.bootstrap)
-    clients.wait(admin.create_topics([NewTopic(TOPIC, 1, 1, config=config)]))
+    clients.create(broker.bootstrap, NewTopic(TOPIC, 1, 1, config=config))
     tombstone_offset = write(Writer(broker.bootstrap, 0, random.Random(4)))
     before = views.read_all(broker.bootstrap, [TOPIC])[TOPIC, "read_uncommitted"]
     places = [broker.home / name for name in LOG_DIRS]

@@ -18,9 +18,8 @@ ALL_TOPICS = (*workload.TOPICS, *story.OWN_TOPICS)
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    broker = Broker(tmp_path_factory.mktemp("broker"))
-    yield broker
-    broker.kill()
+    with Broker(tmp_path_factory.mktemp("broker")) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")

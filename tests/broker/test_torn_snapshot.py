@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -36,19 +37,14 @@ TORN: dict[str, tuple[Callable[[bytes], bytes], StartOutcome]] = {
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("torn") / "original"
     home.mkdir()
-    broker = Broker(home)
-    try:
+    with Broker(home) as broker:
         broker.start(SETTINGS)
-        admin = clients.admin(broker.bootstrap)
-        topics = [NewTopic(f"t{number}", 1, 1) for number in range(LEFT)]
-        clients.wait(admin.create_topics(topics))
+        clients.create(broker.bootstrap, *(NewTopic(f"t{n}", 1, 1) for n in range(LEFT)))
         deadline = time.monotonic() + 60
         while "t3" not in _snapshot(home).read_bytes().decode("latin1"):
             assert time.monotonic() < deadline
             time.sleep(0.2)
         broker.stop()
-    finally:
-        broker.kill()
     return home
 
 
@@ -58,15 +54,11 @@ def _snapshot(home: Path) -> Path:
 
 def _started(home: Path) -> bool | int:
     """False: the broker ends; else how many logs it has renamed to -stray."""
-    broker = Broker(home)
-    try:
+    with Broker(home) as broker, suppress(BrokerError):
         broker.start(SETTINGS)
         time.sleep(3)  # it looks for stray logs once it has loaded its metadata
         return False if broker.has_ended() else len([*(home / "data").glob("*-stray")])
-    except BrokerError:
-        return False
-    finally:
-        broker.kill()
+    return False
 
 
 @pytest.mark.parametrize("name", TORN)

@@ -52,21 +52,17 @@ class Story:
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
     cluster = new_cluster_id()
     home = tmp_path_factory.mktemp("two")
-    both = Broker(home / "one", cluster), Broker(home / "two", cluster)
-    yield both
-    for broker in both:
-        broker.kill()
+    with Broker(home / "one", cluster) as one, Broker(home / "two", cluster) as two:
+        yield one, two
 
 
 @pytest.fixture(scope="module")
 def story(brokers: tuple[Broker, Broker]) -> Story:
     one, two = brokers
     start(one, two)
-    admin = clients.admin(one.bootstrap)
-    assignment = [[1, 2], [2, 1]]
-    clients.wait(admin.create_topics([NewTopic(TOPIC, 2, replica_assignment=assignment)]))
+    clients.create(one.bootstrap, NewTopic(TOPIC, 2, replica_assignment=[[1, 2], [2, 1]]))
     write(one)
-    wait_for_leaders(admin)
+    wait_for_leaders(clients.admin(one.bootstrap))
     before = read(one)
     two.stop()
     one.stop()
@@ -110,14 +106,9 @@ def start(one: Broker, two: Broker) -> None:
 
 def write(broker: Broker) -> None:
     """Acknowledged by both replicas; a batch for each record, so that one alone can be cut off."""
-    producer = clients.producer(broker.bootstrap, acks="all")
-    failures: list[str] = []
-    for key, value in entries("of a client", RECORDS):
-        for partition in LED_BY:
-            told = clients.delivered(failures)
-            producer.produce(TOPIC, value=value, key=key, partition=partition, on_delivery=told)
-        clients.flush(producer)
-    assert failures == []
+    for partition in LED_BY:
+        records = entries("of a client", RECORDS)
+        clients.write(broker.bootstrap, TOPIC, records, 1, partition, acks="all")
 
 
 def read(broker: Broker) -> dict[Place, ReadRecord]:

@@ -65,8 +65,7 @@ class Writer:
             **{name.replace("_", "."): value for name, value in config.items()},
         }
         asked = NewTopic(topic, TOPICS[topic], 1, config={k: str(v) for k, v in settings.items()})
-        admin = clients.admin(self.bootstrap)  # has to live until the broker has answered
-        clients.wait(admin.create_topics([asked]))
+        clients.create(self.bootstrap, asked)
 
     def producer(self, **settings: object) -> Producer:
         return clients.producer(self.bootstrap, **settings)
@@ -146,7 +145,7 @@ def write_policies(writer: Writer) -> None:
     for batch in writer.batches(size // 2, keys=size // 20):
         batch[::7] = [(None, value, headers) for _, value, headers in batch[::7]]
         writer.send(producer, "altered", batch)
-    clients.alter(clients.admin(writer.bootstrap), "altered", "cleanup.policy", "compact")
+    clients.alter(writer.bootstrap, "altered", {"cleanup.policy": "compact"})
     for topic in ("altered", "compact-delete"):
         for batch in writer.batches(size // 2, keys=size // 20):
             writer.send(producer, topic, batch)
@@ -233,9 +232,8 @@ def open_transaction(writer: Writer, transactional_id: str) -> Open:
 
 def raise_segment_bytes(bootstrap: str) -> None:
     """So that segments are merged, at least those of some topics; of the others each stays one."""
-    admin = clients.admin(bootstrap)
     for topic in MERGED:
-        clients.alter(admin, topic, SEGMENT_BYTES, str(1 << 20))
+        clients.alter(bootstrap, topic, {SEGMENT_BYTES: str(1 << 20)})
 
 
 def _end_transaction(rng: random.Random, producer: Producer, group: Consumer) -> None:
@@ -260,4 +258,4 @@ def _read_as_member(bootstrap: str, group: str) -> None:
 
 def _shrink_segments(bootstrap: str, topic: str, size_bytes: int) -> None:
     """So that a broker's own topic, too, has segments to compact."""
-    clients.alter(clients.admin(bootstrap), topic, SEGMENT_BYTES, str(size_bytes))
+    clients.alter(bootstrap, topic, {SEGMENT_BYTES: str(size_bytes)})

@@ -13,13 +13,6 @@ from storage.formats import checkpoint, clean_shutdown
 from tests.golden import corpora
 from tests.oracle.compare import checkpoint_entries
 
-CHECKPOINTS = (
-    checkpoint.CLEANER_OFFSET,
-    checkpoint.LOG_START,
-    checkpoint.RECOVERY_POINT,
-    checkpoint.REPLICATION,
-)
-
 
 class GoldenLog(NamedTuple):
     """A log as Kafka wrote it, and what its directory's checkpoints and its topic say of it."""
@@ -41,7 +34,7 @@ def golden_log(name: str) -> GoldenLog:
 @cache
 def _offsets() -> dict[str, dict[str, int]]:
     before = corpora.extracted().before
-    return {kind: checkpoint_entries(before, kind) for kind in CHECKPOINTS}
+    return {kind: checkpoint_entries(before, kind) for kind in checkpoint.ALL}
 
 
 @cache
@@ -57,7 +50,7 @@ def topic_of(partition: str) -> str:
 def write_copies(root: Path, logs: Mapping[str, GoldenLog]) -> None:
     """Make a log directory of these logs, by TOPIC-PARTITION."""
     root.mkdir()
-    entries: dict[str, dict[tuple[str, int], int]] = {kind: {} for kind in CHECKPOINTS}
+    entries: dict[str, dict[tuple[str, int], int]] = {kind: {} for kind in checkpoint.ALL}
     for name, log in logs.items():
         (root / name).mkdir()
         for path in log.before.iterdir():

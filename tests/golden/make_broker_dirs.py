@@ -48,8 +48,7 @@ def main() -> int:
 
 
 def _fill(folder: Path, archive: tarfile.TarFile) -> None:
-    broker = Broker(folder / "one")
-    try:
+    with Broker(folder / "one") as broker:
         broker.start(SETTINGS)
         _create(broker.bootstrap, list(TOPICS))
         hanging = _write_all(broker.bootstrap)
@@ -69,17 +68,12 @@ def _fill(folder: Path, archive: tarfile.TarFile) -> None:
         broker.stop()
         _keep(archive, broker.data, "two/kafka")
         _keep(archive, broker.home / "data2", "two/kafka2")
-    finally:
-        broker.kill()
-    other = Broker(folder / "other")
-    try:
+    with Broker(folder / "other") as other:
         other.start(SETTINGS)
         _create(other.bootstrap, ["customers"])
         _write(other.bootstrap, "customers", 0, 900)
         other.stop()
         _keep(archive, other.data, "other")
-    finally:
-        other.kill()
 
 
 def _create(bootstrap: str, topics: list[str]) -> None:
@@ -87,8 +81,7 @@ def _create(bootstrap: str, topics: list[str]) -> None:
     asked = [
         NewTopic(name, TOPICS[name][0], 1, config={**small, **TOPICS[name][1]}) for name in topics
     ]
-    admin = clients.admin(bootstrap)  # has to live until the broker has answered
-    clients.wait(admin.create_topics(asked))
+    clients.create(bootstrap, *asked)
 
 
 def _write_all(bootstrap: str) -> Producer:
@@ -105,20 +98,16 @@ def _write_all(bootstrap: str) -> Producer:
 
 
 def _write(bootstrap: str, topic: str, partition: int, count: int) -> None:
-    producer = clients.producer(bootstrap)
-    for number in range(count):
-        value = None if number % 50 == 49 else b"value %06d of %s" % (number, b"." * 40)
-        producer.produce(topic, key=b"key-%d" % (number % KEYS), value=value, partition=partition)
-        if number % 50 == 49:
-            clients.flush(producer)
+    values = (None if n % 50 == 49 else b"value %06d of %s" % (n, b"." * 40) for n in range(count))
+    records = ((b"key-%d" % (n % KEYS), value) for n, value in enumerate(values))
+    clients.write(bootstrap, topic, records, 50, partition)
 
 
 def _commit(bootstrap: str) -> None:
     group = clients.consumer(bootstrap, _group())
     at = [TopicPartition("orders", partition, 1) for partition in range(8)]
     group.commit(offsets=at, asynchronous=False)
-    admin = clients.admin(bootstrap)
-    clients.alter(admin, OFFSETS, workload.SEGMENT_BYTES, SEGMENT_BYTES)
+    clients.alter(bootstrap, OFFSETS, {workload.SEGMENT_BYTES: SEGMENT_BYTES})
     for offset in range(80):
         at = [TopicPartition("orders", partition, offset) for partition in range(8)]
         group.commit(offsets=at, asynchronous=False)
