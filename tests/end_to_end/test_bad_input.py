@@ -389,23 +389,6 @@ def test_a_work_directory_that_cannot_be(spark: SparkSession, tmp_path: Path, wh
     assert state_of(tmp_path) == before
 
 
-def test_a_work_directory_that_may_not_be_written(spark: SparkSession, open_dir: Path) -> None:
-    log_dir = log_dir_of(open_dir, "one")
-    path = open_dir / "work"
-    path.mkdir()
-    give_to_nobody(open_dir)
-    path.chmod(0o555)
-    before = state_of(log_dir)
-    with as_nobody():
-        ended = Program(spark, path).run(log_dir)
-    assert ended.code in (1, 2)
-    assert re.fullmatch(
-        rf"compactor: .*{re.escape(str(path))}.*(permission|Permission).*\. Nothing was changed\.?",
-        ended.last_error,
-    )
-    assert state_of(log_dir) == before
-
-
 # tasks, Spark, Java
 
 

@@ -7,6 +7,7 @@ import resource
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
+from inspect import isfunction
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -22,12 +23,6 @@ from storage.formats.meta_properties import META_PROPERTIES
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.obstacles.place import Place, of_root
 
-CHECKPOINTS = (
-    checkpoint.CLEANER_OFFSET,
-    checkpoint.LOG_START,
-    checkpoint.RECOVERY_POINT,
-    checkpoint.REPLICATION,
-)
 OWNED = 0o600, 0o644
 GARBAGE = (b"", b"\0" * 43, b"x\n", b"1\n0\n", b"0\n5\n", b"0\n1\nt 0\n", b"0\n1\n\xff 0 1\n")
 
@@ -46,7 +41,7 @@ def unreadable_file(place: Place) -> None:
 
 
 def foreign_checkpoint(place: Place) -> None:
-    path = place.log_dir / place.chance.choice(CHECKPOINTS)
+    path = place.log_dir / place.chance.choice(checkpoint.ALL)
     if not path.exists():
         path.write_bytes(b"0\n0\n")
     of_root(path, place.chance.choice(OWNED))
@@ -139,18 +134,18 @@ def no_high_watermarks(place: Place) -> None:
 
 
 def bad_checkpoint(place: Place) -> None:
-    path = place.log_dir / place.chance.choice(CHECKPOINTS)
+    path = place.log_dir / place.chance.choice(checkpoint.ALL)
     path.write_bytes(place.chance.choice(GARBAGE))
 
 
 def checkpoint_is_directory(place: Place) -> None:
-    path = place.log_dir / place.chance.choice(CHECKPOINTS)
+    path = place.log_dir / place.chance.choice(checkpoint.ALL)
     path.unlink(missing_ok=True)
     path.mkdir()
 
 
 def temporary_is_in_the_way(place: Place) -> None:
-    path = place.log_dir / f"{place.chance.choice(CHECKPOINTS)}.tmp"
+    path = place.log_dir / f"{place.chance.choice(checkpoint.ALL)}.tmp"
     if place.chance.random() < 0.5:
         path.mkdir()
     else:
@@ -178,6 +173,14 @@ def network_mount(place: Place) -> None:
 def few_descriptors(place: Place) -> None:
     patch = mock.patch.object(machine, "open_file_limit", lambda: 256)
     place.patches.append(lambda stack: stack.enter_context(patch))
+
+
+def limited_files(place: Place) -> None:
+    def limit(_: ExitStack) -> None:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, min(512, hard)))
+
+    place.patches.append(limit)
 
 
 def no_room(place: Place) -> None:
@@ -359,70 +362,11 @@ def low_watermark(place: Place) -> None:
         checkpoint.write(str(path), {})
 
 
-def limited_files(place: Place) -> None:
-    def limit(_: ExitStack) -> None:
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (512, min(512, hard)))
-
-    place.patches.append(limit)
-
-
 # What is in a file is known when it is read, and not by a plan.
 FOUND_BY_READING = (bad_index, torn_end)
 
-OBSTACLES: tuple[Callable[[Place], None], ...] = (
-    nothing,
-    foreign_file,
-    unreadable_file,
-    foreign_checkpoint,
-    foreign_lock,
-    lock_is_no_file,
-    closed_partition,
-    foreign_partition,
-    closed_log_dir,
-    closed_parent,
-    sticky_log_dir,
-    missing_log_dir,
-    given_twice,
-    partition_given,
-    file_given,
-    one_not_given,
-    run_at_work,
-    broker_at_work,
-    unclean,
-    no_high_watermarks,
-    bad_checkpoint,
-    checkpoint_is_directory,
-    temporary_is_in_the_way,
-    no_locks,
-    network_mount,
-    few_descriptors,
-    limited_files,
-    no_room,
-    temporary_in_log_dir,
-    unfinished_copy,
-    copy_to_keep,
-    damaged_metadata,
-    cut_metadata,
-    foreign_metadata,
-    bad_identity,
-    bad_topic_id,
-    no_logs,
-    no_partition,
-    left_over,
-    swap_cut_short,
-    foreign_name,
-    link_in_log,
-    special_directory,
-    strange_directory,
-    in_two_directories,
-    torn_end,
-    cut_log,
-    no_beginning,
-    bad_index,
-    no_index,
-    bad_epochs,
-    bad_memory,
-    from_the_future,
-    low_watermark,
+OBSTACLES: tuple[Callable[[Place], None], ...] = tuple(
+    each
+    for name, each in list(globals().items())
+    if isfunction(each) and each.__module__ == __name__ and not name.startswith("_")
 )

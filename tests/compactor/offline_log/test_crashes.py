@@ -4,10 +4,9 @@ The log is whole afterwards, up to what the change takes away or adds, and the s
 it. Everything is in memory; a power cut leaves what was synced and nothing else.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -23,8 +22,8 @@ from storage.formats import checkpoint, clean_shutdown
 from storage.log.batches import in_memory as batches_in
 from storage.log.log_config import LogConfig
 from tests.compactor.offline_log.made_logs import CLOCK_MS, make
-from tests.support.files.memory import MemoryFiles, in_memory
-from tests.support.files.watched import Operation, WatchedFiles
+from tests.support.files.cuts import cuts
+from tests.support.files.memory import in_memory
 
 SETTINGS = LogSettings(
     LogConfig(index_interval_bytes=0, segment_index_bytes=4096), CLOCK_MS, 86_400_000
@@ -44,17 +43,6 @@ KEPT = {"delete-records 5": (5, 10), "delete-records": (10, 10), "truncate 9": (
         "truncate 4": (0, 4), "truncate 1": (0, 1)}  # fmt: skip
 
 Seen = list[tuple[int, bytes | None, bytes | None]]
-
-
-class PowerLossError(BaseException):
-    """No cleaning up runs."""
-
-
-class Cut(NamedTuple):
-    """What a crash has left."""
-
-    files: MemoryFiles
-    kind: str
 
 
 @pytest.fixture
@@ -78,33 +66,6 @@ def seen(at: LogLocation, files: Files) -> Seen:
     return [record for record in found if record[0] >= start]
 
 
-def crashes(make_files: Callable[[], MemoryFiles], act: Callable[[Files], object]) -> Iterator[Cut]:
-    """The state before each operation that changes or syncs something, and after the last."""
-    number = 0
-    while True:
-        files, left = make_files(), number
-
-        def before(operation: Operation, watched: list[WatchedFiles], last: int) -> None:
-            if watched and len(watched[0].changes) > last:
-                raise PowerLossError(operation)
-
-        watching: list[WatchedFiles] = []
-        watched = WatchedFiles(files, partial(before, watched=watching, last=left))
-        watching.append(watched)
-        try:
-            act(watched)
-            is_over = True
-        except PowerLossError:
-            is_over = False
-        what = watched.changes[-1]
-        cut = files.after_power_cut()  # before whoever takes the first goes on with it
-        yield Cut(files, f"killed before {number}, {what}")
-        yield Cut(cut, f"power lost before {number}, {what}")
-        if is_over:
-            return
-        number += 1
-
-
 @pytest.mark.parametrize("name", list(CHANGES))
 def test_a_change_that_is_cut_short_loses_nothing_and_can_be_finished(
     name: str, root: Path
@@ -123,7 +84,7 @@ def test_a_change_that_is_cut_short_loses_nothing_and_can_be_finished(
     def change(files: Files) -> None:
         change_log(at, known_offsets(at, files), SETTINGS, act, files)
 
-    for files, kind in crashes(lambda: in_memory(root), change):
+    for files, kind in cuts(in_memory(root), change):
         is_clean = clean_shutdown.exists(at.log_dir, files)
         found = seen(at, files)
         assert [r for r in found if r in needed] == needed, kind
@@ -170,7 +131,7 @@ class TestMove:
         whole = self.bytes_of(source, in_memory(root))
         assert whole
         states = set()
-        for files, kind in crashes(lambda: in_memory(root), partial(self.move, dirs)):
+        for files, kind in cuts(in_memory(root), partial(self.move, dirs)):
             there = self.bytes_of(source, files), self.bytes_of(target, files)
             assert all(copy is None or copy == whole for copy in there), kind
             assert whole in there, kind

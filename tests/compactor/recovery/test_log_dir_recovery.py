@@ -14,7 +14,7 @@ from storage.file_names import INDEX, LOG, SWAP, TIME_INDEX, file_name
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.record import Record
-from tests.compactor.recovery.test_unclean_shutdown import cuts
+from tests.support.files.cuts import cuts
 from tests.support.files.memory import in_memory
 from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.legacy_writer import encode_message_set
@@ -59,27 +59,6 @@ def test_a_complete_swap_is_finished(tmp_path: Path) -> None:
     assert found.removed == tuple(sorted(before.keys() - expected.keys()))
     assert found.problem is None
     assert recover_log_dir(str(root)).logs == ()
-
-
-def test_an_incomplete_swap_is_undone(tmp_path: Path) -> None:
-    root = log_dir(tmp_path)
-    before = files_of(root / "orders-0")
-    swap_in(root / "orders-0", 0, "ab")
-    partition = root / "orders-0"
-    (partition / f"{file_name(0, INDEX)}.swap").rename(partition / f"{file_name(0, INDEX)}.cleaned")
-    found = only(root)
-    assert files_of(partition) == before
-    assert len(found.undone) == 3
-    assert (found.finished, found.removed) == ((), ())
-
-
-def test_an_empty_swap_is_undone_beside_its_sources(tmp_path: Path) -> None:
-    """docs/differences.md: a broker would put it in the place of segment 0."""
-    root = log_dir(tmp_path)
-    before = files_of(root / "orders-0")
-    swap_in(root / "orders-0", 0, "")
-    assert len(only(root).undone) == 3
-    assert files_of(root / "orders-0") == before
 
 
 @pytest.mark.parametrize("lost", [(INDEX,), (TIME_INDEX,), (INDEX, TIME_INDEX)])
@@ -410,7 +389,7 @@ def test_a_mark_of_a_clean_shutdown_says_so_of_finished_logs_alone(partition: Pa
     assert recover_log_dir(str(partition.parent), RULES).logs
     after, count = files_of(partition), 0
     assert clean_shutdown.read(str(partition.parent)) == 7
-    for left in cuts(
+    for left, _ in cuts(
         whole, lambda files: recover_log_dir(str(partition.parent), RULES, files=files)
     ):
         if left.exists(mark):

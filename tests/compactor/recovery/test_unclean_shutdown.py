@@ -7,7 +7,7 @@ is taken away. `python -m tests.conformance.recovered_logs` holds more against K
 import os
 import shutil
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,9 @@ from storage.formats import checkpoint, clean_shutdown, producer_snapshot
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.loading import Rehearsal, rehearsed
 from tests.golden import corpora
-from tests.support.files.memory import MemoryFiles, in_memory
-from tests.support.files.watched import CHANGES, SYNCS, Operation, WatchedFiles
+from tests.support.files.cuts import cuts
+from tests.support.files.memory import in_memory
+from tests.support.files.watched import WatchedFiles
 from tests.support.made_log import (
     ABORT_KEY,
     MTIME_NS,
@@ -402,30 +403,6 @@ def test_after_a_clean_shutdown_a_torn_end_is_reported_and_left(partition: Path)
     assert files_of(partition) == before
 
 
-class PowerLoss(BaseException):
-    """Not an Exception, so that no cleanup code runs."""
-
-
-def cuts(start: MemoryFiles, work: Callable[[Files], object]) -> Iterator[MemoryFiles]:
-    """What is left where work is killed before its first change or sync, its second, and so on, and
-    where the power fails there."""
-    for allowed in range(1000):
-        killed = start.after_power_cut()  # all of it is on disk: the same once more
-
-        def before(operation: Operation) -> None:
-            if operation.name in CHANGES | SYNCS and len(files.changes) > allowed:  # noqa: B023
-                raise PowerLoss
-
-        files = WatchedFiles(killed, before)
-        try:
-            work(files)
-        except PowerLoss:
-            yield killed.after_power_cut()
-            yield killed
-        else:
-            return
-
-
 def recover_in(files: Files, partition: Path) -> LogRecovery | None:
     logs = recover_log_dir(str(partition.parent), RULES, files=files).logs
     return logs[0] if logs else None
@@ -450,11 +427,11 @@ def test_killed_or_without_power_at_any_change_it_ends_the_same(
     assert log is not None and (log.finished and log.truncated and log.rebuilt)
     done = files_of(partition)
     count = 0
-    for left in cuts(damaged, lambda files: recover_in(files, partition)):
+    for left, kind in cuts(damaged, lambda files: recover_in(files, partition)):
         log = recover_in(left, partition)
         assert log is None or log.problem is None
         names = {entry.name for entry in left.list_directory(str(partition))}
-        assert {name: left.read_bytes(str(partition / name)) for name in names} == done, count
+        assert {name: left.read_bytes(str(partition / name)) for name in names} == done, kind
         count += 1
     assert count > 2 * 20
 
@@ -471,7 +448,7 @@ def test_an_offset_index_is_the_last_one_put_in_place(partition: Path) -> None:
     assert recover(partition) is not None
     wanted = index_entry(7, 0, 2, 3)
     assert (partition / file_name(0, TXN_INDEX)).read_bytes() == wanted
-    for left in cuts(killed, lambda files: recover_in(files, partition)):
+    for left, _ in cuts(killed, lambda files: recover_in(files, partition)):
         recover_in(left, partition)
         assert left.read_bytes(str(partition / file_name(0, TXN_INDEX))) == wanted
 

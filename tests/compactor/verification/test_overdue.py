@@ -58,14 +58,41 @@ def problems(pair: Pair, clock: CleaningClock = AT_NOW) -> list[str]:
     return [finding.problem for finding in pair.hold(clock).findings]
 
 
-def test_what_was_not_cleaned_though_the_checkpoint_says_so_is_found(tmp_path: Path) -> None:
-    """No file has changed; the checkpoint alone has moved."""
-    pair = lazy(tmp_path, {0: [keyed(0, "aba"), keyed(3, ".b")]}, 20)
-    assert problems(pair) == [
-        f"offset 0: a record superseded by a later record of its key {STAYS}",
-        f"offset 1: a record superseded by a later record of its key {STAYS}",
-        f"offset 3: a record without a key {STAYS}",
+def superseded(*offsets: int) -> list[str]:
+    return [
+        f"offset {o}: a record superseded by a later record of its key {STAYS}" for o in offsets
     ]
+
+
+# segments, up to where the log was cleaned, as the checkpoints say, and before, what is found
+LAZY: dict[str, tuple[Segments, int, int | None, list[str]]] = {
+    "the checkpoint alone has moved": (
+        {0: [keyed(0, "aba"), keyed(3, ".b")]},
+        20,
+        None,
+        [*superseded(0, 1), f"offset 3: a record without a key {STAYS}"],
+    ),
+    # offset 0 is superseded at 5 alone, and the record at 4 has no key: the map ended at 4
+    "behind the end of the cleaning": ({0: [keyed(0, "abcd"), keyed(4, ".a")]}, 4, None, []),
+    # C-7.5: only keys of the dirty part, from offset 4 on, are in the map
+    "twice in the clean part": (
+        {0: [keyed(0, "aabb")], 4: [keyed(4, "b")]},
+        20,
+        4,
+        superseded(2, 3),
+    ),
+    # C-4.1: a checkpoint that cannot be counts as none, and the whole log was dirty
+    "a checkpoint past the end": ({0: [keyed(0, "aa")]}, 20, 22, superseded(0)),
+    "a checkpoint below 0": ({0: [keyed(0, "aa")]}, 20, -1, superseded(0)),
+}
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_what_is_left_though_the_checkpoint_says_that_it_was_cleaned(
+    tmp_path: Path, name: str
+) -> None:
+    segments, cleaned_to, was, expected = LAZY[name]
+    assert problems(lazy(tmp_path, segments, cleaned_to, was)) == expected
 
 
 def test_nothing_is_found_where_the_checkpoint_stands_still(tmp_path: Path) -> None:
@@ -73,34 +100,17 @@ def test_nothing_is_found_where_the_checkpoint_stands_still(tmp_path: Path) -> N
     assert (found.findings, found.untouched) == ([], 1)
 
 
-def test_behind_the_end_of_the_cleaning_nothing_had_to_go(tmp_path: Path) -> None:
-    """Offset 0 is superseded at 5 alone, and the key at 4 has no key: the map ended at 4."""
-    pair = lazy(tmp_path, {0: [keyed(0, "abcd"), keyed(4, ".a")]}, 4)
-    assert problems(pair) == []
-
-
-def test_what_the_clean_part_has_twice_is_none_of_this_cleanings_business(tmp_path: Path) -> None:
-    """C-7.5: only keys of the dirty part, from offset 4 on, are in the map."""
-    pair = lazy(tmp_path, {0: [keyed(0, "aabb")], 4: [keyed(4, "b")]}, 20, was=4)
-    assert problems(pair) == [
-        f"offset {o}: a record superseded by a later record of its key {STAYS}" for o in (2, 3)
-    ]
-
-
-@pytest.mark.parametrize("was", [22, -1])
-def test_a_checkpoint_that_cannot_be_counts_as_none(tmp_path: Path, was: int) -> None:
-    """C-4.1: the whole log was dirty."""
-    pair = lazy(tmp_path, {0: [keyed(0, "aa")]}, 20, was=was)
-    assert f"offset 0: a record superseded by a later record of its key {STAYS}" in problems(pair)
+def with_entry(pair: Pair, base_offset: int, entry: bytes) -> Pair:
+    """Put an entry into the index of aborted transactions on both sides."""
+    for side in pair:
+        (side / "orders-0" / file_name(base_offset, TXN_INDEX)).write_bytes(entry)
+    return pair
 
 
 def test_an_aborted_record_has_to_go(tmp_path: Path) -> None:
     aborted = of_producer(keyed(0, "ab"), 8, TXN)
     segments: Segments = {0: [aborted, marker(2, 8, ABORT_KEY), keyed(3, "c")]}
-    pair = lazy(tmp_path, segments, 20)
-    for side in pair:
-        entry = index_entry(8, 0, 2, 3)
-        (side / "orders-0" / file_name(0, TXN_INDEX)).write_bytes(entry)
+    pair = with_entry(lazy(tmp_path, segments, 20), 0, index_entry(8, 0, 2, 3))
     expected = [f"offset {o}: a record of an aborted transaction {STAYS}" for o in (0, 1)]
     assert problems(pair) == expected
 
@@ -136,12 +146,8 @@ def test_a_map_that_begins_within_a_segment_may_miss_keys_of_transactions(
             marker(7, 8, b"\0\0\0\1"),
         ],
     }
-    pair = lazy(tmp_path, segments, 20, was=was)
-    for side in pair:
-        entry = index_entry(8, 4, 5, 6)
-        (side / "orders-0" / file_name(4, TXN_INDEX)).write_bytes(entry)
-    told = f"offset 0: a record superseded by a later record of its key {STAYS}"
-    assert (told in problems(pair)) is is_found
+    pair = with_entry(lazy(tmp_path, segments, 20, was=was), 4, index_entry(8, 4, 5, 6))
+    assert (superseded(0)[0] in problems(pair)) is is_found
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`verify` over a whole log directory: what it counts, what it finds, what it leaves alone."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -77,11 +78,6 @@ def test_a_sound_log_directory_is_counted_and_left_alone(partition: Path) -> Non
     assert state_of(partition.parent) == before
 
 
-def test_a_finding_names_file_and_position(partition: Path) -> None:
-    patch(partition / file_name(HALF, LOG), 30, b"\xff")
-    assert only_problem(partition).startswith(f"orders-0/{file_name(HALF, LOG)}, byte 0: batch has")
-
-
 def test_a_partition_that_is_not_there_is_wrong_usage(partition: Path) -> None:
     with pytest.raises(UsageError, match="orders-1: there is no such partition"):
         verified(partition, "orders-1")
@@ -94,96 +90,128 @@ def test_one_partition_is_looked_at_alone(partition: Path) -> None:
     assert verified(partition, "payments-0").findings != []
 
 
-@pytest.mark.parametrize("name", ["x.log", "a.index", "backup.snapshot"])
-def test_a_name_without_an_offset_is_found(partition: Path, name: str) -> None:
-    """F-2.5."""
-    (partition / name).write_bytes(b"")
-    assert only_problem(partition).startswith(f"orders-0/{name}, byte 0: a broker fails to load")
-
-
-def test_a_name_that_no_broker_writes_is_found(partition: Path) -> None:
-    """Broker 4.3.1 finds offset 9 in it."""
-    (partition / "9.log").write_bytes(b"")
-    assert only_problem(partition).startswith("orders-0/9.log, byte 0: no broker writes a file")
-
-
-@pytest.mark.parametrize("suffix", [".log.cleaned", ".index.swap"])
-def test_a_cleaning_cut_short_is_found(partition: Path, suffix: str) -> None:
-    (partition / file_name(0, suffix)).write_bytes(b"")
-    assert "a cleaning was cut short here" in only_problem(partition)
-
-
 def test_files_that_a_broker_is_about_to_delete_are_no_finding(partition: Path) -> None:
     (partition / file_name(3, ".log.deleted")).write_bytes(b"")
     assert verified(partition).findings == []
 
 
-@pytest.mark.parametrize("at", [1, 3, 7, 10, 40])
-def test_a_damaged_snapshot_is_found(partition: Path, at: int) -> None:
-    """F-14.1: version, CRC, count, entries."""
-    path = partition / file_name(HALF, SNAPSHOT)
-    producer_snapshot.write(str(path), [ProducerEntry(7, 0, 3, 5, 0, 100, None, None)])
+Harm = Callable[[Path], object]
+OF_HALF = file_name(HALF, SNAPSHOT)
+ENTRY = ProducerEntry(7, 0, 3, HALF - 1, 0, 100, None, None)
+
+
+def with_file(name: str, data: bytes = b"") -> Harm:
+    return lambda partition: (partition / name).write_bytes(data)
+
+
+def with_snapshot(*entries: ProducerEntry, damaged_at: int | None = None) -> Harm:
+    def write(partition: Path) -> None:
+        path = partition / OF_HALF
+        producer_snapshot.write(str(path), entries)
+        if damaged_at is not None:
+            patch(path, damaged_at, bytes([path.read_bytes()[damaged_at] ^ 0xFF]))
+
+    return write
+
+
+def without_topic_id(partition: Path) -> None:
+    meta_properties.write(str(partition.parent), MetaProperties(1, "cluster", 1, None))
+    (partition / PARTITION_METADATA).unlink()
+
+
+FOUND: list[tuple[Harm, str]] = [
+    (
+        lambda partition: patch(partition / file_name(HALF, LOG), 30, b"\xff"),
+        f"orders-0/{file_name(HALF, LOG)}, byte 0: batch has",
+    ),
+    # F-2.5
+    *(
+        (with_file(name), f"orders-0/{name}, byte 0: a broker fails to load")
+        for name in ("x.log", "a.index", "backup.snapshot")
+    ),
+    # broker 4.3.1 finds offset 9 in it
+    (with_file("9.log"), "orders-0/9.log, byte 0: no broker writes a file"),
+    *(
+        (with_file(file_name(0, suffix)), "a cleaning was cut short here")
+        for suffix in (".log.cleaned", ".index.swap")
+    ),
+    # F-14.1: version, CRC, count, entries
+    *((with_snapshot(ENTRY, damaged_at=at), f"{OF_HALF}, byte ") for at in (1, 3, 7, 10, 40)),
+    # F-14.2: the state below its offset
+    (
+        with_snapshot(ENTRY, ENTRY._replace(last_offset=HALF)),
+        f"orders-0/{OF_HALF}, byte 56: producer 7 has last offset 15, expected below 15",
+    ),
+    # F-13.2: it would take the log directory offline
+    (
+        with_file(f"../{checkpoint.CLEANER_OFFSET}", b"0\n2\norders 0 5\n"),
+        "cleaner-offset-checkpoint, byte 2: ",
+    ),
+    # F-13.5
+    (without_topic_id, "renames this log to -stray, and makes an empty one"),
+]
+
+
+@pytest.mark.parametrize(("harm", "told"), FOUND)
+def test_what_is_wrong_is_found_with_file_and_position(
+    partition: Path, harm: Harm, told: str
+) -> None:
+    harm(partition)
+    assert told in only_problem(partition)
+
+
+def test_a_sound_snapshot_is_no_finding(partition: Path) -> None:
+    with_snapshot(ENTRY)(partition)
     assert verified(partition).findings == []
-    byte = path.read_bytes()[at]
-    patch(path, at, bytes([byte ^ 0xFF]))
-    assert only_problem(partition).startswith(f"orders-0/{path.name}, byte ")
 
 
-def test_a_snapshot_that_knows_the_future_is_found(partition: Path) -> None:
-    """F-14.2: the state below its offset."""
-    path = partition / file_name(HALF, SNAPSHOT)
-    entry = ProducerEntry(7, 0, 3, HALF, 0, 100, None, None)
-    producer_snapshot.write(str(path), [entry._replace(last_offset=HALF - 1), entry])
-    assert only_problem(partition) == (
-        f"orders-0/{path.name}, byte 56: producer 7 has last offset 15, expected below 15"
-    )
+AGAIN = "the next cleaning starts again"
 
 
 @pytest.mark.parametrize(
-    ("name", "consequence"),
+    ("name", "past_end", "negative", "helps"),
     [
-        (checkpoint.CLEANER_OFFSET, "the next cleaning starts again"),
-        (checkpoint.RECOVERY_POINT, "would not check the end"),
-        (checkpoint.REPLICATION, "would cut the high watermark"),
-        (checkpoint.LOG_START, "deletes every segment"),
+        (checkpoint.CLEANER_OFFSET, AGAIN, AGAIN, "or leave it: a broker"),
+        (
+            checkpoint.RECOVERY_POINT,
+            "would not check the end",
+            "checks the whole log",
+            "truncate -s 0 ",
+        ),
+        (
+            checkpoint.REPLICATION,
+            "would cut the high watermark",
+            "would raise the high watermark",
+            "or leave it: a broker",
+        ),
+        (
+            checkpoint.LOG_START,
+            "deletes every segment",
+            "goes by the first segment",
+            "or leave it: a broker",
+        ),
     ],
 )
-def test_a_checkpoint_past_the_log_is_found(partition: Path, name: str, consequence: str) -> None:
-    """F-13, F-16.1 step 6; the log end offset itself is sound."""
+def test_a_checkpoint_with_an_offset_that_cannot_be_is_found(
+    partition: Path, name: str, past_end: str, negative: str, helps: str
+) -> None:
+    """F-13, F-16.1 step 6; the log end offset itself is sound.
+
+    With a negative one a broker starts, and loses nothing: no log has to be fetched.
+    """
     path = str(partition.parent / name)
     checkpoint.write(path, {("orders", 0): END_OFFSET, ("gone", 3): 10**9})
     assert verified(partition).findings == []
     checkpoint.write(path, {("orders", 0): END_OFFSET + 1})
     assert "orders-0 has offset 31, its log ends at 30" in only_problem(partition)
-    assert consequence in only_problem(partition)
-
-
-@pytest.mark.parametrize(
-    ("name", "consequence", "helps"),
-    [
-        (checkpoint.CLEANER_OFFSET, "the next cleaning starts again", "or leave it: a broker"),
-        (checkpoint.RECOVERY_POINT, "checks the whole log", "truncate -s 0 "),
-        (checkpoint.REPLICATION, "would raise the high watermark", "or leave it: a broker"),
-        (checkpoint.LOG_START, "goes by the first segment", "or leave it: a broker"),
-    ],
-)
-def test_no_log_has_to_be_fetched_for_a_checkpoint(
-    partition: Path, name: str, consequence: str, helps: str
-) -> None:
-    """A broker starts with each of these, and loses nothing."""
-    checkpoint.write(str(partition.parent / name), {("orders", 0): -1})
-    assert consequence in only_problem(partition)
+    assert past_end in only_problem(partition)
+    checkpoint.write(path, {("orders", 0): -1})
+    assert negative in only_problem(partition)
     found = verified(partition)
-    assert found.checkpoints == [str(partition.parent / name)]
+    assert found.checkpoints == [path]
     steps = " ".join(after_verify(str(partition.parent), found, None))
     assert helps in steps
     assert "ext: fetch" not in steps
-
-
-def test_a_malformed_checkpoint_is_found(partition: Path) -> None:
-    """F-13.2: it would take the log directory offline."""
-    (partition.parent / checkpoint.CLEANER_OFFSET).write_bytes(b"0\n2\norders 0 5\n")
-    assert only_problem(partition).startswith("cleaner-offset-checkpoint, byte 2: ")
 
 
 def test_malformed_metadata_files_are_found(partition: Path) -> None:
@@ -192,13 +220,6 @@ def test_malformed_metadata_files_are_found(partition: Path) -> None:
     (partition.parent / "meta.properties").write_bytes(b"version=9\n")
     paths = {finding.path.rpartition("/")[2] for finding in verified(partition).findings}
     assert paths == {"leader-epoch-checkpoint", "partition.metadata", "meta.properties"}
-
-
-def test_a_kraft_log_without_its_topic_id_is_found(partition: Path) -> None:
-    """F-13.5."""
-    meta_properties.write(str(partition.parent), MetaProperties(1, "cluster", 1, None))
-    (partition / PARTITION_METADATA).unlink()
-    assert "renames this log to -stray, and makes an empty one" in only_problem(partition)
 
 
 def test_a_directory_that_stops_a_broker_is_found(partition: Path) -> None:
