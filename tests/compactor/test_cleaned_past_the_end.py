@@ -11,7 +11,7 @@ from compactor.settings.config import load_config
 from storage.file_names import LOG, file_name
 from storage.formats import checkpoint, clean_shutdown
 from tests.compactor.offline_log.made_logs import CLOCK_MS, LOG_END, make
-from tests.compactor.recovery.test_unclean_shutdown import cuts
+from tests.support.files.cuts import cuts
 from tests.support.files.memory import in_memory
 from tests.support.local_command import run_command, use_local_rounds
 from tests.support.made_log import files_of
@@ -124,7 +124,9 @@ def test_killed_or_without_power_at_any_change_it_is_lowered_before_the_log_is_c
     note(made, LOG_END)
     path, entries = made / NAME / ACTIVE, str(made / checkpoint.CLEANER_OFFSET)
     torn, seen = path.stat().st_size, set()
-    for left in cuts(in_memory(made), lambda files: recover_log_dir(str(made), rules, files=files)):
+    for left, _ in cuts(
+        in_memory(made), lambda files: recover_log_dir(str(made), rules, files=files)
+    ):
         is_cut = len(left.read_bytes(str(path))) < torn
         seen.add((is_cut, checkpoint.read(entries, left)[KEY]))
     assert seen == {(False, LOG_END), (False, 0), (True, 0)}
