@@ -55,46 +55,6 @@ def test_the_archive_is_small_and_whole() -> None:
 @pytest.mark.parametrize(
     ("partition", "expected"),
     [
-        ("c9.6-sums-490-0", [0, 7]),  # 210 + 140 + 140 bytes
-        ("c9.6-sums-489-0", [0, 5, 7]),
-        ("c9.6-sums-349-0", [0, 3, 7]),
-        ("c9.1-index-sums-48-0", [0, 16]),  # four time indexes of 12 bytes
-        ("c9.1-index-sums-36-0", [0, 12, 16]),
-        ("c9.1-index-sums-24-0", [0, 8, 16]),
-        ("c9.1-index-sums-23-0", [0, 4, 8, 12, 16]),
-        ("c9.7-31-bits-0", [0, 13, 2147483700, 2147483701]),
-        ("c9.7-just-within-31-bits-0", [0, 2147483647]),
-        ("c9.7-empty-segment-joins-0", [0, 2147483746, 2147483750]),
-        ("e64-min-lag-not-over-second-0", [0, 4, 6]),
-        ("c4.4-min-lag-over-second-0", [0, 6]),
-    ],
-)
-def test_groups_are_those_of_a_hand_count(partition: str, expected: list[int]) -> None:
-    assert bases(partition) == expected
-
-
-@pytest.mark.parametrize(
-    ("partition", "taken"),
-    [
-        ("c5.5-ratio-0.49-0", True),  # C-5.5: the ratio is 0.5, strictly more is asked for
-        ("c5.5-ratio-0.5-0", False),
-        ("c5.2-straddling-segment-counts-twice-0.59-0", True),  # 237 of 395 bytes
-        ("c5.2-straddling-segment-counts-twice-0.6-0", False),
-        ("c4.7-max-lag-over-0", True),
-        ("c4.7-max-lag-not-over-0", False),
-        ("e61-nothing-dirty-though-overdue-0", False),
-        ("e65-min-lag-not-over-by-mtime-0", False),
-        ("c4.4-min-lag-over-by-mtime-0", True),
-    ],
-)
-def test_logs_are_taken_or_left_at_their_limits(partition: str, taken: bool) -> None:
-    outcome = corpora.outcomes()[partition]
-    assert outcome is (Kafkas.CLEANED if taken else Kafkas.LEFT)
-
-
-@pytest.mark.parametrize(
-    ("partition", "expected"),
-    [
         ("e27-last-of-producer-0", [None, 2, None]),  # run C: empty, both, empty
         ("e27-not-yet-expired-0", [None, 2]),
         ("e28-expired-0", [2]),

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from compactor.errors import RefusedError
 from compactor.offline_log import append, log_move, truncate
 from compactor.offline_log.log_location import LogLocation, known_offsets
 from compactor.offline_log.open_log import LogSettings, change_log, view_log
@@ -168,11 +167,3 @@ class TestMove:
         for name in (checkpoint.RECOVERY_POINT, checkpoint.REPLICATION):
             assert checkpoint.read(source.checkpoint(name), files) == {}, kind
             assert checkpoint.read(target.checkpoint(name), files) == {target.key: 10}, kind
-
-    def test_two_logs_that_differ_are_left(self, dirs: tuple[LogLocation, LogLocation]) -> None:
-        source, target = dirs
-        files = in_memory(Path(source.log_dir).parent)
-        files.make_directory(target.path)
-        files.replace_file(f"{target.path}/00000000000000000000.log", b"")
-        with pytest.raises(RefusedError, match="a log of that name with other files"):
-            log_move.plan_move(source, target.log_dir, files)

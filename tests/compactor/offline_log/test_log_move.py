@@ -89,6 +89,14 @@ def test_a_second_time_there_is_nothing_to_move(dirs: tuple[Path, Path]) -> None
     assert (ended.code, f"; it is in {dirs[1]}" in ended.error) == (2, True)
 
 
+def test_a_move_that_was_cut_short_is_finished_and_that_is_said(dirs: tuple[Path, Path]) -> None:
+    """All its states: `test_crashes`."""
+    shutil.copytree(dirs[0] / NAME, dirs[1] / NAME)
+    ended = move(dirs, "--yes", "--format", "json")
+    assert ended.code == 0, ended.error
+    assert "finishes" in json.loads(ended.out)["does"]
+
+
 def test_what_is_asked_and_a_dry_run_change_nothing(dirs: tuple[Path, Path]) -> None:
     before = [files_in(path) for path in dirs]
     assert move(dirs, "--dry-run").code == 0
@@ -149,26 +157,6 @@ def test_names_aside_are_a_brokers_to_delete_and_differ_by_topic() -> None:
     assert len(set(names)) == 4
     assert all(is_special_dir(name) and name.endswith("-delete") for name in names)
     assert max(map(len, names)) <= 255
-
-
-@pytest.mark.parametrize("stage", ["staged", "both", "leaving"])
-def test_a_move_that_was_cut_short_is_finished(dirs: tuple[Path, Path], stage: str) -> None:
-    """All its states: `test_crashes`."""
-    source, target = dirs
-    before = of_log(source)
-    aside = f"{NAME}.636f6d706163746f722773206d6f7665-delete"
-    if stage == "staged":
-        (target / aside).mkdir()
-        (target / aside / "00000000000000000000.log").write_bytes(b"half")
-    else:
-        shutil.copytree(source / NAME, target / NAME)
-    if stage == "leaving":
-        (source / NAME).rename(source / aside)
-    ended = move(dirs, "--yes", "--format", "json")
-    assert ended.code == 0, ended.error
-    assert ("finishes" in json.loads(ended.out)["does"]) == (stage != "staged")
-    assert (of_log(target), of_log(source)) == (before, [])
-    assert [p.name for p in (*source.iterdir(), *target.iterdir()) if p.is_dir()] == [NAME]
 
 
 class TestRefusals:

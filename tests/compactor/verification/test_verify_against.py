@@ -345,40 +345,6 @@ class TestOffsetsAndFiles:
         path.write_bytes(encode(keyed(20, "cg")))
         assert "20.log, byte 0: has changed" in pair.found()
 
-    def test_a_log_that_ends_early(self, pair: Pair) -> None:
-        path = pair.new / "orders-0" / file_name(20, LOG)
-        path.write_bytes(encode(keyed(20, "c")))
-        told = " ".join(map(str, pair.hold().findings))
-        assert "log end offset 21, before 22" in told
-
-    @pytest.mark.parametrize(
-        ("offset", "problem"),
-        [(21, "the active segment begins at 20"), (25, "the active segment begins at 20")],
-    )
-    def test_a_checkpoint_in_the_active_segment(
-        self, pair: Pair, offset: int, problem: str
-    ) -> None:
-        checkpoint.write(str(pair.new / checkpoint.CLEANER_OFFSET), {NAME: offset})
-        assert problem in pair.found()
-
-    def test_a_checkpoint_that_goes_back(self, pair: Pair) -> None:
-        checkpoint.write(str(pair.old / checkpoint.CLEANER_OFFSET), {NAME: 21})
-        assert "the cleaner's checkpoint is 20, before 21: it has moved back" in pair.found()
-
-    def test_a_checkpoint_behind_an_open_transaction(self, tmp_path: Path) -> None:
-        """E-47: nothing from the first offset of an open transaction on is cleaned."""
-        pair = write_sides(tmp_path, after())
-        opened = of_producer(keyed(18, "q"), 30, TXN)
-        for root, base in ((pair.old, 13), (pair.new, 0)):
-            path = root / "orders-0" / file_name(base, LOG)
-            path.write_bytes(path.read_bytes() + encode(opened))
-        assert "a transaction is open since offset 18" in pair.found()
-
-    @pytest.mark.parametrize("name", [checkpoint.REPLICATION, checkpoint.RECOVERY_POINT])
-    def test_a_checkpoint_of_the_broker(self, pair: Pair, name: str) -> None:
-        checkpoint.write(str(pair.new / name), {NAME: END - 1})
-        assert pair.found() == f"after/{name}, byte 0: orders-0 has 21, before 22"
-
     def test_the_epochs_of_leaders(self, pair: Pair) -> None:
         (pair.new / "orders-0" / LEADER_EPOCH_CHECKPOINT).write_text("0\n1\n0 5\n")
         assert LEADER_EPOCH_CHECKPOINT in pair.found()
