@@ -15,7 +15,6 @@ from compactor.host.shell_commands import kafka, tool
 from compactor.outcome.start_problems import (
     ClusterFacts,
     DirectoryFiles,
-    PartitionFiles,
     StartOutcome,
     StartProblem,
     decoded_id,
@@ -34,41 +33,57 @@ _MAX_INT = 2**31 - 1
 _METADATA_FORMAT = "version: 0\\ntopic_id: %s"  # for printf
 
 
-class _Identified(NamedTuple):
-    """A log whose topic is known."""
-
+class _Log(NamedTuple):
     path: str
     partition: TopicPartition
-    topic_id: UUID
-    is_future: bool
+    id_: UUID | tuple[StartOutcome, str] | None  # of its topic, as topic_id_in; None: not noted
+
+    @property
+    def is_special(self) -> bool:
+        return is_special_dir(os.path.basename(self.path))
+
+    @property
+    def is_future(self) -> bool:
+        return self.path.endswith(FUTURE_DIR)
+
+    @property
+    def is_put_aside(self) -> bool:
+        return self.is_special and not self.is_future
 
 
 def problems_of_topics(
     directories: Sequence[DirectoryFiles], cluster: ClusterFacts | None
 ) -> Iterator[StartProblem]:
     is_kraft = cluster is not None or any(each.is_of_kraft for each in directories)
-    ids = _ids_by_topic(directories)
-    kept: dict[tuple[TopicPartition, bool], list[_Identified]] = {}
-    strangers: list[_Identified] = []
-    for directory in directories:
-        for log in directory.logs:
-            found = _identified(directory.path, log)
-            key = partition_in(log.dir_name)
-            if key is None:
-                continue
-            if not isinstance(found, _Identified):
-                if found is not None or (is_kraft and not _is_put_aside(log.dir_name)):
-                    known = _id_of(key[0], cluster, ids)
-                    is_missed = _is_missed(key, log.dir_name, cluster)
-                    yield _without_id(directory.path, log, found, known, is_missed)
-            elif not _is_put_aside(log.dir_name):
-                if cluster is None or _is_placed_in_it(found, cluster):
-                    kept.setdefault((key, found.is_future), []).append(found)
-                else:
-                    strangers.append(found)
-    for logs in kept.values():
-        if len(logs) > 1 and len({log.topic_id for log in logs}) == 1:
-            yield from map(_twice, logs)
+    logs = [
+        _Log(
+            os.path.join(directory.path, log.dir_name),
+            key,
+            None if log.metadata is None else topic_id_in(log.metadata),
+        )
+        for directory in directories
+        for log in directory.logs
+        if (key := partition_in(log.dir_name)) is not None
+    ]
+    ids: dict[str, set[UUID]] = {}  # what the partitions of a topic say its id is
+    for log in logs:
+        if isinstance(log.id_, UUID) and not log.is_special:
+            ids.setdefault(log.partition[0], set()).add(log.id_)
+    kept: dict[tuple[TopicPartition, bool], list[_Log]] = {}
+    strangers: list[_Log] = []
+    for log in logs:
+        if not isinstance(log.id_, UUID):
+            if log.id_ is not None or (is_kraft and not log.is_put_aside):
+                known = _id_of(log.partition[0], cluster, ids)
+                yield _without_id(log, log.id_, known, _is_missed(log, cluster))
+        elif not log.is_put_aside:
+            if cluster is None or _is_placed_in_it(log, cluster):
+                kept.setdefault((log.partition, log.is_future), []).append(log)
+            else:
+                strangers.append(log)
+    for same in kept.values():
+        if len(same) > 1 and len({log.id_ for log in same}) == 1:
+            yield from map(_twice, same)
     for stranger in strangers:
         yield _stranger(stranger, cluster, (stranger.partition, False) in kept)
 
@@ -101,45 +116,20 @@ def topic_id_in(data: bytes) -> UUID | tuple[StartOutcome, str]:
     return id_ if id_.int else (offline, "its topic id is all zeros")
 
 
-def _is_missed(key: TopicPartition, dir_name: str, cluster: ClusterFacts | None) -> bool:
+def _is_missed(log: _Log, cluster: ClusterFacts | None) -> bool:
     """Whether an empty log is made in the place of one that is renamed to -stray."""
-    if is_special_dir(dir_name):
+    if log.is_special:
         return False
     if cluster is None:
         return True
-    image = cluster.topics.get(key[0])
-    return image is not None and _has_replica(image, key[1], cluster)
+    topic, partition = log.partition
+    image = cluster.topics.get(topic)
+    return image is not None and _has_replica(image, partition, cluster)
 
 
 def _has_replica(image: TopicImage, partition: int, cluster: ClusterFacts) -> bool:
     replicas = image.replicas.get(partition, ())
     return bool(replicas) if cluster.node_id is None else cluster.node_id in replicas
-
-
-def _is_put_aside(dir_name: str) -> bool:
-    return is_special_dir(dir_name) and not dir_name.endswith(FUTURE_DIR)
-
-
-def _identified(log_dir: str, log: PartitionFiles) -> _Identified | tuple[StartOutcome, str] | None:
-    """None: it says nothing of its topic."""
-    if log.metadata is None:
-        return None
-    id_, key = topic_id_in(log.metadata), partition_in(log.dir_name)
-    if not isinstance(id_, UUID) or key is None:
-        return id_ if isinstance(id_, tuple) else None
-    is_future = log.dir_name.endswith(FUTURE_DIR)
-    return _Identified(os.path.join(log_dir, log.dir_name), key, id_, is_future)
-
-
-def _ids_by_topic(directories: Sequence[DirectoryFiles]) -> Mapping[str, set[UUID]]:
-    """What other partitions of a topic say its id is."""
-    found: dict[str, set[UUID]] = {}
-    for directory in directories:
-        for log in directory.logs:
-            one = _identified(directory.path, log)
-            if isinstance(one, _Identified) and not is_special_dir(log.dir_name):
-                found.setdefault(one.partition[0], set()).add(one.topic_id)
-    return found
 
 
 def _id_of(
@@ -153,23 +143,22 @@ def _id_of(
     return None
 
 
-def _is_placed_in_it(log: _Identified, cluster: ClusterFacts) -> bool:
+def _is_placed_in_it(log: _Log, cluster: ClusterFacts) -> bool:
     topic, partition = log.partition
     image = cluster.topics.get(topic)
-    if image is None or image.topic_id != log.topic_id:
+    if image is None or image.topic_id != log.id_:
         return False
     return _has_replica(image, partition, cluster)
 
 
 def _without_id(
-    log_dir: str,
-    log: PartitionFiles,
+    log: _Log,
     state: tuple[StartOutcome, str] | None,
     known: tuple[UUID, str] | None,
     is_missed: bool,
 ) -> StartProblem:
     """is_missed: whether an empty log is made in its place if it is renamed to -stray."""
-    path = os.path.join(log_dir, log.dir_name, PARTITION_METADATA)
+    path = os.path.join(log.path, PARTITION_METADATA)
     missing = "there is no such file"
     if state is None and not is_missed:
         return _set_aside(path, missing)
@@ -195,7 +184,7 @@ def _without_id(
     )
 
 
-def _twice(log: _Identified) -> StartProblem:
+def _twice(log: _Log) -> StartProblem:
     return StartProblem(
         outcome=StartOutcome.BROKER_ENDS,
         path=log.path,
@@ -215,19 +204,20 @@ def _set_aside(path: str, problem: str) -> StartProblem:
     )
 
 
-def _stranger(log: _Identified, cluster: ClusterFacts | None, has_heir: bool) -> StartProblem:
+def _stranger(log: _Log, cluster: ClusterFacts | None, has_heir: bool) -> StartProblem:
     """A log of another topic id, or of a partition that is not on this broker."""
     assert cluster is not None, "without a metadata log none is known"
+    assert isinstance(log.id_, UUID)
     topic, partition = log.partition
     image = cluster.topics.get(topic)
     if image is None:
         problem = "the metadata log does not have its topic"
         return _set_aside(log.path, problem)
-    if image.topic_id == log.topic_id:
+    if image.topic_id == log.id_:
         problem = "the metadata log does not place it on this broker"
         return _set_aside(log.path, problem)
     today = encode_uuid(image.topic_id)
-    problem = f"its topic id is {encode_uuid(log.topic_id)}, and that of today's {topic} is {today}"
+    problem = f"its topic id is {encode_uuid(log.id_)}, and that of today's {topic} is {today}"
     if has_heir or log.is_future or not _has_replica(image, partition, cluster):
         return _set_aside(log.path, problem)
     path = os.path.join(log.path, PARTITION_METADATA)
