@@ -22,39 +22,48 @@ class Place(NamedTuple):
     other: Path  # another log directory of the same broker
     rng: random.Random
 
+    def file(self, name: str) -> Path:
+        """One that a start reads: of the log, or of its log directory."""
+        of_log = name in (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
+        return (self.partition if of_log else self.log_dir) / name
+
 
 Damage = Callable[[Place], None]
 
 
-def _of_log_dir(name: str, data: bytes | None) -> Damage:
-    return lambda place: _put(place.log_dir / name, data)
+def _being(name: str, data: bytes | None) -> Damage:
+    def put(place: Place) -> None:
+        if data is None:
+            place.file(name).unlink(missing_ok=True)
+        else:
+            place.file(name).write_bytes(data)
+
+    return put
 
 
-def _of_log(name: str, data: bytes | None) -> Damage:
-    return lambda place: _put(place.partition / name, data)
+def _beside(name: str, data: bytes) -> Damage:
+    """A file that is none of Kafka's, in the directory of the log."""
+
+    def put(place: Place) -> None:
+        (place.partition / name).write_bytes(data)
+
+    return put
 
 
-def _put(path: Path, data: bytes | None) -> None:
-    if data is None:
-        path.unlink(missing_ok=True)
-    else:
-        path.write_bytes(data)
-
-
-def _half(name: str, of_log: bool) -> Damage:
+def _half(name: str) -> Damage:
     def cut(place: Place) -> None:
-        path = (place.partition if of_log else place.log_dir) / name
+        path = place.file(name)
         data = path.read_bytes() if path.exists() else b""
         path.write_bytes(data[: place.rng.randrange(len(data) + 1)])
 
     return cut
 
 
-def _noise(name: str, of_log: bool) -> Damage:
+def _noise(name: str) -> Damage:
     """One byte becomes another one."""
 
     def flip(place: Place) -> None:
-        path = (place.partition if of_log else place.log_dir) / name
+        path = place.file(name)
         data = bytearray(path.read_bytes() if path.exists() else b"")
         if data:
             data[place.rng.randrange(len(data))] = place.rng.choice(b"\0\n 09ax:=-\xff")
@@ -107,9 +116,9 @@ def _copied(suffix: str, elsewhere: bool, other_topic: bool = False) -> Damage:
     return copy
 
 
-def _as_directory(name: str, of_log: bool) -> Damage:
+def _as_directory(name: str) -> Damage:
     def replace(place: Place) -> None:
-        path = (place.partition if of_log else place.log_dir) / name
+        path = place.file(name)
         path.unlink(missing_ok=True)
         path.mkdir(exist_ok=True)
 
@@ -157,8 +166,8 @@ def _of_checkpoint(name: str) -> Mapping[str, Damage]:
     }
     if name == checkpoint.LOG_START:  # which only logs with a raised start would show
         texts = {kind: data for kind, data in texts.items() if "no number" not in kind}
-    made = {f"{name}: {kind}": _of_log_dir(name, data) for kind, data in texts.items()}
-    return made | {f"{name}: half": _half(name, False), f"{name}: a byte": _noise(name, False)}
+    made = {f"{name}: {kind}": _being(name, data) for kind, data in texts.items()}
+    return made | {f"{name}: half": _half(name), f"{name}: a byte": _noise(name)}
 
 
 _EPOCHS = {
@@ -220,21 +229,21 @@ KINDS: Mapping[str, Mapping[str, Damage]] = {
         kind: damage for name in CHECKPOINTS for kind, damage in _of_checkpoint(name).items()
     },
     "epochs": {
-        **{f"epochs: {k}": _of_log(LEADER_EPOCH_CHECKPOINT, data) for k, data in _EPOCHS.items()},
-        "epochs: half": _half(LEADER_EPOCH_CHECKPOINT, True),
-        "epochs: a byte": _noise(LEADER_EPOCH_CHECKPOINT, True),
+        **{f"epochs: {k}": _being(LEADER_EPOCH_CHECKPOINT, data) for k, data in _EPOCHS.items()},
+        "epochs: half": _half(LEADER_EPOCH_CHECKPOINT),
+        "epochs: a byte": _noise(LEADER_EPOCH_CHECKPOINT),
     },
     "topic id": {
-        **{f"topic id: {k}": _of_log(PARTITION_METADATA, data) for k, data in _METADATA.items()},
-        "topic id: half": _half(PARTITION_METADATA, True),
-        "topic id: a byte": _noise(PARTITION_METADATA, True),
+        **{f"topic id: {k}": _being(PARTITION_METADATA, data) for k, data in _METADATA.items()},
+        "topic id: half": _half(PARTITION_METADATA),
+        "topic id: a byte": _noise(PARTITION_METADATA),
         "topic id: of another topic": _another_topic,
         "topic id: padded": _padded_id,
     },
     "identity": {
-        "identity: missing": _of_log_dir(META_PROPERTIES, None),
-        "identity: empty": _of_log_dir(META_PROPERTIES, b""),
-        "identity: NULs": _of_log_dir(META_PROPERTIES, _NUL),
+        "identity: missing": _being(META_PROPERTIES, None),
+        "identity: empty": _being(META_PROPERTIES, b""),
+        "identity: NULs": _being(META_PROPERTIES, _NUL),
         "identity: no node": _identity("node.id", ""),
         "identity: no cluster": _identity("cluster.id", ""),
         "identity: no directory": _identity("directory.id", ""),
@@ -243,17 +252,17 @@ KINDS: Mapping[str, Mapping[str, Damage]] = {
         "identity: another node": _identity("node.id", "node.id=5"),
         "identity: of another directory": _same_directory_id,
         "identity: no directory id": _identity("directory.id", "directory.id=abc"),
-        "identity: half": _half(META_PROPERTIES, False),
+        "identity: half": _half(META_PROPERTIES),
         "identity: a version and a blank": _identity("version", "version=1 "),
     },
     "names": {
-        **{f"file {name}": _of_log(name, data) for name, data in _NAMES.items()},
+        **{f"file {name}": _beside(name, data) for name, data in _NAMES.items()},
         **{f"directory {name}": _directory(name) for name in _DIRECTORIES},
     },
     "directories for files": {
-        **{f"{name}: a directory": _as_directory(name, False) for name in CHECKPOINTS},
-        "epochs: a directory": _as_directory(LEADER_EPOCH_CHECKPOINT, True),
-        "topic id: a directory": _as_directory(PARTITION_METADATA, True),
+        **{f"{name}: a directory": _as_directory(name) for name in CHECKPOINTS},
+        "epochs: a directory": _as_directory(LEADER_EPOCH_CHECKPOINT),
+        "topic id: a directory": _as_directory(PARTITION_METADATA),
     },
     "copies": {
         "copy in another directory": _copied("", True),
@@ -268,7 +277,7 @@ KINDS: Mapping[str, Mapping[str, Damage]] = {
         "no snapshot": _gone("*.snapshot"),
         "a log start behind the end": _late_start,
     },
-    "shutdown": {"unclean": _of_log_dir(CLEAN_SHUTDOWN, None)},
+    "shutdown": {"unclean": _being(CLEAN_SHUTDOWN, None)},
 }
 
 
