@@ -24,6 +24,7 @@ from tests.support.log_builder import Batch, Message, append
 
 LOG_NAME = "t-0"
 DAY_MS = 86_400_000
+RETAINED = {"cleanup.policy": "compact,delete", "retention.ms": "1000"}
 SMALL_GROUPS = {"segment.bytes": "200", "min.cleanable.dirty.ratio": "0"}
 
 
@@ -34,8 +35,11 @@ class Place:
         self.now, self.before = root / "now", root / "before"
         root.mkdir(exist_ok=True)
         self._settings = root / "topics.json"
-        self._settings.write_text(json.dumps({"t": {"cleanup.policy": "compact", **settings}}))
+        self.configure(**settings)
         self.written_ms = now_ms() - DAY_MS
+
+    def configure(self, **settings: str) -> None:
+        self._settings.write_text(json.dumps({"t": {"cleanup.policy": "compact", **settings}}))
 
     def write(self, *segments: str) -> None:
         """A letter a record, a capital for a tombstone of its key; a batch for each two."""
@@ -175,12 +179,8 @@ def test_a_run_that_was_interrupted_anywhere_and_completed_is_whole(
 
 
 @pytest.mark.parametrize("segments", [("abab", "ab"), ("abab", "a", "")])
-def test_a_log_that_retention_has_emptied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segments: tuple[str, ...]
-) -> None:
-    use_local_rounds(monkeypatch, tmp_path / "work")
-    policy = {"cleanup.policy": "compact,delete", "retention.ms": "1000"}
-    place = Place(tmp_path, **policy)
+def test_a_log_that_retention_has_emptied(place: Place, segments: tuple[str, ...]) -> None:
+    place.configure(**RETAINED)
     place.write(*segments)
     place.copy()
     assert place.run().code == 0
@@ -288,17 +288,15 @@ class TestWhatIsRemoved:
         for path in (place.now / LOG_NAME).glob(f"{0:020d}.*"):
             path.unlink()
         settings = tmp_path / "retained.json"
-        policy = {"cleanup.policy": "compact,delete", "retention.ms": "1000"}
-        settings.write_text(json.dumps({"t": policy}))
+        settings.write_text(json.dumps({"t": RETAINED}))
         gone, finding = findings(place.verify("--topic-configs", settings, "--format", "json"))
         assert "records are gone from its beginning" in gone["problem"]
         assert "neither log-start-offset-checkpoint nor leader-epoch-checkpoint" in str(finding)
 
     def test_a_tombstone_that_one_run_gave_a_horizon_and_the_next_removed(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, place: Place
     ) -> None:
-        use_local_rounds(monkeypatch, tmp_path / "work")
-        place = Place(tmp_path, **{"delete.retention.ms": "1000"})
+        place.configure(**{"delete.retention.ms": "1000"})
         place.write("abA", "b", "c")
         place.copy()
         reports: list[object] = []
@@ -341,13 +339,9 @@ class TestWhatIsRemoved:
         assert run_command("undo", path, "--report", undo).code == 0
         require_sound(place.verify("--run-report", run, "--run-report", undo))
 
-    def test_a_log_start_of_a_run_that_was_undone(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_log_start_of_a_run_that_was_undone(self, place: Place, tmp_path: Path) -> None:
         """Its report explains no log start any more, nor does that of an append in between."""
-        use_local_rounds(monkeypatch, tmp_path / "work")
-        policy = {"cleanup.policy": "compact,delete", "retention.ms": "1000"}
-        place = Place(tmp_path, **policy)
+        place.configure(**RETAINED)
         place.write("ab", "cd", "")
         place.copy()
         run, undo = self.report(place, "run"), self.report(place, "undo")
@@ -390,11 +384,10 @@ class TestWhatIsRemoved:
         require_sound(place.verify("--run-report", deleted, "--run-report", run))
 
     def test_an_appended_tombstone_that_is_gone_with_what_it_deleted(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, place: Place, tmp_path: Path
     ) -> None:
         """The report of the append says which key it was of: nothing else is left of it."""
-        use_local_rounds(monkeypatch, tmp_path / "work")
-        place = Place(tmp_path, **{"delete.retention.ms": "0", "min.cleanable.dirty.ratio": "0"})
+        place.configure(**{"delete.retention.ms": "0", "min.cleanable.dirty.ratio": "0"})
         place.write("ab", "c")
         place.copy()
         path = tmp_path / "records.jsonl"
