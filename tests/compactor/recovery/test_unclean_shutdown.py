@@ -245,15 +245,6 @@ def flipped(path: Path, position: int) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("batch", [0, 1])
-def test_damage_with_a_sound_batch_behind_it_is_not_cut_off(partition: Path, batch: int) -> None:
-    """docs/differences.md: Kafka would cut the log off there, and delete segment 6."""
-    starts = [0, len(encode(FIRST)), len(encode(FIRST) + encode(SECOND))]
-    flipped(log_of(partition, 0), starts[batch] + 70)
-    behind = f"{file_name(0, LOG)} has a sound batch at byte {starts[batch + 1]}, behind it"
-    assert_left(partition, log_of(partition, 0), starts[batch], "CRC", behind, "would lose that")
-
-
 def test_damage_with_a_sound_segment_behind_it_is_not_cut_off(partition: Path) -> None:
     path = log_of(partition, 0)
     path.write_bytes(path.read_bytes()[:-1])
@@ -261,25 +252,9 @@ def test_damage_with_a_sound_segment_behind_it_is_not_cut_off(partition: Path) -
     assert_left(partition, path, start, "cut short", f"{file_name(6, LOG)} has a sound batch at")
 
 
-def test_what_was_on_disk_is_not_cut_off(partition: Path) -> None:
-    """F-13: below the recovery point everything had been synced."""
-    path = log_of(partition, 6)
-    path.write_bytes(encode(LAST)[:-1])
-    recovery_point(partition, 7)
-    told = (
-        "records from offset 6 up to the recovery point 7 were on disk: no crash can have torn them"
-    )
-    assert_left(partition, path, 0, told)
-
-
-@pytest.mark.parametrize("interval_bytes", [4096, 0])
-def test_a_batch_out_of_order_is_not_cut_off(
-    partition: Path, monkeypatch: pytest.MonkeyPatch, interval_bytes: int
-) -> None:
-    """What a broker appends behind a torn end that it was not told of. Where its index is to have
-    an entry of that batch, Kafka cuts the whole segment off, else it takes it."""
-    config = load_config(None, None, {"index.interval.bytes": str(interval_bytes)})
-    monkeypatch.setattr(f"{__name__}.RULES", LoadRules(config, NOW_MS))
+def test_a_batch_out_of_order_is_not_cut_off(partition: Path) -> None:
+    """What a broker appends behind a torn end that it was not told of. Its index has no entry of
+    that batch, so Kafka takes it."""
     path = log_of(partition, 6)
     sound = encode(LAST) + encode(keyed(8, "a"))
     path.write_bytes(sound + encode(LAST))
@@ -293,13 +268,6 @@ def test_a_log_that_would_end_below_its_start_is_left(partition: Path) -> None:
     path = log_of(partition, 6)
     path.write_bytes(b"torn")
     assert_left(partition, path, 0, "log ends at offset 6, before its log start offset 7")
-
-
-def test_a_segment_that_wants_splitting_is_left(partition: Path) -> None:
-    """C-16.6: a broker splits it when it loads; no index of it can be made as it is."""
-    path = log_of(partition, 6)
-    path.write_bytes(encode(LAST) + encode(keyed(6 + 2**31, "ab")))
-    assert_left(partition, path, len(encode(LAST)), f"offset {7 + 2**31} does not fit")
 
 
 def test_what_was_in_memory_only_is_brought_to_disk(partition: Path) -> None:
