@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from cleaner_jobs.spark.java_cache import spark_home
+from tests.support.spark_submit import spark_submit
 
 PROJECT = Path(__file__).parents[2]
 SLOW = Path(__file__).with_name("slow")
@@ -67,9 +68,7 @@ class Cluster:
             "spark.python.daemon.module": "cleaner_jobs.spark.worker_daemon",
             **conf,
         }
-        given = [word for key, value in options.items() for word in ("--conf", f"{key}={value}")]
-        submit = spark_home(os.environ) / "bin" / "spark-submit"
-        return [str(submit), "--master", self.url, *given, str(script), *map(str, words)]
+        return spark_submit(script, *words, master=self.url, conf=options)
 
 
 def environment() -> dict[str, str]:

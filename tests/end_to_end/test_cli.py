@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from cleaner_jobs.spark.java_cache import spark_home
 from tests.support.command_process import LAUNCHER, PROJECT, compactor
 from tests.support.file_states import state_of
+from tests.support.spark_submit import spark_submit
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -22,13 +22,10 @@ UNPRIVILEGED = (*WITHOUT_PRIVILEGES, *LAUNCHER) if IS_ROOT else LAUNCHER
 COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
 
 
-def submitted(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
-    """By spark-submit, with these options of Spark: eventLog__dir is spark.eventLog.dir."""
-    submit = spark_home(os.environ) / "bin" / "spark-submit"
-    entry = compactor("--entry-file").stdout.strip()
-    given = [f"--conf=spark.{name.replace('__', '.')}={value}" for name, value in options.items()]
+def submitted(*words: object, **conf: object) -> subprocess.CompletedProcess[str]:
+    """By spark-submit, with these options of Spark."""
     return subprocess.run(
-        [str(submit), "--master", "local[1]", *given, entry, *map(str, words)],
+        spark_submit(compactor("--entry-file").stdout.strip(), *words, conf=conf),
         capture_output=True,
         text=True,
         timeout=300,
@@ -164,8 +161,12 @@ class TestRound:
     ) -> None:
         words = ("--as-of", "5000", "--any-clock", "--log-format", "json")
         (tmp_path / "events").mkdir()
-        events = {"eventLog__enabled": "true", "eventLog__dir": tmp_path / "events"}
-        done = submitted("run", log_dir, *COMPACTED, *words, eventLog__compress="false", **events)
+        events = {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.dir": tmp_path / "events",
+        }
+        done = submitted("run", log_dir, *COMPACTED, *words, **events)
         assert done.returncode == 0, done.stderr
         assert " INFO " not in done.stderr  # what Spark says of each job and task
         lines = [
@@ -185,7 +186,8 @@ class TestRound:
     def test_spark_submit_may_keep_no_blocks_in_a_log_directory(self, log_dir: Path) -> None:
         """Each stays a directory there that no broker knows: it would not start (F-1.4)."""
         before = state_of(log_dir)
-        refused = submitted("run", log_dir, *COMPACTED, local__dir=f"/var/tmp,{log_dir}/blocks")
+        blocks = {"spark.local.dir": f"/var/tmp,{log_dir}/blocks"}
+        refused = submitted("run", log_dir, *COMPACTED, **blocks)
         assert refused.returncode == 2, refused.stderr
         told = f"spark.local.dir {log_dir}/blocks: inside of log directory {log_dir}"
         assert told in refused.stdout

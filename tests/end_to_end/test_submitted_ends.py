@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
-from cleaner_jobs.spark.java_cache import spark_home
 from demo.workload import write_log_dir
 from tests.support.command_process import compactor
+from tests.support.spark_submit import spark_submit
 
 pytestmark = pytest.mark.spark
 
@@ -31,12 +31,11 @@ class Submitted:
         write_log_dir(log_dir, records, int(time.time() * 1000))
         self.report, self.metrics = root / "report.json", root / "metrics.prom"
         self._out = root / "out"
-        submit = str(spark_home(os.environ) / "bin" / "spark-submit")
         entry = compactor("--entry-file").stdout.strip()
         words = (*COMPACTED, *words, "--report", str(self.report), "--metrics", str(self.metrics))
         with self._out.open("wb") as out:
             self.java = subprocess.Popen(
-                [submit, "--master", "local[1]", entry, "run", log_dir, *words],
+                spark_submit(entry, "run", log_dir, *words),
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "PYSPARK_PYTHON": sys.executable},

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cleaner_jobs.spark.java_cache import spark_home
 from compactor import api
 from storage.formats import checkpoint, clean_shutdown
 from tests.end_to_end import turns_program
 from tests.support.command_process import PROJECT
 from tests.support.made_log import keyed, make_partition
+from tests.support.spark_submit import spark_submit
 
 pytestmark = pytest.mark.spark
 
@@ -82,12 +82,10 @@ def test_a_run_in_turns_cleans_every_log(log_dir: Path, tmp_path: Path, way: Way
 def started(submitted: bool, words: list[object]) -> "subprocess.CompletedProcess[str]":
     """The program with these words, by spark-submit or by Python alone, when it has ended."""
     program = Path(turns_program.__file__)
-    submit = [spark_home(os.environ) / "bin" / "spark-submit", "--master", "local[1]"]
-    own = [sys.executable, "-m", turns_program.__name__]
-    argv = [*submit, program, *words] if submitted else [*own, *words, "--master", "local[1]"]
+    own = [sys.executable, "-m", turns_program.__name__, *map(str, words), "--master", "local[1]"]
     environ = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     return subprocess.run(
-        list(map(str, argv)),
+        spark_submit(program, *words) if submitted else own,
         cwd=PROJECT,
         env={**os.environ, **environ, "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
