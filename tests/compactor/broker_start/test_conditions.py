@@ -19,7 +19,7 @@ from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from storage.log.cluster_metadata import METADATA_DIR
-from tests.compactor.broker_start.test_commands import broker_dir
+from tests.compactor.broker_start.test_commands import broker_dir, put
 from tests.compactor.log_dirs.test_directory_state import LINKED
 from tests.compactor.settings.test_cluster_settings import identify, registration
 from tests.storage.log.test_cluster_metadata import A, B, batches, log, partition, topic
@@ -36,40 +36,69 @@ def outcomes(*log_dirs: Path) -> list[StartOutcome]:
     return [problem.outcome for problem in api.start_problems([str(path) for path in log_dirs])]
 
 
+TOPIC_IDS = [
+    (b"version: 0\ntopic_id: " + ID, []),
+    (b"version: 0\ntopic_id: " + ID + b"\n", []),
+    (b"version: 1\r\ntopic_id:  " + ID + b"\r\nmore", []),
+    (b"version: 0\ntopic_id: " + ID + b"==", []),
+    (b"", [ENDS]),
+    (b"version: 0", [ENDS]),
+    (b"version: 0\n", [ENDS]),
+    (b"version: 0\ntopic_id: abc", [ENDS]),
+    (b"version: 0\ntopic_id: !!!!!!!!!!!!!!!!!!!!!!", [ENDS]),
+    (b"version: 0\ntopic_id: " + ID + b"AAAA", [ENDS]),
+    (b"version: 0\ntopic_id: ", [OFFLINE]),
+    (b"version: 0\n\n", [OFFLINE]),
+    (b"\0" * 43, [OFFLINE]),
+    (b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", [OFFLINE]),
+    (b"version: -1\ntopic_id: " + ID, [OFFLINE]),
+    (b"version: x\ntopic_id: " + ID, [OFFLINE]),
+    (b"version:0\ntopic_id:" + ID, [OFFLINE]),
+    (b"version: 0\ntopic_id: \xff\xfe", [OFFLINE]),
+    (b"version: 0\ntopic_id: AAAAAAAAAAEAAAAAAAAAAw", [EMPTIED]),  # of another topic
+    (None, [EMPTIED]),
+]
+EPOCHS = [(b"", []), (b"0\n1\n0 0\n", []), (b"0\n1\n0 x\n", [ENDS]), (b"0\n1\n0\n", [OFFLINE])]
+NAMES = [
+    ("x.log", [ENDS]),
+    (".log", [ENDS]),
+    ("99999999999999999999.log", [ENDS]),
+    ("x.snapshot", [ENDS]),
+    ("x.swap", [ENDS]),
+    ("x.deleted", []),
+    ("notes.txt", []),
+    ("9.snapshot", []),
+    ("9.index", []),
+    ("9.log", [LOSS]),
+    ("000000000000000000009.log", [LOSS]),
+    ("000000000000000000000.log", []),  # there is a segment at offset 0
+]
+OF_METADATA_LOG = [
+    (LEADER_EPOCH_CHECKPOINT, b"0\n1\n0 0\n", []),
+    (LEADER_EPOCH_CHECKPOINT, bytes(64), [ENDS]),
+    (PARTITION_METADATA, b"", [ENDS]),
+    (PARTITION_METADATA, bytes(43), [ENDS]),
+    ("quorum-state", b'{"data_version":1}', []),
+    ("quorum-state", bytes(64), [ENDS]),
+    ("quorum-state", b"", [ENDS]),
+    ("x.log", b"", [ENDS]),
+]
+
+
 @pytest.mark.parametrize(
-    ("data", "expected"),
+    ("name", "data", "expected"),
     [
-        (b"version: 0\ntopic_id: " + ID, []),
-        (b"version: 0\ntopic_id: " + ID + b"\n", []),
-        (b"version: 1\r\ntopic_id:  " + ID + b"\r\nmore", []),
-        (b"version: 0\ntopic_id: " + ID + b"==", []),
-        (b"", [ENDS]),
-        (b"version: 0", [ENDS]),
-        (b"version: 0\n", [ENDS]),
-        (b"version: 0\ntopic_id: abc", [ENDS]),
-        (b"version: 0\ntopic_id: !!!!!!!!!!!!!!!!!!!!!!", [ENDS]),
-        (b"version: 0\ntopic_id: " + ID + b"AAAA", [ENDS]),
-        (b"version: 0\ntopic_id: ", [OFFLINE]),
-        (b"version: 0\n\n", [OFFLINE]),
-        (b"\0" * 43, [OFFLINE]),
-        (b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", [OFFLINE]),
-        (b"version: -1\ntopic_id: " + ID, [OFFLINE]),
-        (b"version: x\ntopic_id: " + ID, [OFFLINE]),
-        (b"version:0\ntopic_id:" + ID, [OFFLINE]),
-        (b"version: 0\ntopic_id: \xff\xfe", [OFFLINE]),
-        (b"version: 0\ntopic_id: AAAAAAAAAAEAAAAAAAAAAw", [EMPTIED]),  # of another topic
-        (None, [EMPTIED]),
+        *((f"t-0/{PARTITION_METADATA}", data, expected) for data, expected in TOPIC_IDS),
+        *((f"t-0/{LEADER_EPOCH_CHECKPOINT}", data, expected) for data, expected in EPOCHS),
+        *((f"t-0/{name}", b"", expected) for name, expected in NAMES),
+        *((f"{METADATA_DIR}/{name}", *rest) for name, *rest in OF_METADATA_LOG),
     ],
 )
-def test_the_topic_id_of_a_log(
-    tmp_path: Path, data: bytes | None, expected: list[StartOutcome]
+def test_a_file_of_a_log(
+    tmp_path: Path, name: str, data: bytes | None, expected: list[StartOutcome]
 ) -> None:
     log_dir = broker_dir(tmp_path)
-    path = log_dir / "t-0" / PARTITION_METADATA
-    if data is None:
-        path.unlink()
-    else:
-        path.write_bytes(data)
+    put(name, data)(log_dir)
     assert outcomes(log_dir) == expected
 
 
@@ -107,39 +136,6 @@ def test_a_checkpoint_that_is_malformed_and_one_with_a_number_that_is_none(
         wanted = {None: [], "malformed": [OFFLINE], "no number": of_no_number}[expected]
         assert outcomes(log_dir) == wanted, name
         (log_dir / name).write_bytes(before)
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [(b"", []), (b"0\n1\n0 0\n", []), (b"0\n1\n0 x\n", [ENDS]), (b"0\n1\n0\n", [OFFLINE])],
-)
-def test_leader_epochs(tmp_path: Path, data: bytes, expected: list[StartOutcome]) -> None:
-    log_dir = broker_dir(tmp_path)
-    (log_dir / "t-0" / LEADER_EPOCH_CHECKPOINT).write_bytes(data)
-    assert outcomes(log_dir) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("x.log", [ENDS]),
-        (".log", [ENDS]),
-        ("99999999999999999999.log", [ENDS]),
-        ("x.snapshot", [ENDS]),
-        ("x.swap", [ENDS]),
-        ("x.deleted", []),
-        ("notes.txt", []),
-        ("9.snapshot", []),
-        ("9.index", []),
-        ("9.log", [LOSS]),
-        ("000000000000000000009.log", [LOSS]),
-        ("000000000000000000000.log", []),  # there is a segment at offset 0
-    ],
-)
-def test_names_of_files_in_a_log(tmp_path: Path, name: str, expected: list[StartOutcome]) -> None:
-    log_dir = broker_dir(tmp_path)
-    (log_dir / "t-0" / name).write_bytes(b"")
-    assert outcomes(log_dir) == expected
 
 
 @pytest.mark.parametrize("name", [LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA])
@@ -264,27 +260,6 @@ def test_a_log_start_behind_the_end(tmp_path: Path) -> None:
     assert outcomes(log_dir) == [LOSS]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "expected"),
-    [
-        (LEADER_EPOCH_CHECKPOINT, b"0\n1\n0 0\n", []),
-        (LEADER_EPOCH_CHECKPOINT, bytes(64), [ENDS]),
-        (PARTITION_METADATA, b"", [ENDS]),
-        (PARTITION_METADATA, bytes(43), [ENDS]),
-        ("quorum-state", b'{"data_version":1}', []),
-        ("quorum-state", bytes(64), [ENDS]),
-        ("quorum-state", b"", [ENDS]),
-        ("x.log", b"", [ENDS]),
-    ],
-)
-def test_the_metadata_log(
-    tmp_path: Path, name: str, data: bytes, expected: list[StartOutcome]
-) -> None:
-    log_dir = broker_dir(tmp_path)
-    (log_dir / METADATA_DIR / name).write_bytes(data)
-    assert outcomes(log_dir) == expected
-
-
 def test_two_metadata_logs_of_one_broker(tmp_path: Path) -> None:
     first, second = broker_dir(tmp_path), other_dir(tmp_path, WHOLE)
     (second / METADATA_DIR).mkdir()
@@ -338,6 +313,17 @@ def test_a_directory_that_lost_the_id_by_which_the_cluster_knows_it(tmp_path: Pa
     assert f"directory.id={partition_metadata.encode_uuid(B)}" in problem.repair
 
 
+def two_dirs(root: Path, *more: bytes) -> tuple[Path, Path]:
+    """Directory B, which has the log, and A, whose metadata log registers both for broker 1."""
+    log_dir, first = broker_dir(root), root / "first"
+    first.mkdir()
+    identify(first, 1, A)
+    (log_dir / METADATA_DIR).rename(first / METADATA_DIR)
+    values = topic("t", A), partition(0, A), registration(1, A, B), *more
+    log(first / METADATA_DIR, 0, batches(0, *values))
+    return log_dir, first
+
+
 @pytest.mark.parametrize(
     ("cluster_id", "node_id", "topic_id", "expected"),
     [
@@ -351,12 +337,7 @@ def test_a_directory_that_names_a_broker_that_there_is_not_and_has_no_id(
     tmp_path: Path, cluster_id: str, node_id: int, topic_id: UUID, expected: list[StartOutcome]
 ) -> None:
     """A broker that is given both does not start. The metadata log has t-0 in directory B."""
-    log_dir, first = broker_dir(tmp_path), tmp_path / "first"
-    first.mkdir()
-    identify(first, 1, A)
-    (log_dir / METADATA_DIR).rename(first / METADATA_DIR)
-    values = topic("t", A), partition(0, A), registration(1, A, B), registration(2, OTHER)
-    log(first / METADATA_DIR, 0, batches(0, *values))
+    log_dir, first = two_dirs(tmp_path, registration(2, OTHER))
     assert outcomes(first, log_dir) == []
     meta_properties.write(str(log_dir), MetaProperties(1, cluster_id, node_id, None))
     note = log_dir / "t-0" / PARTITION_METADATA
@@ -377,12 +358,7 @@ def test_a_directory_that_names_a_broker_that_there_is_not_and_has_no_id(
 def test_a_directory_given_alone_that_a_metadata_log_beside_has_for_another_broker(
     tmp_path: Path, command: str, cluster_id: str, node_id: int, id_: UUID, is_wrong: bool
 ) -> None:
-    log_dir, first = broker_dir(tmp_path), tmp_path / "first"
-    first.mkdir()
-    identify(first, 1, A)
-    (log_dir / METADATA_DIR).rename(first / METADATA_DIR)
-    values = topic("t", A), partition(0, A), registration(1, A, B)
-    log(first / METADATA_DIR, 0, batches(0, *values))
+    log_dir, _ = two_dirs(tmp_path)
     text = partition_metadata.encode_uuid(id_)
     meta_properties.write(str(log_dir), MetaProperties(1, cluster_id, node_id, text))
     found = run_command(command, log_dir)
