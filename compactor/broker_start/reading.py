@@ -1,8 +1,7 @@
 """Read what a judgement of a start needs, names and small files, and judge it.
 
-`problems_at_start` reads, and `conditions` judges what was read. For a metadata log that proves
-nothing, or not all, this module judges what a start makes of the logs beside it, which is pure
-(`problems_of_metadata`, `problems_of_snapshot`). A broker that is its only controller goes on with
+`conditions` judges what was read. For a metadata log that proves nothing, or not all, this module
+judges what a start makes of the logs beside it. A broker that is its only controller goes on with
 what it can read of that log, which may be nothing, and each log that the rest does not name is a
 stray one. Where the quorum has other voters, the broker asks them.
 
@@ -73,28 +72,6 @@ class Look(NamedTuple):
     now_ms: int
 
 
-class MetadataLeft(NamedTuple):
-    """What a start goes on with."""
-
-    names_any: bool  # there is a topic or a broker in it
-    names_all: bool  # it has each log here
-
-    def loses_logs(self, state: State) -> bool:
-        """Say whether logs become stray ones for want of what cannot be read."""
-        if state in _LOSING or (state is State.TORN and not self.names_any):
-            return True
-        return state in _CUT_OFF and not self.names_all
-
-
-class TornSnapshot(NamedTuple):
-    """The newest snapshot, which a start goes by, and which is not whole."""
-
-    path: str
-    problem: str
-    left: MetadataLeft | None  # what a start goes on with; None: the broker ends
-    is_dispensable: bool  # what is older, and the log after it, have all that is needed here
-
-
 def problems_at_start(
     log_dirs: Sequence[str], look: Look, others: Sequence[str] = ()
 ) -> list[StartProblem]:
@@ -121,46 +98,8 @@ def problems_at_start(
     return [*(_of_metadata(log_dirs, directories, files) if has_logs else ()), *found]
 
 
-def problems_of_metadata(
-    findings: Sequence[SourceFinding], left: MetadataLeft, quorum: bytes | None, node_id: int | None
-) -> Iterator[StartProblem]:
-    """Say what a start makes of a metadata log that does not prove which topics exist.
-
-    quorum: the file of that name beside the metadata log; None: no such file.
-    """
-    for finding in findings:
-        if left.loses_logs(finding.state) and not has_other_voters(quorum, node_id):
-            yield StartProblem(
-                outcome=StartOutcome.LOGS_STRAY,
-                path=finding.path,
-                problem=finding.text,
-                repair="Bring it back from a backup, or from another controller or broker of the "
-                "cluster. If the cluster has other controllers, nothing has to be done: the broker "
-                "fetches it from them.",
-                reason_code=ReasonCode.METADATA_DAMAGED,
-            )
-
-
-def problems_of_snapshot(torn: TornSnapshot) -> Iterator[StartProblem]:
-    """Say what a start makes of it. Other controllers send only what comes after it."""
-    if torn.left is not None and torn.left.names_all:
-        return
-    command, repair = None, "Bring it back from a backup, or from another node of the cluster."
-    if torn.is_dispensable:
-        command = tool("rm", "--", torn.path)
-        repair = "Remove it: the rest of the metadata log has all that it had."
-    yield StartProblem(
-        outcome=StartOutcome.BROKER_ENDS if torn.left is None else StartOutcome.LOGS_STRAY,
-        path=torn.path,
-        problem=torn.problem,
-        repair=repair,
-        command=command,
-        reason_code=ReasonCode.METADATA_DAMAGED,
-    )
-
-
-def has_other_voters(quorum: bytes | None, node_id: int | None) -> bool:
-    """Say whether a broker that starts asks others for what its metadata log lacks."""
+def _has_other_voters(quorum: bytes | None, node_id: int | None) -> bool:
+    """Whether a broker that starts asks others for what its metadata log lacks."""
     try:
         state = json.loads(quorum or b"{}")
         return any(voter["voterId"] != node_id for voter in state.get("currentVoters") or ())
@@ -232,7 +171,7 @@ def _cluster(directories: Sequence[DirectoryFiles], files: Files) -> ClusterFact
     node_id = known[0].node_id if known else None
     if read.unread is not None and not read.is_torn:
         quorum = _read(os.path.join(read.path, QUORUM_STATE), files)
-        if has_other_voters(quorum, node_id):
+        if _has_other_voters(quorum, node_id):
             return None
     ids = read.broker_log_dirs.get(node_id, ()) if node_id is not None else ()
     return ClusterFacts(node_id, read.topics, ids, frozenset(read.broker_log_dirs))
@@ -281,50 +220,87 @@ def _of_logs(directory: DirectoryFiles, look: Look) -> Iterator[StartProblem]:
 
 def _of_metadata(
     log_dirs: Sequence[str], directories: Sequence[DirectoryFiles], files: Files
-) -> list[StartProblem]:
-    """What the metadata log comes to; what is wrong with identities is said elsewhere."""
+) -> Iterator[StartProblem]:
+    """What a metadata log comes to that does not prove which topics exist.
+
+    What is wrong with identities is said elsewhere.
+    """
     try:
         cluster = read_cluster_settings(log_dirs, MetadataSource(), files)
     except (ConfigError, CorruptFileError):
-        return []
+        return
     if cluster is None or cluster.metadata is None:
-        return []
+        return
     torn = next((each for each in cluster.findings if each.state is State.SNAPSHOT_TORN), None)
     if torn is not None:
-        return list(problems_of_snapshot(_torn_snapshot(torn, directories, files)))
+        yield from _of_torn_snapshot(torn, directories, files)
+        return
     quorum = _read(os.path.join(cluster.metadata.path, QUORUM_STATE), files)
-    left = _left(cluster.metadata, directories)
-    return list(problems_of_metadata(cluster.findings, left, quorum, cluster.node_id))
+    if _has_other_voters(quorum, cluster.node_id):
+        return
+    for finding in cluster.findings:
+        if _loses_logs(finding.state, cluster.metadata, directories):
+            yield StartProblem(
+                outcome=StartOutcome.LOGS_STRAY,
+                path=finding.path,
+                problem=finding.text,
+                repair="Bring it back from a backup, or from another controller or broker of the "
+                "cluster. If the cluster has other controllers, nothing has to be done: the broker "
+                "fetches it from them.",
+                reason_code=ReasonCode.METADATA_DAMAGED,
+            )
 
 
-def _left(metadata: ClusterMetadata, directories: Sequence[DirectoryFiles]) -> MetadataLeft:
-    logs = (log for each in directories for log in each.logs)
-    keys = (partition_in(log.dir_name) for log in logs)
+def _loses_logs(
+    state: State, metadata: ClusterMetadata, directories: Sequence[DirectoryFiles]
+) -> bool:
+    """Whether logs become stray ones for want of what cannot be read."""
+    if state is State.TORN:
+        return not (metadata.topics or metadata.broker_log_dirs)
+    if state in _CUT_OFF:
+        return not _names_all(metadata, directories)
+    return state in _LOSING
+
+
+def _names_all(metadata: ClusterMetadata, directories: Sequence[DirectoryFiles]) -> bool:
+    """Whether it has each log of these directories."""
+    keys = (partition_in(log.dir_name) for each in directories for log in each.logs)
     topics = metadata.topics
-    return MetadataLeft(
-        names_any=bool(topics or metadata.broker_log_dirs),
-        names_all=all(
-            key is None or (key[0] in topics and key[1] in topics[key[0]].replicas) for key in keys
-        ),
+    return all(
+        key is None or (key[0] in topics and key[1] in topics[key[0]].replicas) for key in keys
     )
 
 
-def _torn_snapshot(
+def _of_torn_snapshot(
     finding: SourceFinding, directories: Sequence[DirectoryFiles], files: Files
-) -> TornSnapshot:
-    """Read what a broker would go on with, as it is, and if it were removed."""
+) -> Iterator[StartProblem]:
+    """What becomes of the newest snapshot, which a start goes by, and which is not whole.
+
+    Other controllers send only what comes after it.
+    """
+    outcome = StartOutcome.BROKER_ENDS
+    with suppress(CorruptFileError, UnsupportedFormatError):
+        left = read_cluster_metadata(finding.path, files, SnapshotUse.AS_A_BROKER)
+        if _names_all(left, directories):
+            return
+        outcome = StartOutcome.LOGS_STRAY
     path = newest_snapshot(finding.path, files)
     assert path is not None
-    left, is_dispensable = None, False
-    with suppress(CorruptFileError, UnsupportedFormatError):
-        left = _left(
-            read_cluster_metadata(finding.path, files, SnapshotUse.AS_A_BROKER), directories
-        )
+    command, repair = None, "Bring it back from a backup, or from another node of the cluster."
     with suppress(CorruptFileError, UnsupportedFormatError):
         older = read_cluster_metadata(finding.path, files, SnapshotUse.LEFT_OUT)
         reaches = older.end_offset >= _offset_of(path) and older.unread is None
-        is_dispensable = reaches and _left(older, directories).names_all
-    return TornSnapshot(path, finding.text, left, is_dispensable)
+        if reaches and _names_all(older, directories):
+            command = tool("rm", "--", path)
+            repair = "Remove it: the rest of the metadata log has all that it had."
+    yield StartProblem(
+        outcome=outcome,
+        path=path,
+        problem=finding.text,
+        repair=repair,
+        command=command,
+        reason_code=ReasonCode.METADATA_DAMAGED,
+    )
 
 
 def _offset_of(snapshot: str) -> int:
