@@ -268,18 +268,18 @@ def settings_check(listing: LogDirListing, all_log_dirs: Sequence[str], now_ms: 
             ),
         )
     notices = "; ".join(cluster.notices)
-    doubts = [cluster.doubt] if cluster.doubt else []
-    set_aside = doubts or [reason for _, reason in _set_aside(listing, cluster)]
-    if set_aside:
-        advice = f"Logs are set aside: {REMEDIES[set_aside[0].code].briefly}."
-        return fail(_SUBJECT, notices if doubts else _named(listing, cluster), advice)
+    set_aside = [] if cluster.doubt else list(_set_aside(listing, cluster))
+    reason = cluster.doubt or (set_aside[0][1] if set_aside else None)
+    if reason is not None:
+        advice = f"Logs are set aside: {REMEDIES[reason.code].briefly}."
+        return fail(_SUBJECT, _named(set_aside) if set_aside else notices, advice)
     if notices:
         return warn(_SUBJECT, notices, "A run says the same, and works.")
     return ok(_SUBJECT, f"in {cluster.metadata.path}, the cluster's metadata log")
 
 
-def _named(listing: LogDirListing, cluster: ClusterSettings) -> str:
-    found = [f"{printable(log.name)}: {why.text}" for log, why in _set_aside(listing, cluster)]
+def _named(set_aside: Sequence[tuple[PartitionListing, Reason]]) -> str:
+    found = [f"{printable(log.name)}: {why.text}" for log, why in set_aside]
     more = f" and {counted(len(found) - _SHOWN, 'more log')}" if len(found) > _SHOWN else ""
     return "; ".join(found[:_SHOWN]) + more
 

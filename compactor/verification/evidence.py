@@ -14,6 +14,7 @@ the run has set.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from operator import attrgetter
 from typing import NamedTuple
 
 from compactor.settings.config import Config
@@ -96,7 +97,7 @@ class Evidence:
         retention_ms = found[-1] if found else of_settings
         rounds = tuple(
             r if r.delete_retention_ms is not None else r._replace(delete_retention_ms=retention_ms)
-            for r in sorted((*reported.rounds, *self.cut_short), key=_clock_of)
+            for r in sorted((*reported.rounds, *self.cut_short), key=attrgetter("as_of_ms"))
         )
         return LogEvidence(
             rounds=rounds,
@@ -219,10 +220,6 @@ def accounts_for(rounds: Sequence[Round], was: int | None, now: int | None, star
             return False
         at = max(at, each.end_offset or 0)
     return now is None or now <= at
-
-
-def _clock_of(each: Round) -> int:
-    return each.as_of_ms
 
 
 def _horizon(each: Round) -> int:

@@ -92,7 +92,9 @@ class _Reports:
             for start in starts.values():
                 self._begins_at(key, start)
         logs = {
-            key: _with_rounds(self._logs.get(key, Reported()), self._rounds.get(key, {}))
+            key: replace(
+                self._logs.get(key, Reported()), rounds=tuple(self._rounds.get(key, {}).values())
+            )
             for key in self._logs.keys() | self._rounds.keys()
         }
         return Known(
@@ -172,10 +174,6 @@ class _Reports:
 
     def other(self, document: Document) -> None:
         """Take the report of a command that takes nothing away."""
-
-
-def _with_rounds(log: Reported, rounds: Mapping[str, Round]) -> Reported:
-    return replace(log, rounds=tuple(rounds.values()))
 
 
 _READERS: Mapping[str, Callable[[_Reports, Document], None]] = {
