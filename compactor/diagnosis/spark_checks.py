@@ -116,7 +116,7 @@ def _start(environ: Mapping[str, str]) -> Check:
     if not LOCAL.exists(os.path.join(environ["JAVA_HOME"], "bin", "java")):
         return warn(subject, "Java's starter is not made yet, so it was not tried", _PREPARE)
     try:
-        with open_work_dir(None, "doctor") as work_dir:
+        with open_work_dir(None, "doctor", LOCAL) as work_dir:
             outcome = seconds_to_start(work_dir)
     except CleaningFailedError as error:
         return fail(subject, str(error))
