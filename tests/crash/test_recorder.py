@@ -1,8 +1,6 @@
 """The recorder sees what changes a log directory, however it is done, and tells what it missed."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -35,19 +33,6 @@ def log_dir(tmp_path: Path) -> Path:
 def data_of(operation: Operation) -> bytes:
     assert isinstance(operation, Write)
     return operation.content.data
-
-
-def test_a_replacement_is_recorded_step_by_step(log_dir: Path) -> None:
-    recorder = Recorder(log_dir)
-    with recorder.recording():
-        filesystem.replace_file(str(log_dir / "t-0" / "old"), b"longer")
-    temporary = Place("t-0", "old.tmp")
-    create, write, *rest = recorder.record.operations
-    assert (create, data_of(write)) == (Create(temporary, 1), b"longer")
-    assert rest == [Sync(1), Rename(temporary, OLD, 1), SyncDirectory("t-0")]
-    assert recorder.record.names == {OLD: 0}
-    assert recorder.record.contents[0].data == b"old"
-    assert recorder.unseen == []
 
 
 def test_bytes_that_no_write_call_brought_are_seen(log_dir: Path, tmp_path: Path) -> None:
@@ -101,37 +86,9 @@ def test_names_are_followed_through_links_and_removals(log_dir: Path, tmp_path: 
     assert recorder.record.operations == [Create(NEW, 0), Unlink(OLD, 0), Rename(NEW, OLD, 0)]
 
 
-def test_what_happens_elsewhere_is_none_of_it(log_dir: Path, tmp_path: Path) -> None:
-    recorder = Recorder(log_dir)
-    with recorder.recording():
-        (tmp_path / "x").write_bytes(b"x")
-        (tmp_path / "x").rename(tmp_path / "y")
-        (log_dir / "t-0" / "old").read_bytes()
-    assert recorder.record.operations == []
-    assert recorder.unseen == []
-
-
-def test_a_change_that_came_another_way_is_counted_as_unseen(log_dir: Path) -> None:
-    """By a function that was bound before the recording began."""
-    recorder = Recorder(log_dir)
-    bound = os.rename
-    with recorder.recording():
-        bound(log_dir / "t-0" / "old", log_dir / "t-0" / "new")
-        os.mkdir(log_dir / "t-1")
-    assert len(recorder.unseen) == 2
-
-
-def test_the_audit_hook_of_a_recorder_is_silent_when_it_has_ended(log_dir: Path) -> None:
-    recorder = Recorder(log_dir)
-    with recorder.recording():
-        pass
-    subprocess.run([sys.executable, "-c", ""], check=True)
-    (log_dir / "t-0" / "new").write_bytes(b"")
-    assert recorder.unseen == []
-
-
 def test_names_relative_to_a_directory_are_found(log_dir: Path) -> None:
-    """As `storage.files.held_directories` names them; by a function that was bound before, too."""
+    """As `storage.files.held_directories` names them. What goes past the layer, by a function that
+    was bound before the recording began, or by one that is not known, is counted as unseen."""
     recorder, bound = Recorder(log_dir), os.unlink
     with recorder.recording(), hold_log_dir(str(log_dir), lambda: None):
         old, new = str(log_dir / "t-0" / "old"), str(log_dir / "t-0" / "new")
@@ -142,9 +99,10 @@ def test_names_relative_to_a_directory_are_found(log_dir: Path) -> None:
         directory = os.open(log_dir / "t-0", os.O_RDONLY)
         bound("old", dir_fd=directory)
         os.close(directory)
+        os.mkdir(log_dir / "t-1")
     temporary = Place("t-0", "new.tmp")
     *others, write, sync, rename, directory_sync = recorder.record.operations
     assert others == [Rename(OLD, NEW, 0), Create(OLD, 0), Unlink(NEW, 0), Create(temporary, 1)]
     assert (data_of(write), sync) == (b"1", Sync(1))
     assert (rename, directory_sync) == (Rename(temporary, NEW, 1), SyncDirectory("t-0"))
-    assert len(recorder.unseen) == 1 and "old" in recorder.unseen[0]
+    assert [unseen.split()[0] for unseen in recorder.unseen] == ["os.remove", "os.mkdir"]

@@ -6,18 +6,20 @@ and what is written later goes nowhere. Whatever belongs to all logs, a checkpoi
 changed any more once one log has stopped: so each log is in a state in which a kill can leave it.
 """
 
-import builtins
 import contextlib
-import io
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-from unittest import mock
+from typing import NamedTuple
+
+from tests.support.file_operations import FileOperations, Operation
 
 LOCK_FILE = ".lock"
-WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+KINDS = (
+    *("open-to-write", "remove", "unlink", "mkdir", "rmdir", "utime", "truncate"),
+    *("rename", "replace", "link"),
+)
 NEVER = 1 << 62
 
 
@@ -35,7 +37,7 @@ class Cuts:
 
     def __init__(self, roots: Sequence[Path], trash: Path, limits: Limits) -> None:
         """roots: under which changes count. trash: a directory for what goes nowhere."""
-        self._roots = [os.path.realpath(root) for root in roots]
+        self._operations = FileOperations(roots, self._before, self._after, KINDS)
         self._trash, self._by_log, self._of_all = trash, limits.by_log, limits.of_all
         self._counts_from, self._ends_at = limits.counts_from, limits.ends_at
         self._done: dict[str, int] = {}
@@ -54,46 +56,31 @@ class Cuts:
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
         self._trash.mkdir(parents=True, exist_ok=True)
-        replaced = [
-            (os, "open", self._opening(os.open)),
-            (builtins, "open", self._opening(builtins.open)),
-            (io, "open", self._opening(io.open)),
-            *(
-                (os, name, self._changing(getattr(os, name)))
-                for name in ("remove", "unlink", "mkdir", "rmdir", "utime", "truncate")
-            ),
-            *(
-                (os, name, self._naming(getattr(os, name)))
-                for name in ("rename", "replace", "link")
-            ),
-        ]
-        with contextlib.ExitStack() as stack:
-            for where, name, function in replaced:
-                stack.enter_context(mock.patch.object(where, name, function))
+        with self._operations.listening():
             yield
         shutil.rmtree(self._trash)
 
-    def _owner(self, path: Any) -> str | None:
-        """The partition whose file it is, "" for what belongs to all; None: elsewhere."""
-        if not isinstance(path, str | os.PathLike):
+    def _before(self, operation: Operation) -> Path | None:
+        path = operation.path
+        if operation.kind in ("rename", "replace", "link"):
+            path = operation.target
+        if not path or os.path.basename(path) == LOCK_FILE or self._happens(path):
             return None
-        absolute = os.path.abspath(os.fspath(path))
-        for root in self._roots:
-            if absolute.startswith(root + os.sep):
-                names = absolute[len(root) + 1 :].split(os.sep)
-                if names[-1] == LOCK_FILE:
-                    return None
-                return next((name for name in names if name in self._by_log), "")
-        return None
+        elsewhere = self._trash / "written"
+        with contextlib.suppress(FileNotFoundError):
+            elsewhere.rename(self._trash / "before")
+        return elsewhere
 
-    def _happens(self, path: Any) -> bool:
+    def _after(self, operation: Operation) -> None:
+        if self._counts_from and os.path.basename(operation.target) == self._counts_from:
+            self._counts_from = ""
+
+    def _happens(self, path: str) -> bool:
         """Whether a change to a file still reaches the disk."""
-        owner = self._owner(path)
-        if owner is None:
-            return True
+        owner = next((name for name in path.split(os.sep) if name in self._by_log), "")
         if self._over or owner in self._stopped:
             return False
-        if owner == "":
+        if owner == "":  # it belongs to all
             self._of_all -= 1
             ends = bool(self._ends_at) and os.path.basename(path).startswith(self._ends_at)
             self._over = bool(self._stopped) or self._of_all < 0 or ends
@@ -105,34 +92,3 @@ class Cuts:
             self._stopped.add(owner)
             return False
         return True
-
-    def _opening(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def opening(path: Any, *arguments: Any, **named: Any) -> Any:
-            how = arguments[0] if arguments else named.get("flags", named.get("mode", "r"))
-            writes = how & WRITING if isinstance(how, int) else set(how) & set("wax+")
-            if not writes or self._happens(path):
-                return original(path, *arguments, **named)
-            elsewhere = self._trash / "written"
-            with contextlib.suppress(FileNotFoundError):
-                elsewhere.rename(self._trash / "before")
-            if isinstance(how, int):
-                arguments = (how | os.O_CREAT, *arguments[1:])
-            return original(elsewhere, *arguments, **named)
-
-        return opening
-
-    def _changing(self, original: Callable[..., None]) -> Callable[..., None]:
-        def changing(path: Any, *arguments: Any, **named: Any) -> None:
-            if self._happens(path):
-                original(path, *arguments, **named)
-
-        return changing
-
-    def _naming(self, original: Callable[..., None]) -> Callable[..., None]:
-        def naming(source: Any, target: Any, **named: Any) -> None:
-            if self._happens(target):
-                original(source, target, **named)
-                if self._counts_from and os.path.basename(target) == self._counts_from:
-                    self._counts_from = ""
-
-        return naming

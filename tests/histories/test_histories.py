@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.histories import generator, kept_cases, script
+from storage.file_names import SWAP
+from storage.formats import checkpoint
+from tests.disturbed.scenes import CLEANED, Place
+from tests.histories import generator, kept_cases, our_commands, script
+from tests.histories.cuts import Cuts, Limits
 from tests.histories.mutants import MUTANTS
 from tests.histories.script import Script
 from tests.histories.shrink import shrunk
@@ -98,3 +102,19 @@ def _rolls_and_runs(step: script.Step) -> Iterator[str]:
         yield "run"
     for turn in step.get("turns", ()):
         yield from (operation["op"] for operation in turn if operation["op"] == "roll")
+
+
+def test_a_kill_may_find_a_log_in_the_middle_of_its_swap(tmp_path: Path) -> None:
+    """Also where names are given relative to the directory that is held."""
+    place = Place(tmp_path)
+    place.logs.mkdir()
+    CLEANED.build(place)
+    limits = Limits(by_log={"orders-0": 20}, ends_at=checkpoint.CLEANER_OFFSET)
+    cuts = Cuts([place.logs], tmp_path / "trash", limits)
+    words = list(map(str, CLEANED.words(place)))
+    del words[words.index("--format") :]
+    with our_commands.local_rounds(place.work):
+        our_commands.carry_out(words, cuts)
+    assert (cuts.happened, cuts.stopped_logs) == (True, 1)
+    assert list((place.logs / "orders-0").glob(f"*{SWAP}"))
+    assert not (place.logs / checkpoint.CLEANER_OFFSET).exists()

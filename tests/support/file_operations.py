@@ -1,10 +1,12 @@
-"""Every file operation of a piece of code, one by one, for a caller that wants to interfere.
+"""The one layer in which tests come between code and the system's calls on files.
 
 The functions of `os`, `fcntl` and `open` that name, make, read, write, sync, lock, look up and
-remove files, and close those that were written, are wrapped meanwhile; nothing in the product has
-to know. They are reported by path, also where a file was named relative to a directory or by a
-descriptor. Only the thread that began is watched: a caller that wants all of a run has it do
-without others (`tests/support/one_thread.py`).
+remove files, and close those that were written, are wrapped meanwhile. They are reported by path,
+also where a file was named relative to a directory or by a descriptor.
+
+It stands below `Disk`, not in it: of the calls of a small run about one in five is a whole
+operation of a `Disk`. The others are its steps, whose order is what it promises, or go by a
+descriptor that it gave out. Whole operations are watched by `tests/support/files/watched.py`.
 """
 
 import builtins
@@ -12,43 +14,34 @@ import fcntl
 import io
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-# those that have a path, with the names of what it may be relative to
-_BY_PATH = {
-    "mkdir": "dir_fd",
-    "rmdir": "dir_fd",
-    "remove": "dir_fd",
-    "unlink": "dir_fd",
-    "stat": "dir_fd",
-    "lstat": "dir_fd",
-    "utime": "dir_fd",
-    "statvfs": "",
-    "scandir": "",
-    "listdir": "",
-    "getxattr": "",
-    "listxattr": "",
+# which of the arguments is the descriptor, and the arguments for so many bytes at most
+_LIMITED: dict[str, tuple[int, Callable[..., tuple[Any, ...]]]] = {
+    "read": (0, lambda most, file, length: (file, min(length, most))),
+    "pread": (0, lambda most, file, length, at: (file, min(length, most), at)),
+    "preadv": (0, lambda most, file, buffers, *at: (file, [buffers[0][:most]], *at)),
+    "write": (0, lambda most, file, data: (file, memoryview(data)[:most])),
+    "pwrite": (0, lambda most, file, data, at: (file, memoryview(data)[:most], at)),
+    "copy_file_range": (1, lambda most, source, target, n: (source, target, min(n, most))),
+    "sendfile": (0, lambda most, target, source, at, n: (target, source, at, min(n, most))),
 }
-_OF_TWO = ("rename", "replace", "link")
-_BY_DESCRIPTOR = (
-    "fstat",
-    "fsync",
-    "fdatasync",
-    "ftruncate",
-    "fchown",
-    "fchmod",
-    "setxattr",
-    "removexattr",
-    "posix_fadvise",
-)
 READS = ("read", "pread", "preadv")
 WRITES = ("write", "pwrite", "copy_file_range", "sendfile")
-LOCKS = ("lockf", "flock", "fcntl", "ioctl")
+_OF_TWO = ("rename", "replace", "link")
+_OF_ONE = (
+    *("mkdir", "rmdir", "remove", "unlink", "stat", "lstat", "utime", "truncate"),
+    *("statvfs", "scandir", "listdir", "getxattr", "listxattr"),
+    *("fstat", "fsync", "fdatasync", "ftruncate", "fchown", "fchmod"),
+    *("setxattr", "removexattr", "posix_fadvise"),
+)
+_LOCKS = ("lockf", "flock", "fcntl", "ioctl")
+_ALSO_BY_DESCRIPTOR = ("stat", "utime")  # then they are of no concern: the opening was told
 
 
 class Operation(NamedTuple):
@@ -60,18 +53,44 @@ class Operation(NamedTuple):
 
 
 # What is called before each operation. It may change files, or raise an error in the place of the
-# operation, which gets the name that the operation was given; or say how many bytes at most are
-# read or written; None: all.
-Before = Callable[[Operation], int | None]
+# operation, which gets the name that the operation was given. It may say how many bytes at most are
+# read or written; None: all. With a path nothing happens: what is opened is a file there.
+Before = Callable[[Operation], int | Path | None]
 
 
 class FileOperations:
-    """Passes the operations below a directory to `before`, while `listening`."""
+    """Passes the operations below some directories to `before`, while `listening`.
 
-    def __init__(self, root: Path, before: Before) -> None:
-        self._root, self._before = os.path.realpath(root), before
-        self._thread = threading.get_ident()
-        self._busy = False
+    Args:
+        roots: The directories, or one.
+        before: Is called with each operation, and may interfere.
+        after: Is called with each operation that was done.
+        kinds: Operations of these kinds alone are told, those of all threads, one at a time.
+            None: every kind, of the thread that made this. A caller that wants all of a run has it
+            do without others (`tests/support/one_thread.py`).
+    """
+
+    def __init__(
+        self,
+        roots: Path | Collection[Path],
+        before: Before = lambda _: None,
+        after: Callable[[Operation], object] = lambda _: None,
+        kinds: Collection[str] | None = None,
+    ) -> None:
+        some = [roots] if isinstance(roots, Path) else roots
+        self._roots = tuple(os.path.realpath(root) for root in some)
+        self._before, self._after, self._kinds = before, after, kinds
+        self._thread, self._lock = threading.get_ident(), threading.RLock()
+        self._mine = threading.local()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether this thread is in an operation that was told, or tells of it."""
+        return getattr(self._mine, "depth", 0) > 0 or self._is_telling
+
+    @property
+    def _is_telling(self) -> bool:
+        return getattr(self._mine, "is_telling", False)
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -81,46 +100,77 @@ class FileOperations:
             yield
 
     def _wrapped(self) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+        control = fcntl.fcntl
         yield os, "open", self._os_open(os.open)
         for module in (builtins, io):
             yield module, "open", self._open(builtins.open)
-        for name, relative_to in _BY_PATH.items():
-            yield os, name, self._by_path(name, getattr(os, name), relative_to)
-        for name in _OF_TWO:
-            yield os, name, self._of_two(name, getattr(os, name))
-        for name in _BY_DESCRIPTOR:
-            yield os, name, self._by_path(name, getattr(os, name), "")
-        for name in ("pread", "read"):
-            yield os, name, self._reading(name, getattr(os, name))
-        yield os, "preadv", self._preadv(os.preadv)
-        for name in ("write", "pwrite"):
-            yield os, name, self._writing(name, getattr(os, name))
-        yield os, "close", self._closing(os.close, fcntl.fcntl)
-        yield os, "copy_file_range", self._copying(os.copy_file_range)
-        yield os, "sendfile", self._sending(os.sendfile)
-        for name in LOCKS:
-            yield fcntl, name, self._by_path(name, getattr(fcntl, name), "")
+        wraps: list[tuple[Any, Collection[str], Callable[..., Callable[..., Any]]]] = [
+            (os, _OF_ONE, self._of_one),
+            (os, _OF_TWO, self._of_two),
+            (os, _LIMITED, self._limited),
+            (fcntl, _LOCKS, self._of_one),
+        ]
+        for module, names, wrap in wraps:
+            for name in names:
+                if self._kinds is None or name in self._kinds:
+                    yield module, name, wrap(name, getattr(module, name))
+        if self._kinds is None:
+            yield os, "close", self._closing(os.close, control)
 
-    def tell(
-        self, kind: str, path: str | None, target: str | None = "", named: tuple[Any, ...] = ()
-    ) -> int | None:
-        """Pass an operation on, unless it is of no concern. named: what its files were called."""
-        if self._busy or threading.get_ident() != self._thread or not (path or target):
-            return None
-        self._busy = True
+    def done(
+        self,
+        kind: str,
+        paths: tuple[str | None, str | None],
+        do: Callable[[int | None], Any],
+        named: tuple[Any, ...] = (),
+        elsewhere: Callable[[Path], Any] = lambda _: None,
+    ) -> Any:
+        """Do an operation between `before` and `after`, unless it is of no concern.
+
+        Args:
+            kind: Of the operation.
+            paths: Those below the roots, as of `path_of`.
+            do: Does it, to so many bytes.
+            named: What its files were called.
+            elsewhere: Does it to another file.
+        """
+        is_told = self._kinds is not None or threading.get_ident() == self._thread
+        if not is_told or self._is_telling or not any(paths) or kind not in (self._kinds or [kind]):
+            return do(None)
+        operation = Operation(kind, paths[0] or "", paths[1] or "")
+        with self._lock, self._working():
+            answer = self._told(self._before, operation, named)
+            if isinstance(answer, Path):
+                return elsewhere(answer)
+            found = do(answer)
+            self._told(self._after, operation, named)
+            return found
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        self._mine.depth = getattr(self._mine, "depth", 0) + 1
         try:
-            return self._before(Operation(kind, path or "", target or ""))
+            yield
+        finally:
+            self._mine.depth -= 1
+
+    def _told(
+        self, tell: Callable[[Operation], Any], operation: Operation, named: tuple[Any, ...]
+    ) -> Any:
+        self._mine.is_telling = True
+        try:
+            return tell(operation)
         except OSError as error:
             names = [name for name in named if not isinstance(name, int)]
             raise OSError(
                 error.errno, error.strerror, *names[:1], *((None, *names[1:]) if names[1:] else ())
             ) from None
         finally:
-            self._busy = False
+            self._mine.is_telling = False
 
     def path_of(self, file: Any, relative_to: int | None = None) -> str | None:
-        """The path of a name or a descriptor; None for one that is not below the root."""
-        if self._busy:
+        """The path of a name or a descriptor; None for one that is not below a root."""
+        if self._is_telling:
             return None
         if isinstance(file, int):
             try:
@@ -134,13 +184,18 @@ class FileOperations:
             path = os.path.abspath(path)
         else:
             return None
-        return path if path.startswith((self._root + os.sep, self._root)) else None
+        is_below = any(path == root or path.startswith(root + os.sep) for root in self._roots)
+        return path if is_below else None
 
     def _os_open(self, original: Callable[..., int]) -> Callable[..., int]:
-        def opening(path: Any, flags: int, *arguments: Any, **named: Any) -> int:
-            kind = "open-to-write" if flags & WRITING else "open"
-            self.tell(kind, self.path_of(path, named.get("dir_fd")), named=(path,))
-            return original(path, flags, *arguments, **named)
+        def opening(path: Any, flags: int, *arguments: Any, **named: Any) -> Any:
+            return self.done(
+                "open-to-write" if flags & WRITING else "open",
+                (self.path_of(path, named.get("dir_fd")), None),
+                lambda _: original(path, flags, *arguments, **named),
+                (path,),
+                lambda other: original(other, flags | os.O_CREAT, *arguments),
+            )
 
         return opening
 
@@ -156,28 +211,37 @@ class FileOperations:
             opener: Any = None,
         ) -> Any:
             path = self.path_of(file)
+            rest = mode, buffering, encoding, errors, newline, closefd, opener
             if path is None:
-                return original(file, mode, buffering, encoding, errors, newline, closefd, opener)
-            if opener is None and not isinstance(file, int):
-                kind = "open-to-write" if set(mode) & set("wax+") else "open"
-                self.tell(kind, path, named=(file,))
-            raw = _Raw(file, mode.replace("b", "").replace("t", ""), closefd, opener)
-            raw.operations, raw.of = self, path
-            if buffering == 0:
-                return raw
-            binary = _buffered(raw, mode)
-            return binary if "b" in mode else io.TextIOWrapper(binary, encoding, errors, newline)
+                return original(file, *rest)
+
+            def opened(_: object) -> Any:
+                if self._kinds is not None:
+                    return original(file, *rest)
+                raw = _Raw(file, mode.replace("b", "").replace("t", ""), closefd, opener)
+                raw.operations, raw.of = self, path
+                if buffering == 0:
+                    return raw
+                binary = _buffered(raw, mode)
+                return (
+                    binary if "b" in mode else io.TextIOWrapper(binary, encoding, errors, newline)
+                )
+
+            if opener is not None or isinstance(file, int):
+                with self._working():  # the opener tells of it, or who has opened it
+                    return opened(None)
+            kind = "open-to-write" if set(mode) & set("wax+") else "open"
+            elsewhere = lambda other: original(other, *rest)  # noqa: E731
+            return self.done(kind, (path, None), opened, (file,), elsewhere)
 
         return opening
 
-    def _by_path(
-        self, kind: str, original: Callable[..., Any], relative_to: str
-    ) -> Callable[..., Any]:
+    def _of_one(self, kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def calling(*arguments: Any, **named: Any) -> Any:
             file = arguments[0] if arguments else "."
-            if kind not in ("stat", "utime") or not isinstance(file, int):
-                self.tell(kind, self.path_of(file, named.get(relative_to)), named=(file,))
-            return original(*arguments, **named)
+            is_told = kind not in _ALSO_BY_DESCRIPTOR or not isinstance(file, int)
+            path = self.path_of(file, named.get("dir_fd")) if is_told else None
+            return self.done(kind, (path, None), lambda _: original(*arguments, **named), (file,))
 
         return calling
 
@@ -185,33 +249,22 @@ class FileOperations:
         def calling(source: Any, target: Any, **named: Any) -> None:
             old = self.path_of(source, named.get("src_dir_fd"))
             new = self.path_of(target, named.get("dst_dir_fd"))
-            self.tell(kind, old, new, (source, target))
-            original(source, target, **named)
+            call = lambda _: original(source, target, **named)  # noqa: E731
+            self.done(kind, (old, new), call, (source, target))
 
         return calling
 
-    def _reading(self, kind: str, original: Callable[..., bytes]) -> Callable[..., bytes]:
-        def reading(descriptor: int, length: int, *arguments: Any) -> bytes:
-            limit = self.tell(kind, self.path_of(descriptor))
-            return original(descriptor, length if limit is None else min(limit, length), *arguments)
+    def _limited(self, kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        descriptor_at, limit = _LIMITED[kind]
 
-        return reading
+        def calling(*arguments: Any, **named: Any) -> Any:
+            def do(most: int | None) -> Any:
+                some = arguments if most is None else limit(most, *arguments)
+                return original(*some, **named)
 
-    def _preadv(self, original: Callable[..., int]) -> Callable[..., int]:
-        def reading(descriptor: int, buffers: Any, *arguments: Any) -> int:
-            limit = self.tell("preadv", self.path_of(descriptor))
-            if limit is not None:
-                buffers = [buffers[0][:limit]]
-            return original(descriptor, buffers, *arguments)
+            return self.done(kind, (self.path_of(arguments[descriptor_at]), None), do)
 
-        return reading
-
-    def _writing(self, kind: str, original: Callable[..., int]) -> Callable[..., int]:
-        def writing(descriptor: int, data: Any, *arguments: Any) -> int:
-            limit = self.tell(kind, self.path_of(descriptor))
-            return original(descriptor, memoryview(data)[:limit], *arguments)
-
-        return writing
+        return calling
 
     def _closing(
         self, original: Callable[[int], None], control: Callable[[int, int], int]
@@ -221,25 +274,11 @@ class FileOperations:
             is_written = path is not None and control(descriptor, fcntl.F_GETFL) & WRITING
             try:
                 if is_written:
-                    self.tell("close", path)
+                    self.done("close", (path, None), lambda _: None)
             finally:
                 original(descriptor)  # also where `before` raises
 
         return closing
-
-    def _copying(self, original: Callable[..., int]) -> Callable[..., int]:
-        def copying(source: int, target: int, count: int, **named: Any) -> int:
-            limit = self.tell("copy_file_range", self.path_of(target))
-            return original(source, target, count if limit is None else min(limit, count), **named)
-
-        return copying
-
-    def _sending(self, original: Callable[..., int]) -> Callable[..., int]:
-        def sending(target: int, source: int, offset: Any, count: int) -> int:
-            limit = self.tell("sendfile", self.path_of(target))
-            return original(target, source, offset, count if limit is None else min(limit, count))
-
-        return sending
 
 
 class _Raw(io.FileIO):
@@ -248,28 +287,32 @@ class _Raw(io.FileIO):
     operations: FileOperations
     of: str
 
-    def write(self, data: Any, /) -> int:
-        limit = self.operations.tell("write", self.of)
-        return super().write(memoryview(data).cast("B")[:limit] if len(data) else data)
+    def write(self, data: Any, /) -> Any:
+        def written(most: int | None) -> int:
+            return io.FileIO.write(self, memoryview(data).cast("B")[:most] if len(data) else data)
 
-    def readinto(self, buffer: Any, /) -> int:
-        limit = self.operations.tell("read", self.of)
-        return super().readinto(memoryview(buffer)[:limit])
+        return self.operations.done("write", (self.of, None), written)
 
-    def read(self, size: int | None = -1, /) -> bytes:
-        limit = self.operations.tell("read", self.of)
-        if limit is None:
-            return super().read(-1 if size is None else size)
-        return super().read(limit if size is None or size < 0 else min(limit, size))
+    def readinto(self, buffer: Any, /) -> Any:
+        read = lambda most: io.FileIO.readinto(self, memoryview(buffer)[:most])  # noqa: E731
+        return self.operations.done("read", (self.of, None), read)
 
-    def readall(self) -> bytes:
-        self.operations.tell("read", self.of)
-        return super().readall()
+    def read(self, size: int | None = -1, /) -> Any:
+        def found(most: int | None) -> bytes:
+            wanted = -1 if size is None else size
+            if most is not None:
+                wanted = most if wanted < 0 else min(most, wanted)
+            return io.FileIO.read(self, wanted)
+
+        return self.operations.done("read", (self.of, None), found)
+
+    def readall(self) -> Any:
+        return self.operations.done("read", (self.of, None), lambda _: io.FileIO.readall(self))
 
     def close(self) -> None:
         try:
             if not self.closed and self.writable():
-                self.operations.tell("close", self.of)
+                self.operations.done("close", (self.of, None), lambda _: None)
         finally:
             super().close()
 
