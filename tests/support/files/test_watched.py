@@ -1,16 +1,10 @@
 """Files that are watched: every operation is told, in order, and can be made to fail."""
 
-import errno
-import inspect
-import os
-
 import pytest
 
-from storage.files.files import Files
 from tests.support.files.memory import MemoryFiles
-from tests.support.files.watched import CHANGES, SYNCS, Operation, WatchedFiles
+from tests.support.files.watched import CHANGES, OPERATIONS, SYNCS, Operation, WatchedFiles
 
-OPERATIONS = {name for name, _ in inspect.getmembers(Files, inspect.isfunction) if name[0] != "_"}
 PATHS = {"rename": ("/a", "/b"), "link": ("/a", "/c"), "sync_directory": ("/",)}
 MORE = {"read_range": (0, 1), "replace_file": (b"x",), "truncate_file": (0,), "set_modified": (7,)}
 READS = {"list_directory", "list_names", "look_up", "exists", "is_directory"}
@@ -44,34 +38,3 @@ def test_each_operation_is_announced_and_then_done(name: str) -> None:
     assert watched.counts == {name: 1}
     assert watched.changes == ([] if name in READS else watched.operations)
     assert files.list_directory("/") == plain.list_directory("/")
-
-
-def test_what_is_done_to_an_open_file_is_told_by_its_path() -> None:
-    watched = WatchedFiles(MemoryFiles())
-    file = watched.open_to_change("/a", create=True)
-    file.write(0, b"abc")
-    file.truncate(2)
-    file.sync()
-    assert (file.read(0, 9), file.size()) == (b"ab", 2)
-    assert [each.name for each in watched.changes] == [
-        "open_to_change",
-        "write",
-        "truncate",
-        "sync",
-    ]
-    assert {each.paths for each in watched.operations} == {("/a",)}
-
-
-def test_what_is_raised_before_an_operation_takes_its_place() -> None:
-    files = MemoryFiles()
-    files.replace_file("/a", b"")
-
-    def fail(operation: Operation) -> None:
-        if operation.name == "remove":
-            raise OSError(errno.EIO, os.strerror(errno.EIO), *operation.paths)
-
-    watched = WatchedFiles(files, fail)
-    with pytest.raises(OSError, match="Input/output error: '/a'"):
-        watched.remove("/a")
-    assert watched.exists("/a")
-    assert [each.name for each in watched.operations] == ["remove", "exists"]

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from storage.files.files import NOT_HELD, ChangingFile, Entry, Files, HeldFile, OpenFile
+from storage.files.files import NOT_HELD, ChangingFile, Files, HeldFile
 from storage.files.local import LocalFiles
 
 
@@ -24,7 +24,14 @@ SYNCS = frozenset({"sync_file", "sync_directory"})
 OPEN_CHANGES, OPEN_SYNCS = frozenset({"write", "truncate"}), frozenset({"sync"})
 
 
-class WatchedFiles:
+OPERATIONS = {name for name in vars(Files) if name[0] != "_"}
+if TYPE_CHECKING:
+    _Operations = LocalFiles
+else:
+    _Operations = object  # they are put into the class below, each from the same mould
+
+
+class WatchedFiles(_Operations):
     """`Files` that keep a list of the operations on them, in order, and pass them on.
 
     before: called with each operation before it is passed on; what it raises is raised in its
@@ -53,81 +60,23 @@ class WatchedFiles:
         self.operations.append(operation)
         self._before(operation)
 
-    def list_directory(self, path: str) -> list[Entry]:
-        self._note("list_directory", path)
-        return self._files.list_directory(path)
 
-    def list_names(self, path: str) -> tuple[list[str], list[str]]:
-        self._note("list_names", path)
-        return self._files.list_names(path)
+def _watched(name: str) -> Callable[..., Any]:
+    """The operation of that name, noted with its paths, which are its arguments that are texts."""
 
-    def look_up(self, path: str) -> Entry | None:
-        self._note("look_up", path)
-        return self._files.look_up(path)
+    def operation(watched: WatchedFiles, *arguments: Any, **named: Any) -> Any:
+        paths = [each for each in arguments if isinstance(each, str)]
+        watched._note(name, *paths)
+        done = getattr(watched._files, name)(*arguments, **named)
+        if name == "open_to_change":
+            return _WatchedChangingFile(done, paths[0], watched._note)
+        return done
 
-    def exists(self, path: str) -> bool:
-        self._note("exists", path)
-        return self._files.exists(path)
+    return operation
 
-    def is_directory(self, path: str) -> bool:
-        self._note("is_directory", path)
-        return self._files.is_directory(path)
 
-    def read_bytes(self, path: str) -> bytes:
-        self._note("read_bytes", path)
-        return self._files.read_bytes(path)
-
-    def read_range(self, path: str, position: int, length: int) -> bytes:
-        self._note("read_range", path)
-        return self._files.read_range(path, position, length)
-
-    def open(self, path: str) -> OpenFile:
-        self._note("open", path)
-        return self._files.open(path)
-
-    def open_to_change(self, path: str, create: bool = False) -> ChangingFile:
-        self._note("open_to_change", path)
-        return _WatchedChangingFile(self._files.open_to_change(path, create), path, self._note)
-
-    def replace_file(self, path: str, data: bytes) -> None:
-        self._note("replace_file", path)
-        self._files.replace_file(path, data)
-
-    def truncate_file(self, path: str, size_bytes: int) -> None:
-        self._note("truncate_file", path)
-        self._files.truncate_file(path, size_bytes)
-
-    def rename(self, source: str, target: str) -> None:
-        self._note("rename", source, target)
-        self._files.rename(source, target)
-
-    def link(self, source: str, target: str) -> None:
-        self._note("link", source, target)
-        self._files.link(source, target)
-
-    def remove(self, path: str) -> None:
-        self._note("remove", path)
-        self._files.remove(path)
-
-    def make_directory(self, path: str) -> None:
-        self._note("make_directory", path)
-        self._files.make_directory(path)
-
-    def remove_directory(self, path: str) -> None:
-        self._note("remove_directory", path)
-        self._files.remove_directory(path)
-
-    def set_modified(self, path: str, time_ms: int) -> None:
-        self._note("set_modified", path)
-        self._files.set_modified(path, time_ms)
-
-    def sync_file(self, path: str) -> None:
-        self._note("sync_file", path)
-        self._files.sync_file(path)
-
-    def sync_directory(self, path: str) -> None:
-        self._note("sync_directory", path)
-        self._files.sync_directory(path)
+for _name in OPERATIONS:
+    setattr(WatchedFiles, _name, _watched(_name))
 
 
 class WatchedDisk(WatchedFiles, LocalFiles):
