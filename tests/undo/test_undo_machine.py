@@ -2,7 +2,8 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from compactor.originals.kept_manifest import KeptStep, LogBefore
 from compactor.originals.undo_judgement import left_by
 from compactor.originals.undo_judgement import steps_done as real_steps_done
 from tests.campaign import IN_MEMORY
+from tests.histories.mutants import MUTANTS
 from tests.undo.campaign import played_in
 from tests.undo.steps import Sequence, Step, every, seeded
 from tests.undo.world import KINDS
@@ -61,31 +63,8 @@ def test_a_log_start_that_a_killed_run_had_raised_counts_as_undone() -> None:
     assert tally.wrong == []
 
 
-# defects, put back
-
-StepsDone = Callable[..., int | None]
-
-
-def the_first_segment_is_not_looked_at(patches: pytest.MonkeyPatch) -> None:
-    def steps_done(
-        found: Mapping[str, Any], before: LogBefore, steps: tuple[KeptStep, ...], seen: Any
-    ) -> int | None:
-        left, first = left_by(before, steps), min(found, default="")
-        gone = {name: seen(mark) for name, mark in left.items() if name < first}
-        return real_steps_done({**gone, **found}, before, steps, seen)
-
-    patches.setattr(undo_judgement, "steps_done", steps_done)
-
-
-def the_topic_id_is_not_looked_at(patches: pytest.MonkeyPatch) -> None:
-    patches.setattr(undo_judgement, "_check_topic_id", lambda *_: None)
-
-
-def what_a_swap_left_over_is_not_known(patches: pytest.MonkeyPatch) -> None:
-    patches.setattr(undo_judgement, "_left_over", lambda *_: set())
-
-
-def only_what_the_run_replaced_is_looked_at(patches: pytest.MonkeyPatch) -> None:
+@contextmanager
+def only_what_the_run_replaced_is_looked_at() -> Iterator[None]:
     """A later cleaning is then told by the checkpoint alone."""
 
     def steps_done(
@@ -97,24 +76,25 @@ def only_what_the_run_replaced_is_looked_at(patches: pytest.MonkeyPatch) -> None
         alike |= {name: each for name, each in found.items() if name in replaced}
         return real_steps_done(alike, before, steps, seen)
 
-    patches.setattr(undo_judgement, "steps_done", steps_done)
-    patches.setattr(undo_judgement, "check_appended", lambda *_: None)
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(undo_judgement, "steps_done", steps_done)
+        patches.setattr(undo_judgement, "check_appended", lambda *_: None)
+        yield
 
 
 @pytest.mark.parametrize(
-    ("put_back", "kind"),
+    ("defect", "kind"),
     [
-        (the_first_segment_is_not_looked_at, "retained by size"),
-        (the_topic_id_is_not_looked_at, "compacted"),
+        (MUTANTS["undone over later retention"], "retained by size"),
+        (MUTANTS["topic id ignored"], "compacted"),
         (only_what_the_run_replaced_is_looked_at, "of an older broker"),
     ],
 )
-def test_a_defect_is_found_in_three_steps(
-    put_back: Callable[[pytest.MonkeyPatch], None], kind: str
+def test_a_defect_that_is_put_back_is_found_in_three_steps(
+    defect: Callable[[], AbstractContextManager[None]], kind: str
 ) -> None:
     after_a_run = [s for s in every((kind,), 3) if s.steps[0] is Step.RUN]
-    with pytest.MonkeyPatch.context() as patches:
-        put_back(patches)
+    with defect():
         tally = play(after_a_run, stop_at=1)
     assert len(tally.wrong) == 1, tally
 
@@ -123,7 +103,7 @@ def test_a_defect_is_found_in_three_steps(
 def test_a_run_that_was_cut_short_anywhere_is_undone(is_put_back: bool) -> None:
     """Also where recovery has left the last sources of a swap beside what took their place."""
     with pytest.MonkeyPatch.context() as patches:
-        if is_put_back:
-            what_a_swap_left_over_is_not_known(patches)
+        if is_put_back:  # what a swap has left over is not known
+            patches.setattr(undo_judgement, "_left_over", lambda *_: set())
         tally = play(Sequence("compacted", (Step.KILL,), seed) for seed in range(40))
     assert bool(tally.wrong) is is_put_back
