@@ -19,7 +19,7 @@ from tests.lies.about_records import (
     of_record,
     with_records,
 )
-from tests.lies.lie import Known, Lie, Place
+from tests.lies.lie import Known, Lie, Place, one_of
 from tests.support.reference_batch import (
     CODEC_BITS,
     CONTROL,
@@ -229,9 +229,7 @@ ONE_BATCH: dict[str, Change] = {
 def _dropped(wanted: Callable[[Batch], bool]) -> Callable[..., list[bytes] | None]:
     def tell(batches: Sequence[bytes], chance: random.Random, _: Known) -> list[bytes] | None:
         rows = [r for r, raw in enumerate(batches) if is_v2(raw) and wanted(decode(raw))]
-        if not rows:
-            return None
-        row = chance.choice(rows)
+        row = one_of(rows, chance)
         return [*batches[:row], *batches[row + 1 :]]
 
     return tell
@@ -249,9 +247,7 @@ def _exchanged(batches: Sequence[bytes], chance: random.Random, _: Known) -> lis
 
 
 def _twice(batches: Sequence[bytes], chance: random.Random, _: Known) -> list[bytes] | None:
-    if not batches:
-        return None
-    row = chance.randrange(len(batches))
+    row = one_of(range(len(batches)), chance)
     return [*batches[: row + 1], *batches[row:]]
 
 
@@ -263,9 +259,7 @@ def _as_before(batches: Sequence[bytes], chance: random.Random, known: Known) ->
         for row, raw in enumerate(batches)
         if is_v2(raw) and before.get(decode(raw, with_records=False).base_offset, raw) != raw
     ]
-    if not rows:
-        return None
-    row = chance.choice(rows)
+    row = one_of(rows, chance)
     own = before[decode(batches[row], with_records=False).base_offset]
     return [*batches[:row], own, *batches[row + 1 :]]
 
@@ -310,9 +304,7 @@ def _bit_of_a_batch(
     batches: Sequence[bytes], chance: random.Random, _: Known
 ) -> list[bytes] | None:
     """Without a checksum that fits."""
-    if not batches:
-        return None
-    row = chance.randrange(len(batches))
+    row = one_of(range(len(batches)), chance)
     raw = bytearray(batches[row])
     raw[chance.randrange(17, len(raw))] ^= 1 << chance.randrange(8)
     return [*batches[:row], bytes(raw), *batches[row + 1 :]]

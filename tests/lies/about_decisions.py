@@ -22,7 +22,7 @@ from storage.formats.batch_columns import (
     SUPERSEDED,
     TOMBSTONE,
 )
-from tests.lies.lie import Known, Lie, Place
+from tests.lies.lie import Known, Lie, Place, one_of
 
 TxnBatches = NDArray[np.void]
 
@@ -73,9 +73,7 @@ def _state(was: int, becomes: int) -> Callable[..., Records | None]:
         states = records.states
         is_data = states & CONTROL_RECORD == 0
         able = np.flatnonzero((states & REASON_MASK == was) & is_data).tolist()
-        if not able:
-            return None
-        _set(states, chance.choice(able), becomes)
+        _set(states, one_of(able, chance), becomes)
         return records
 
     return tell
@@ -91,9 +89,7 @@ def _early(records: Records, chance: random.Random, _: Known) -> Records | None:
     states = records.states
     wanted = (states & REASON_MASK == KEEP) & (states & TOMBSTONE != 0)
     able = np.flatnonzero(wanted & (states & CONTROL_RECORD == 0)).tolist()
-    if not able:
-        return None
-    _set(states, chance.choice(able), EXPIRED)
+    _set(states, one_of(able, chance), EXPIRED)
     return records
 
 
@@ -127,18 +123,14 @@ def _one_hash(records: Records, chance: random.Random, _: Known) -> Records | No
 def _other_hash(records: Records, chance: random.Random, _: Known) -> Records | None:
     may_stay = records.states & (REASON_MASK | CONTROL_RECORD) == KEEP
     able = np.flatnonzero(may_stay).tolist()
-    if not able:
-        return None
-    records.second_hash[chance.choice(able)] ^= np.uint64(1 << chance.randrange(64))
+    records.second_hash[one_of(able, chance)] ^= np.uint64(1 << chance.randrange(64))
     return records
 
 
 def _merged(was: int, becomes: int) -> Callable[..., Merged | None]:
     def tell(merged: Merged, chance: random.Random, _: Known) -> Merged | None:
         able = np.flatnonzero(merged.superseded == was).tolist()
-        if not able:
-            return None
-        merged.superseded[chance.choice(able)] = becomes
+        merged.superseded[one_of(able, chance)] = becomes
         return merged
 
     return tell
@@ -157,9 +149,7 @@ def _older_in_map(merged: Merged, chance: random.Random, _: Known) -> Merged | N
 
 def _txn_field(name: str, by: int) -> Callable[..., TxnBatches | None]:
     def tell(batches: TxnBatches, chance: random.Random, _: Known) -> TxnBatches | None:
-        if not len(batches):
-            return None
-        batches[name][chance.randrange(len(batches))] += by
+        batches[name][one_of(range(len(batches)), chance)] += by
         return batches
 
     return tell
@@ -168,18 +158,14 @@ def _txn_field(name: str, by: int) -> Callable[..., TxnBatches | None]:
 def _kind(was: int, becomes: int) -> Callable[..., TxnBatches | None]:
     def tell(batches: TxnBatches, chance: random.Random, _: Known) -> TxnBatches | None:
         able = np.flatnonzero(batches["kind"] == was).tolist()
-        if not able:
-            return None
-        batches["kind"][chance.choice(able)] = becomes
+        batches["kind"][one_of(able, chance)] = becomes
         return batches
 
     return tell
 
 
 def _row_lost(batches: TxnBatches, chance: random.Random, _: Known) -> TxnBatches | None:
-    if not len(batches):
-        return None
-    return np.delete(batches, chance.randrange(len(batches)))
+    return np.delete(batches, one_of(range(len(batches)), chance))
 
 
 TXN_BATCHES: dict[str, Callable[..., Any]] = {

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from struct import Struct
 
-from tests.lies.lie import Known, Lie, Place
+from tests.lies.lie import Known, Lie, Place, one_of
 
 OFFSET_ENTRY = Struct(">ii")  # F-9.1: offset less the base, position
 TIME_ENTRY = Struct(">qi")  # F-10.1: timestamp, offset less the base
@@ -35,17 +35,13 @@ def _of_entries(
 
 
 def _lost(entries: Entries, chance: random.Random) -> Entries | None:
-    if not entries:
-        return None
-    row = chance.randrange(len(entries))
+    row = one_of(range(len(entries)), chance)
     return entries[:row] + entries[row + 1 :]
 
 
 def _field(at: int, by: int) -> Change:
     def changed(entries: Entries, chance: random.Random) -> Entries | None:
-        if not entries:
-            return None
-        row = chance.randrange(len(entries))
+        row = one_of(range(len(entries)), chance)
         entries[row][at] += by
         return entries if entries[row][at] >= 0 else None
 

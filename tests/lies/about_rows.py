@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 
-from tests.lies.lie import Known, Lie, Place, Row
+from tests.lies.lie import Known, Lie, Place, Row, one_of
 
 Rows = list[Row]
 Change = Callable[[Rows, random.Random], Rows | None]
@@ -86,9 +86,7 @@ def _told(change: Change) -> Callable[[Rows, random.Random, Known], Rows | None]
 def _number(name: str, by: int) -> Change:
     def changed(rows: Rows, chance: random.Random) -> Rows | None:
         able = [row for row in rows if row[name] + by >= 0]
-        if not able:
-            return None
-        chance.choice(able)[name] += by
+        one_of(able, chance)[name] += by
         return rows
 
     return changed
@@ -125,9 +123,7 @@ def _section_lost(rows: Rows, chance: random.Random) -> Rows | None:
 
 def _left_in_place(rows: Rows, chance: random.Random) -> Rows | None:
     able = [row for row in rows if not row["left_in_place"]]
-    if not able:
-        return None
-    chance.choice(able)["left_in_place"] = True
+    one_of(able, chance)["left_in_place"] = True
     return rows
 
 
@@ -143,27 +139,21 @@ def _other_files(rows: Rows, chance: random.Random) -> Rows | None:
 
 def _unnamed(rows: Rows, chance: random.Random) -> Rows | None:
     able = [(row, name) for row in rows for name in FILES if row[name]]
-    if not able:
-        return None
-    row, name = chance.choice(able)
+    row, name = one_of(able, chance)
     row[name] = ""
     return rows
 
 
 def _indexes_exchanged(rows: Rows, chance: random.Random) -> Rows | None:
     able = [row for row in rows if row["index_file"]]
-    if not able:
-        return None
-    row = chance.choice(able)
+    row = one_of(able, chance)
     row["index_file"], row["time_index_file"] = row["time_index_file"], row["index_file"]
     return rows
 
 
 def _index_checksum(rows: Rows, chance: random.Random) -> Rows | None:
     able = [row for row in rows if row["index_checksums"]]
-    if not able:
-        return None
-    row = chance.choice(able)
+    row = one_of(able, chance)
     checksums = list(row["index_checksums"])
     checksums[chance.randrange(len(checksums))] ^= 1
     row["index_checksums"] = checksums

@@ -1,10 +1,10 @@
 """What a lie is: where it is told, and what it makes of what a task says there."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 Row = dict[str, Any]  # a value that travels, by the names of its fields
 
@@ -30,7 +30,20 @@ class Known(NamedTuple):
     entries: bytes  # all that stands in its .txnindex files
 
 
-Tell = Callable[[Any, random.Random, Known], Any]  # None: there is nothing to lie about
+# None, or NothingToTell: there is nothing to lie about
+Tell = Callable[[Any, random.Random, Known], Any]
+Value = TypeVar("Value")
+
+
+class NothingToTell(Exception):  # noqa: N818  # it is no error
+    """There is nothing to lie about."""
+
+
+def one_of(some: Sequence[Value], chance: random.Random) -> Value:
+    """One of these by chance; NothingToTell where there is none."""
+    if not len(some):
+        raise NothingToTell
+    return chance.choice(some)
 
 
 @dataclass(frozen=True, slots=True)
