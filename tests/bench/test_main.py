@@ -45,9 +45,3 @@ def test_a_file_that_is_no_result_is_named(
     file.write_text(text)
     assert bench.main(["--read", str(file)]) == 1
     assert capsys.readouterr().err.startswith(f"bench: {file}: ")
-
-
-@pytest.mark.parametrize("words", [["--repeat", "0"], ["--only", "nothing"]])
-def test_impossible_words_are_refused(words: list[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        bench.main(words)

@@ -44,13 +44,6 @@ def test_a_child_that_has_ended_is_counted(family: "subprocess.Popen[bytes]") ->
     assert cpu_seconds(family.pid) == dict.fromkeys(used, 0.0)  # it is gone
 
 
-def test_descendants_are_found(family: "subprocess.Popen[bytes]") -> None:
-    with family:
-        pids = {found.process.pid for found in processes(os.getpid())}
-    assert {os.getpid(), family.pid} <= pids
-    assert os.getppid() not in pids
-
-
 @pytest.mark.parametrize("module", DAEMON_MODULES)
 def test_workers_are_known_by_their_daemon(module: str) -> None:
     """One that loads beside Java is a child of the driver, and no part of it."""

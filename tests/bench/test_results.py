@@ -2,26 +2,8 @@
 
 import pytest
 
-from tests.bench.results import Peak, Ratio, Results, Sample, from_json, medians, merged, to_json
+from tests.bench.results import Results, from_json, merged, to_json
 from tests.bench.samples import log_result, results
-
-
-def test_medians_and_ratios_are_of_the_turns() -> None:
-    log = log_result()
-    sides = ("kafka", "cp", "cold", "warm")
-    assert [log.middle(s) for s in sides] == [Sample(10, 12), Sample(1, 1), Sample(8, 10), (2, 3)]
-    assert log.cpu_seconds_per_gb("warm") == 6
-    assert log.ratio("kafka", "warm") == Ratio(5, least=3, most=10)
-    del log.samples["warm"]  # a side without a turn has no numbers
-    found = log.middle("warm"), log.cpu_seconds_per_gb("warm"), log.ratio("kafka", "warm")
-    assert found == (None, None, None)
-
-
-def test_medians_of_each_key() -> None:
-    rows = [{"scan": 1.0, "swap": 5.0}, {"scan": 3.0}, {"scan": 2.0, "swap": 7.0}]
-    assert medians(rows) == {"scan": 2, "swap": 5}
-    assert medians([]) == {}
-    assert Peak(1, 5, 3).or_more(Peak(2, 4, 3)) == Peak(2, 5, 3)
 
 
 def test_json_holds_everything() -> None:

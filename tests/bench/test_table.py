@@ -7,7 +7,7 @@ import pytest
 from tests.bench.__main__ import PAGE
 from tests.bench.results import BenchError, Results
 from tests.bench.samples import log_result, results
-from tests.bench.table import document, markdown, write_between_marks
+from tests.bench.table import document, write_between_marks
 
 BEGIN, END = "<!-- begin: written by make bench -->", "<!-- end: written by make bench -->"
 MARKED = f"before\n\n{BEGIN}\n\nold\n\n{END}\n\nafter\n"
@@ -18,15 +18,6 @@ def rows_of(text: str, heading: str) -> list[list[str]]:
     table = text.split(f"### {heading}\n\n")[1].split("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     return [rows[0], *rows[2:]]
-
-
-def test_columns_are_padded_to_the_widest() -> None:
-    assert markdown(["log", "s"], [["a", "1.00"], ["longer", "12"]]).splitlines() == [
-        "| log    |    s |",
-        "| ------ | ---: |",
-        "| a      | 1.00 |",
-        "| longer |   12 |",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.bench.__main__ import CASES
 from tests.bench.workloads import (
     FEW_SEGMENTS,
@@ -13,7 +11,6 @@ from tests.bench.workloads import (
     MANY_KEYS,
     MANY_SEGMENTS,
     NAMES,
-    SMALL,
     WORKLOADS,
     Fleet,
     ManyLogs,
@@ -54,13 +51,3 @@ def test_logs_that_kafka_takes_in_many_rounds_are_measured_only_if_asked_for() -
     assert [w.name for w in choose([MANY_KEYS], quick=False)] == [MANY_KEYS]
     assert [w.name for w in choose(None, quick=True)] == list(BY_NAME)
     assert [w.name for w in choose(["100b-zstd", "small"], quick=False)] == ["small", "100b-zstd"]
-
-
-def test_quick_logs_are_small_and_of_the_same_shape() -> None:
-    assert Fleet().quick().segments < 1000
-    for workload in choose(None, quick=True):
-        whole = BY_NAME[workload.name]
-        assert workload.batches * workload.records_a_batch * workload.value_bytes < 50_000_000
-        assert (workload.codec, workload.sides) == (whole.codec, whole.sides)
-        assert workload.keys / workload.batches == pytest.approx(whole.keys / whole.batches)
-        assert (workload.key() == whole.key()) == (whole.name == SMALL)

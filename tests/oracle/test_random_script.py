@@ -32,17 +32,6 @@ def test_a_plain_log_has_no_transactions_and_no_old_messages(seed: int) -> None:
     assert not any("txn" in line or "magic" in line for line in appends(lines))
 
 
-@given(SEEDS)
-def test_sequences_of_a_producer_follow_one_another(seed: int) -> None:
-    """Kafka refuses others, and with them the whole script."""
-    expected: dict[tuple[int, int], int] = {}
-    for line in appends(random_script(seed, PLAIN)):
-        if "pid" in line:
-            producer = line["pid"], line["epoch"]
-            assert line["seq"] == expected.get(producer, 0)
-            expected[producer] = line["seq"] + len(line["records"])
-
-
 def test_every_operation_turns_up_among_some_seeds() -> None:
     seen, codecs = Counter[str](), Counter[str]()
     for seed in range(60):

@@ -6,7 +6,6 @@ from pathlib import Path
 import yaml
 
 from tests.alerts.__main__ import ALERTS
-from tests.scheduled import week
 from tests.scheduled.cron_line import Paths, environment, plan_line, run_line
 from tests.scheduled.faults import FAULTS
 
@@ -29,11 +28,3 @@ def test_each_fault_has_an_alert_that_there_is() -> None:
     assert all(
         0 <= begin < end <= fault.days * 24 for fault in FAULTS for begin, end in [fault.fires]
     )
-
-
-def test_faults_follow_one_another() -> None:
-    first, second = FAULTS[:2]
-    assert week._expected(2, [first, second]) == [
-        ("CompactorNotRun", 2 * 24 + 7, 3 * 24 + 3),
-        ("CompactorNoRoom", 4 * 24 + 3, 5 * 24 + 3),
-    ]
