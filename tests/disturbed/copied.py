@@ -14,7 +14,7 @@ from compactor.log_dirs.directory_state import MANIFEST, UNFINISHED
 from storage.files.disk_hints import wait_until_freed
 from storage.log.log_dir import list_log_dir
 from tests.disturbed.scenes import Place, Scene
-from tests.disturbed.stage import Files, Outcome, files_in, open_descriptors
+from tests.disturbed.stage import Files, files_in, open_descriptors, unforeseen
 from tests.support.file_operations import Operation
 from tests.support.file_states import State, state_of
 from tests.support.local_command import Ended
@@ -64,10 +64,7 @@ class CopyStage:
 def problems_of(stage: CopyStage, original: State, ended: Ended) -> Iterator[str]:
     """What is wrong after a run that was disturbed."""
     yield from stage.left_open()
-    if ended.code not in ENDINGS:
-        yield f"exit code {ended.code}"
-    if "Traceback" in ended.error or "internal error" in ended.error:
-        yield f"it was not foreseen: {ended.error}"
+    yield from unforeseen(ended, ENDINGS)
     if state_of(stage.place.logs) != original:
         yield "the original is another"
     is_whole = is_finished(stage.place.copy)
@@ -93,27 +90,8 @@ def problems_of(stage: CopyStage, original: State, ended: Ended) -> Iterator[str
         yield "the next run changes the original"
 
 
-def outcome_of(
-    stage: CopyStage, original: State, ended: Ended, disturbance: tuple[str, str, str]
-) -> Outcome:
-    """disturbance: in words, its kind, and the operation."""
-    try:
-        problems = [*problems_of(stage, original, ended)]
-    except Exception as error:  # whatever a reader stumbles over is one
-        problems = [f"cannot be read: {error!r}"]
-    told, kind, operation = disturbance
-    return Outcome(
-        disturbance=told,
-        kind=kind,
-        operation=operation,
-        ending=ENDINGS.get(ended.code, "unknown"),
-        problems=problems,
-    )
-
-
-def error_told(ended: Ended, error: int) -> str | None:
-    """What is wrong with how an error was told; None if nothing is."""
+def error_untold(ended: Ended, error: int) -> Iterator[str]:
+    """That an error was not told."""
     told = f"{ended.out} {ended.error}"
     if ended.code and error and os.strerror(error) not in told:
-        return f"the error is not told: {told}"
-    return None
+        yield f"the error is not told: {told}"

@@ -7,14 +7,15 @@ one; and the next command does what this one has not.
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from tests.crash import checks
 from tests.crash.states import LOCK_FILE
-from tests.disturbed.copied import ENDINGS, CopyStage, error_told, outcome_of
-from tests.disturbed.stage import Outcome, Stage
+from tests.disturbed.copied import ENDINGS, CopyStage, error_untold, problems_of
+from tests.disturbed.stage import Outcome, Stage, outcome_of, unforeseen
 from tests.support.file_operations import READS, WRITES, Before, Operation
 from tests.support.local_command import Ended
 
@@ -73,29 +74,22 @@ def tried_on_copy(stage: CopyStage, failure: Failure) -> Outcome:
     """Let it happen while a copy is made."""
     original = stage.reset()
     ended = stage.scene.play(stage.place, _failing(failure))
-    operation = stage.operations[failure.at]
-    told = str(failure), _NAMES[failure.error], f"{operation.kind} {operation.path}"
-    outcome = outcome_of(stage, original, ended, told)
-    untold = error_told(ended, failure.error)
-    return outcome._replace(problems=[*outcome.problems, *([untold] if untold else [])])
+    untold = error_untold(ended, failure.error)
+    return _outcome(stage, failure, ended, chain(problems_of(stage, original, ended), untold))
 
 
 def tried(stage: Stage, failure: Failure) -> Outcome:
     """Let it happen, and look at what there is then."""
     stage.reset()
     ended = stage.scene.play(stage.place, _failing(failure))
-    try:
-        problems = [*_problems(stage, failure, ended)]
-    except Exception as error:  # whatever a reader stumbles over is one
-        problems = [f"cannot be read: {error!r}"]
-    operation = stage.operations[failure.at]
-    return Outcome(
-        disturbance=str(failure),
-        kind=_NAMES[failure.error],
-        operation=f"{operation.kind} {operation.path}",
-        ending=ENDINGS.get(ended.code, "unknown"),
-        problems=problems,
-    )
+    return _outcome(stage, failure, ended, _problems(stage, failure, ended))
+
+
+def _outcome(
+    stage: Stage | CopyStage, failure: Failure, ended: Ended, problems: Iterable[str]
+) -> Outcome:
+    kind, operation = _NAMES[failure.error], stage.operations[failure.at]
+    return outcome_of(failure, kind, operation, ENDINGS.get(ended.code), problems)
 
 
 def _failing(failure: Failure) -> Before:
@@ -116,13 +110,9 @@ def _failing(failure: Failure) -> Before:
 
 def _problems(stage: Stage, failure: Failure, ended: Ended) -> Iterator[str]:
     yield from stage.left_open()
-    if ended.code not in ENDINGS:
-        yield f"exit code {ended.code}"
-    if "Traceback" in ended.error or "internal error" in ended.error:
-        yield f"it was not foreseen: {ended.error}"
+    yield from unforeseen(ended, ENDINGS)
+    yield from error_untold(ended, failure.error)
     told = f"{ended.out} {ended.error}"
-    if ended.code and failure.error and os.strerror(failure.error) not in told:
-        yield f"the error is not told: {told}"
     if ended.code and failure.error != errno.EMFILE and str(stage.place.root) not in told:
         yield f"the file is not told: {told}"
     yield from stage.said_falsely(ended)

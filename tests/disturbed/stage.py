@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +29,30 @@ class Outcome(NamedTuple):
     operation: str
     ending: str
     problems: Sequence[str]
+
+
+def outcome_of(
+    disturbance: object,
+    kind: str,
+    operation: Operation,
+    ending: str | None,
+    problems: Iterable[str],
+) -> Outcome:
+    """What came of a disturbance before an operation. ending: None for one that is unknown."""
+    try:
+        found = [*problems]
+    except Exception as error:  # whatever a reader stumbles over is one
+        found = [f"cannot be read: {error!r}"]
+    name = f"{operation.kind} {operation.path}"
+    return Outcome(str(disturbance), kind, name, ending or "unknown", found)
+
+
+def unforeseen(ended: Ended, endings: Mapping[int, str]) -> Iterator[str]:
+    """That a command ended as none does, or with an error that nobody has foreseen."""
+    if ended.code not in endings:
+        yield f"exit code {ended.code}"
+    if "Traceback" in ended.error or "internal error" in ended.error:
+        yield f"it was not foreseen: {ended.error}"
 
 
 class State(NamedTuple):

@@ -30,7 +30,7 @@ from tests.disturbed.second_writer import (
     Attack,
     Writer,
 )
-from tests.disturbed.stage import Files, Outcome, Stage, files_in
+from tests.disturbed.stage import Files, Outcome, Stage, files_in, outcome_of, unforeseen
 from tests.support.local_command import Ended
 from tests.support.reference_batch import ReferenceBatch, decode, split
 
@@ -43,26 +43,13 @@ def tried(stage: Stage, attack: Attack) -> Outcome:
     writer = Writer(stage.place, attack)
     ended = stage.scene.play(stage.place, writer.before)
     assert writer.target is not None, attack
-    try:
-        problems = [*_problems(stage, writer, attack, ended)]
-    except Exception as error:  # whatever a reader stumbles over is one
-        problems = [f"cannot be read: {error!r}"]
-    operation = stage.operations[attack.at]
-    return Outcome(
-        disturbance=str(attack),
-        kind=attack.kind,
-        operation=f"{operation.kind} {operation.path}",
-        ending=ENDINGS.get(ended.code, "unknown"),
-        problems=problems,
-    )
+    problems, operation = _problems(stage, writer, attack, ended), stage.operations[attack.at]
+    return outcome_of(attack, attack.kind, operation, ENDINGS.get(ended.code), problems)
 
 
 def _problems(stage: Stage, writer: Writer, attack: Attack, ended: Ended) -> Iterator[str]:
     yield from stage.left_open()
-    if ended.code not in ENDINGS:
-        yield f"exit code {ended.code}"
-    if "Traceback" in ended.error or "internal error" in ended.error:
-        yield f"it was not foreseen: {ended.error}"
+    yield from unforeseen(ended, ENDINGS)
     outside = files_in(writer.outside)
     touched = _different(outside, writer.left_outside) - _cut_off(
         stage, outside, writer.left_outside
