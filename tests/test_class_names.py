@@ -2,17 +2,15 @@
 
 import ast
 from collections import defaultdict
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("storage", "cleaner_jobs", "compactor")
+from tests.product_source import trees
 
 
 def test_no_two_public_classes_have_one_name() -> None:
     places = defaultdict(list)
-    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for path, tree in trees().items():
+        for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(str(path.relative_to(ROOT)))
+                places[node.name].append(path)
     assert len(places) > 500
     assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -6,17 +6,12 @@ The list is made from the source: every text with a value in it that is no docst
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-SOURCES = [
-    path
-    for package in ("compactor", "cleaner_jobs", "storage")
-    for path in sorted((ROOT / package).rglob("*.py"))
-]
+from tests.product_source import nodes
+
 VALUE = "{}"
 NUMBER = "{n}"
 COUNTS = {"records", "count", "segments", "batches", "logs", "entries", "runs"}
@@ -48,7 +43,7 @@ NEVER_ONE = frozenset(
 
 
 class Message(NamedTuple):
-    path: Path
+    path: str
     line: int
     text: str
 
@@ -71,8 +66,8 @@ def _is_number(value: ast.FormattedValue) -> bool:
     )
 
 
-def messages(path: Path) -> Iterator[Message]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def messages() -> Iterator[Message]:
+    for path, node in nodes():
         if isinstance(node, ast.JoinedStr):
             text = "".join(
                 (NUMBER if _is_number(part) else VALUE)
@@ -81,10 +76,10 @@ def messages(path: Path) -> Iterator[Message]:
                 for part in node.values
                 if isinstance(part, ast.FormattedValue | ast.Constant)
             )
-            yield Message(path.relative_to(ROOT), node.lineno, text)
+            yield Message(path, node.lineno, text)
 
 
-EVERY = [message for path in SOURCES for message in messages(path)]
+EVERY = [*messages()]
 
 
 def test_the_list_has_messages() -> None:
@@ -107,9 +102,8 @@ def test_words_fit_one_and_many(pattern: re.Pattern[str], instead: str) -> None:
 
 def test_counted_has_the_plural_of_its_noun() -> None:
     nouns = [
-        (path.relative_to(ROOT), node.lineno, str(node.args[1].value))
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        (path, node.lineno, str(node.args[1].value))
+        for path, node in nodes()
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "counted"

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.product_source import trees
 from tests.rule_numbers import ROOT, RULE, SPEC, anchor, citations, defined, sources, uncited
 
-PACKAGES = ("compactor", "cleaner_jobs", "storage", "demo")
 # a heading of a rule, and the first cell of an edge case: anchor and number
 NUMBERED = re.compile(r'^(?:#+ |\| )<a id="([cfelsv]+-[\d-]+)"></a>([A-Z]\S+) ', re.MULTILINE)
 
@@ -60,10 +60,9 @@ def strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def test_no_message_has_a_rule_number() -> None:
     found = [
-        f"{path.relative_to(ROOT)}:{line}: {value}"
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-        for line, value in strings(ast.parse(path.read_text(encoding="utf-8")))
+        f"{path}:{line}: {value}"
+        for path, tree in {**trees(), **trees(("demo",))}.items()
+        for line, value in strings(tree)
         if RULE.search(value) or "§" in value
     ]
     assert found == []

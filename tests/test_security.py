@@ -3,7 +3,6 @@
 import ast
 import os
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,41 +11,33 @@ from cleaner_jobs.messages import load_task, task_file
 from cleaner_jobs.tasks import cleaned_segment, rewrite_task
 from storage.files.files import Disk, FileAttributes
 from tests.compactor.small_rounds import GROUPS, logs_in
+from tests.product_source import nodes, trees
 from tests.support.local_round import LocalRound
 from tests.support.made_log import log_of, plan_of, round_of
 
-PACKAGES = ("compactor", "cleaner_jobs", "storage")
-ROOT = Path(__file__).parents[1]
 RUNS_DATA = {"eval", "exec", "compile", "system", "popen", "allow_pickle"}
-
-
-def sources() -> Iterator[tuple[Path, ast.Module]]:
-    for package in PACKAGES:
-        for path in (ROOT / package).rglob("*.py"):
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
 
 
 def test_no_pickle_and_no_shell() -> None:
     imported, called = set(), set()
     # between a process and the one that it forked, through a pipe that nobody else can write to
-    exempt = ROOT / "compactor" / "planning" / "evaluation.py"
-    assert exempt.exists()
-    for path, tree in sources():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                names = {alias.name.split(".")[0] for alias in node.names}
-                imported |= names - {"pickle"} if path == exempt else names
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                imported.add(node.module.split(".")[0])
-            elif isinstance(node, ast.Call):
-                name = node.func.attr if isinstance(node.func, ast.Attribute) else None
-                name = node.func.id if isinstance(node.func, ast.Name) else name
-                is_regex = isinstance(node.func, ast.Attribute) and name == "compile"
-                called.add("" if is_regex or name is None else name)
-                for keyword in node.keywords:
-                    is_false = isinstance(keyword.value, ast.Constant) and not keyword.value.value
-                    if keyword.arg in ("shell", "allow_pickle") and not is_false:
-                        called.add(keyword.arg)
+    exempt = "compactor/planning/evaluation.py"
+    assert exempt in trees()
+    for path, node in nodes():
+        if isinstance(node, ast.Import):
+            names = {alias.name.split(".")[0] for alias in node.names}
+            imported |= names - {"pickle"} if path == exempt else names
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported.add(node.module.split(".")[0])
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else None
+            name = node.func.id if isinstance(node.func, ast.Name) else name
+            is_regex = isinstance(node.func, ast.Attribute) and name == "compile"
+            called.add("" if is_regex or name is None else name)
+            for keyword in node.keywords:
+                is_false = isinstance(keyword.value, ast.Constant) and not keyword.value.value
+                if keyword.arg in ("shell", "allow_pickle") and not is_false:
+                    called.add(keyword.arg)
     assert imported.isdisjoint({"pickle", "cloudpickle", "marshal", "shelve", "dill", "joblib"})
     assert called.isdisjoint({*RUNS_DATA, "shell"})
     assert "load_task" in called  # the walk sees calls at all

@@ -4,11 +4,10 @@ By position, two fields of one type can be exchanged without anybody noticing.
 """
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("compactor", "cleaner_jobs", "storage")
+from tests.product_source import PACKAGES, trees
+
 MANY = 6
 # for each file of a listing, for each append: by keyword it takes twice as long
 BY_POSITION = {
@@ -16,11 +15,6 @@ BY_POSITION = {
     ("storage/files/filesystem.py", "Entry"),
     ("storage/log/plain_append.py", "LogAppendInfo"),
 }
-
-
-def trees() -> dict[str, ast.Module]:
-    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-    return {str(p.relative_to(ROOT)): ast.parse(p.read_text(encoding="utf-8")) for p in paths}
 
 
 def field_names(node: ast.ClassDef) -> list[str]:
@@ -31,7 +25,7 @@ def field_names(node: ast.ClassDef) -> list[str]:
     return [ast.unparse(each.target) for each in node.body if isinstance(each, ast.AnnAssign)]
 
 
-def large_values(modules: dict[str, ast.Module]) -> set[str]:
+def large_values(modules: Mapping[str, ast.Module]) -> set[str]:
     classes = [
         n for tree in modules.values() for n in ast.walk(tree) if isinstance(n, ast.ClassDef)
     ]

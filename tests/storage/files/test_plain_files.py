@@ -5,11 +5,9 @@ A module that is new here needs a reason, and one that has no more need of it ha
 
 import ast
 from collections.abc import Iterator
-from itertools import chain
-from pathlib import Path
 
-PROJECT = Path(__file__).parents[3]
-PACKAGES = ("storage", "cleaner_jobs", "compactor")
+from tests.product_source import trees
+
 CALLS = {
     *("access", "chmod", "chown", "fdopen", "fsync", "link", "listdir", "lstat", "makedirs"),
     *("mkdir", "open", "remove", "rename", "replace", "rmdir", "scandir", "stat", "statvfs"),
@@ -51,9 +49,8 @@ PLAIN: dict[str, dict[str, str]] = {
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in chain.from_iterable((PROJECT / package).rglob("*.py") for package in PACKAGES):
-        name = ".".join(path.relative_to(PROJECT).with_suffix("").parts)
-        yield name, ast.parse(path.read_text("utf-8"))
+    for path, tree in trees().items():
+        yield path.removesuffix(".py").replace("/", "."), tree
 
 
 def is_plain(node: ast.AST) -> bool:
