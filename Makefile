@@ -59,10 +59,10 @@ check: $(STAMP) ## format, lint, types, import contracts, unit tests: before eac
 	$(PYTHON_OF_VENV) -m pytest -q $(PAGES) tests/storage tests/cleaner_jobs tests/compactor
 
 conformance: $(KAFKA_STAMP) ## hold 200 random logs against Kafka's own cleaner, or LOGS=N and nothing else; KAFKA=4.4 for another release, here, in test-large and in test-engine (needs a JDK; fetches Kafka)
-	$(PYTHON_OF_KAFKA) -m tests.conformance $(if $(LOGS),--count $(LOGS))
+	$(PYTHON_OF_KAFKA) -m tests.conformance $(if $(LOGS),--only random --count $(LOGS))
 
 test-large: $(KAFKA_STAMP) ## hold 400 logs of 1.5 MB, 100 of each codec, or LOGS=N of all, against Kafka's own cleaner
-	$(PYTHON_OF_KAFKA) -m tests.conformance --large --count $(if $(LOGS),$(LOGS),400)
+	$(PYTHON_OF_KAFKA) -m tests.conformance --only random --large --count $(if $(LOGS),$(LOGS),400)
 
 test-crash: $(STAMP) ## cut runs short in every way, and recover each by Kafka and by ours; CRASH_STATES=N for a sample (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m pytest -q $(ON_ALL_CORES) -m crash tests/crash

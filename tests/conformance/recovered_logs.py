@@ -1,24 +1,19 @@
 """Logs of a broker that was killed, recovered by Kafka and by us: held against each other.
 
-python -m tests.conformance.recovered_logs [--seeds N]
-
 Each seed takes the golden logs, damages each of them as a crash may (a torn end of any length, lost
 indexes, snapshots and leader epochs, files full of zeros, a recovery point anywhere), has Kafka's
 loader recover one copy and us another, and compares all files. What we leave as it is, though Kafka
 cuts it off, has to say why.
 """
 
-import argparse
 import json
 import random
 import shutil
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from compactor.host.output import print_line
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
 from compactor.settings.config import kafka_choice, load_config
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, parse_partition_dir
@@ -26,6 +21,7 @@ from storage.formats import checkpoint, clean_shutdown, leader_epoch_checkpoint,
 from storage.formats.batch_header import LOG_OVERHEAD_BYTES
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.record_batch import FRAMING
+from tests.campaign import Case, Tried
 from tests.golden import corpora
 from tests.oracle import kafka, versions
 
@@ -169,20 +165,13 @@ def _problems(
         yield from differences(expected, actual)
 
 
-def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    count = parser.parse_args(arguments).seeds
-    found: list[str] = []
-    with tempfile.TemporaryDirectory() as root:
-        for seed in range(count):
-            found += check(seed, Path(root) / str(seed))
-            shutil.rmtree(Path(root) / str(seed))
-    for line in found[:100]:
-        print_line(line)
-    print_line(f"{count} times all golden logs after a crash: {len(found)} differences from Kafka")
-    return 1 if found else 0
+def cases(seeds: int, scratch: Path, group: str) -> Iterator[Case]:
+    """Yield all golden logs after a crash, so many times."""
+    for seed in range(seeds):
+        yield Case(f"crash {seed}", partial(_tried, seed, scratch / f"crash-{seed}"), group)
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def _tried(seed: int, root: Path) -> Tried:
+    found = list(check(seed, root))
+    shutil.rmtree(root)
+    return Tried(found)

@@ -7,15 +7,13 @@ start offset must agree.
 
 import json
 import shutil
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from compactor.host.output import print_line
 from storage.formats import checkpoint
+from tests.campaign import Case, Tried
 from tests.oracle import kafka, versions
 from tests.support.command_process import compactor
 
@@ -23,7 +21,6 @@ T0_MS = 1_700_000_000_000
 NEVER = {"min.cleanable.dirty.ratio": "1.0"}  # retention alone: no round takes the log on
 CLEANED = {"min.cleanable.dirty.ratio": "0.0"}
 BOTH = {"cleanup.policy": "compact,delete"}
-CALLS = 2  # at once
 SNAPSHOT_OF_NOBODY = 10  # bytes: Kafka writes such ones wherever it opens a log
 
 Operation = dict[str, object]
@@ -144,15 +141,14 @@ def _told(data: bytes | None) -> str:
     return "has none" if data is None else f"{len(data)} bytes {data[-40:]!r}"
 
 
-def main() -> int:
-    """Check every log, two at a time; 1 where one is not as Kafka leaves it."""
-    with tempfile.TemporaryDirectory() as root, ThreadPoolExecutor(CALLS) as calls:
-        checked = calls.map(lambda log: differences(log, Path(root, log.name), _run), logs())
-        problems = [problem for found in checked for problem in found]
-    for problem in problems:
-        print_line(problem)
-    print_line(f"retention: {len(problems)} differences in {len(list(logs()))} logs")
-    return 1 if problems else 0
+def cases(scratch: Path, group: str) -> Iterator[Case]:
+    """Yield every log."""
+    for log in logs():
+        yield Case(log.name, partial(_tried, log, scratch / log.name), group)
+
+
+def _tried(log: RetainedLog, root: Path) -> Tried:
+    return Tried(differences(log, root, _run))
 
 
 def _run(log_dir: Path, configs: Path, now_ms: int) -> None:
@@ -161,7 +157,3 @@ def _run(log_dir: Path, configs: Path, now_ms: int) -> None:
     done = compactor(*words)
     if done.returncode:
         raise RuntimeError(f"compactor {' '.join(words)}:\n{done.stdout}{done.stderr}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

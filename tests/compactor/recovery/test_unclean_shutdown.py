@@ -1,7 +1,7 @@
 """Logs after an unclean shutdown: what a crash tears is cut off, what is sound stays, or is told.
 
 Golden logs, whose indexes Kafka wrote, have to come out as they were when all that can be derived
-is taken away. `python -m tests.conformance.recovered_logs` holds more against Kafka's own loader.
+is taken away. `python -m tests.conformance --only recovery` holds more against Kafka's own loader.
 """
 
 import os

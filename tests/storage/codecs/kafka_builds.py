@@ -1,7 +1,7 @@
 """Payloads, and what the codecs of each Kafka's jars make of them.
 
 `kafka_builds.json` has a digest by release and codec, over all of `SEEDS`. Kafka wrote it: python
--m tests.conformance.codec_bytes --record, once for each release.
+-m tests.conformance --record, once for each release.
 """
 
 import hashlib
