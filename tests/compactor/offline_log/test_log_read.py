@@ -251,59 +251,48 @@ def test_a_reader_that_has_enough_ends_it(made: Path) -> None:
             assert reading.stderr.read() == b""
 
 
+class Writing:
+    """A writer that is at work on a log, and does not close it."""
+
+    def __init__(self, log_dir: Path) -> None:
+        self._log_dir, self._script = log_dir, [*SMALL]
+        replayed(LOCAL, str(log_dir), self._script)
+
+    def go_on(self, *lines: Line) -> None:
+        self._script += lines
+        for path in sorted((self._log_dir / NAME).iterdir()):
+            path.unlink()
+        replayed(LOCAL, str(self._log_dir), self._script)
+
+
 class TestFollowing:
-    """The log of a writer that is at work, and that nobody closes."""
-
-    def follow(
-        self, log_dir: Path, steps: list[list[Line]], **options: Any
-    ) -> list[list[tuple[int, bytes | None]]]:
-        """Do a step each time that nothing is new; what was read between them."""
-        script, left = [*SMALL], [*steps]
-        replayed(LOCAL, str(log_dir), script)
-        found: list[list[tuple[int, bytes | None]]] = [[]]
-
-        def wait() -> None:
-            if left:
-                script.extend(left.pop(0))
-                for path in sorted((log_dir / NAME).iterdir()):
-                    path.unlink()
-                replayed(LOCAL, str(log_dir), script)
-            found.append([])
-
-        read = api.log_follow(str(log_dir), NAME, api.ReadOptions(**options), wait)
-        for records in read:
-            found[-1] += [(record.offset, record.value) for record in records]
-            if len(found) > len(steps) + 1:
-                read.close()  # type: ignore[attr-defined]
-                break
-        return found
-
     def test_what_is_appended_and_rolled_comes(self, tmp_path: Path) -> None:
         new: Line = {"op": "append", "leader_epoch": 5, "records": [{"k": "x", "v": "new"}]}
         many: Line = {"op": "append", "leader_epoch": 5, "codec": "lz4",
                       "records": [{"k": "x", "v": "1"}, {"k": "x", "v": "2"}]}  # fmt: skip
         abort: Line = {"op": "end_txn", "pid": 8, "epoch": 2, "commit": False, "leader_epoch": 5}
         steps = [[new], [abort, {"op": "roll"}, many], [{"op": "roll"}, {"op": "roll"}], [new]]
-        first, *later = self.follow(tmp_path / "log", steps, first="8")
-        assert first == [(8, b"5"), (9, b"6")]
+        writing = Writing(tmp_path / "log")
+        found: list[list[tuple[int, bytes | None]]] = [[]]
+
+        def wait() -> None:
+            if steps:
+                writing.go_on(*steps.pop(0))
+            found.append([])
+
+        for records in api.log_follow(
+            str(tmp_path / "log"), NAME, api.ReadOptions(first="8", limit=6), wait
+        ):
+            found[-1] += [(record.offset, record.value) for record in records]
         wanted = [[(10, b"new")], [(12, b"1"), (13, b"2")], [], [(14, b"new")]]
-        assert later[:4] == wanted
+        assert found == [[(8, b"5"), (9, b"6")], *wanted]
 
     def test_with_a_limit_it_ends(self, tmp_path: Path) -> None:
         new: Line = {"op": "append", "leader_epoch": 5, "records": [{"k": "a", "v": "new"}]}
-        log_dir = tmp_path / "log"
-        script = [*SMALL]
-        replayed(LOCAL, str(log_dir), script)
-
-        def wait() -> None:
-            script.append(new)
-            for path in (log_dir / NAME).iterdir():
-                path.unlink()
-            replayed(LOCAL, str(log_dir), script)
-
-        options = api.ReadOptions(key=b"a", limit=5)
-        found = [r.offset for rs in api.log_follow(str(log_dir), NAME, options, wait) for r in rs]
-        assert found == [0, 4, 6, 10, 11]
+        log_dir = str(tmp_path / "log")
+        writing, options = Writing(tmp_path / "log"), api.ReadOptions(key=b"a", limit=5)
+        read = api.log_follow(log_dir, NAME, options, lambda: writing.go_on(new))
+        assert [record.offset for records in read for record in records] == [0, 4, 6, 10, 11]
 
     def test_half_a_batch_is_waited_for(self, tmp_path: Path) -> None:
         log_dir = make(tmp_path / "log")

@@ -95,16 +95,6 @@ def assert_set_aside(root: Path, told: str) -> None:
     assert files_of(root / "orders-0") == before
 
 
-def test_a_swap_that_has_lost_its_bytes_is_not_swapped_in(tmp_path: Path) -> None:
-    """Its index knows of batches: the log was written, and is gone."""
-    root = log_dir(tmp_path)
-    partition = root / "orders-0"
-    swap_in(partition, 0, "ab")
-    (partition / f"{file_name(0, LOG)}.swap").write_bytes(b"")
-    (partition / f"{file_name(0, INDEX)}.swap").write_bytes(bytes.fromhex("00000000 00000000"))
-    assert_set_aside(root, ".index.swap, byte 0: has entries, but its .log.swap has no batch")
-
-
 def test_a_torn_swap_is_not_swapped_in(tmp_path: Path) -> None:
     root = log_dir(tmp_path)
     partition = root / "orders-0"
@@ -124,23 +114,38 @@ def test_an_index_that_is_not_of_the_log_in_place_is_not_put_beside_it(tmp_path:
     assert_set_aside(root, "does not lead to that batch of the log")
 
 
-def test_a_file_that_no_broker_could_load_with_is_reported(tmp_path: Path) -> None:
-    """F-2.5."""
-    root = log_dir(tmp_path)
-    swap_in(root / "orders-0", 0, "ab")
-    (root / "orders-0" / "backup.log.swap").write_bytes(b"")
-    assert_set_aside(root, "backup.log.swap: a broker cannot load a log that has")
+def lost_its_bytes(partition: Path) -> None:
+    """Its index knows of batches: the log was written, and is gone."""
+    swap_in(partition, 0, "ab")
+    (partition / f"{file_name(0, LOG)}.swap").write_bytes(b"")
+    (partition / f"{file_name(0, INDEX)}.swap").write_bytes(bytes.fromhex("00000000 00000000"))
 
 
-@pytest.mark.parametrize("name", ["9.log", "000000000000000000009.log"])
-def test_a_file_that_a_broker_loads_and_does_not_write_is_reported(
-    tmp_path: Path, name: str
+def has_file(name: str) -> Callable[[Path], None]:
+    def put(partition: Path) -> None:
+        swap_in(partition, 0, "ab")
+        (partition / name).write_bytes(b"")
+
+    return put
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lost_its_bytes, ".index.swap, byte 0: has entries, but its .log.swap has no batch"),
+        # F-2.5
+        (has_file("backup.log.swap"), "backup.log.swap: a broker cannot load a log that has"),
+        # broker 4.3.1 finds offset 9 in both names
+        (has_file("9.log"), "9.log: no broker writes a file of this name"),
+        (has_file("000000000000000000009.log"), "09.log: no broker writes a file of this name"),
+    ],
+)
+def test_what_is_wrong_beside_a_swap_is_reported_and_nothing_done(
+    tmp_path: Path, damage: Callable[[Path], None], told: str
 ) -> None:
-    """Broker 4.3.1 finds offset 9 in both names."""
     root = log_dir(tmp_path)
-    swap_in(root / "orders-0", 0, "ab")
-    (root / "orders-0" / name).write_bytes(b"")
-    assert_set_aside(root, f"{name}: no broker writes a file of this name")
+    damage(root / "orders-0")
+    assert_set_aside(root, told)
 
 
 def test_one_log_that_cannot_be_settled_stops_no_other(tmp_path: Path) -> None:
