@@ -12,8 +12,9 @@ from compactor.api.round_context import RoundContext
 from compactor.errors import ConfigError, RefusedError, UsageError
 from compactor.host.machine import version
 from compactor.json_types import is_of_type
+from compactor.outcome.json_values import to_json
 from compactor.planning import saved_plan
-from compactor.planning.expected import Expected, expected_document
+from compactor.planning.expected import Expected
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.saved_plan import SavedPlan, reviewed_of
 from compactor.reason_codes import ReasonCode
@@ -52,7 +53,7 @@ def save(
         log_dirs=tuple(os.path.abspath(log_dir.path) for log_dir in plan.log_dirs),
         kafka=_versions_of(context),
         rules=_rules_document(rules),
-        expected=expected_document(expected),
+        expected=to_json(expected),
         logs=tuple(replace(log, log_dir=os.path.abspath(log.log_dir)) for log in logs),
         retention=tuple(replace(r, log_dir=os.path.abspath(r.log_dir)) for r in retention),
     )

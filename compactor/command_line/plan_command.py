@@ -88,7 +88,7 @@ class PlanCommand(Command):
         code, reason_code = ending_of_logs(statuses, is_condition_met=bool(met))
         begin = summary("plan", code, reason_code=reason_code) | {
             "conditions_met": views.to_json(met),
-            "totals": views.plan_totals(found),
+            "totals": views.to_json(views.PlanTotals.of(found)),
             "run_would_end": views.to_json(planned.run),
         }
         if self.output.format is Format.TABLE:
@@ -112,13 +112,11 @@ class PlanCommand(Command):
                 show_lines(views.after_plan(to_clean, planned.start_problems))
         else:
             show_warnings(warnings)
-        warned = {"warnings": list(warnings)}
 
         @collector_paused()
         def whole() -> JsonObject:
-            document = views.plan_document(found, space, refused, self.rules.order)
-            problems = {"start_problems": views.to_json(planned.start_problems)}
-            return begin | document | warned | problems | views.estimates_document(planned)
+            document: JsonObject = views.to_json(views.plan_document(planned, self.rules.order))
+            return begin | document
 
         freeze_heap()
-        return Result(begin | warned, begin, found, whole)
+        return Result(begin | {"warnings": list(warnings)}, begin, found, whole)

@@ -23,7 +23,7 @@ from compactor.command_line.shared_options import (
 )
 from compactor.outcome.exit_codes import ending_of_report
 from compactor.settings.options import options_of
-from compactor.views.report_json import ending, report_document, report_summary
+from compactor.views.report_json import summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,7 @@ class RunCommand(Command):
             show_lines(views.met_lines(met))
         else:
             show_warnings(report.warnings)
-        ended = ending(*ending_of_report(report, is_condition_met=bool(met)))
-        begin = report_summary(report) | ended | {"conditions_met": views.to_json(met)}
-        return Result(begin | report_document(report) | ended, begin, report)
+        code, why = ending_of_report(report, is_condition_met=bool(met))
+        begin = summary(self.NAME, code, reason_code=why) | views.to_json(report, is_summary=True)
+        begin["conditions_met"] = views.to_json(met)
+        return Result(begin | views.to_json(report), begin, report)

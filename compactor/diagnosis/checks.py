@@ -35,7 +35,7 @@ class CheckedLogDir(NamedTuple):
 class Checkup:
     """All that was looked at: the machine, then each log directory, then what else a run needs."""
 
-    JSON_FIRST: ClassVar = ("counts", "ending")
+    JSON_NAMES: ClassVar = ("counts", "ending", "machine", "log_dirs", "run")
 
     machine: tuple[Check, ...]
     log_dirs: tuple[CheckedLogDir, ...] = field(metadata=OF_ENDING)

@@ -7,8 +7,9 @@ An object has the fields of a dataclass or a named tuple, then the properties th
     counts: Counts = field(metadata=FLAT)
     totals: RunTotals = field(metadata=ALWAYS)
 
-The names of a type's JSON_FIRST come first. The type that a command ends with has all of its fields
-in the report, and those that are marked ALWAYS or IN_SUMMARY in the summary, too.
+A type with JSON_NAMES has these fields and properties alone, in that order. The type that a command
+ends with has all of its fields in the report, and those that are marked ALWAYS or IN_SUMMARY in the
+summary, too.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,7 +21,6 @@ from typing import (
     Any,
     Literal,
     NamedTuple,
-    NotRequired,
     TypeVar,
     Union,
     get_args,
@@ -77,6 +77,12 @@ def summary_property(getter: _Getter) -> _Getter:
     return getter
 
 
+def always_property(getter: _Getter) -> _Getter:
+    """Mark the getter of a property that is written in a summary, and that the schema requires."""
+    setattr(getter, _JSON, ALWAYS[_JSON])
+    return getter
+
+
 def to_json(value: Any, is_summary: bool = False) -> Any:
     """Return a value as JSON has it, with all that it holds.
 
@@ -105,38 +111,41 @@ def _object_of(value: Any, is_summary: bool = False) -> dict[str, Any]:
         if own is None and how.may_lack:
             continue
         if how.is_flat:
-            found |= _nulls(kind, part.attribute) if own is None else _object_of(own)
+            found |= _nulls(kind, part.attribute) if own is None else _object_of(own, is_summary)
         else:
-            found[part.name] = to_json(own if how.digits is None else round(own, how.digits))
+            own = own if how.digits is None else round(own, how.digits)
+            found[part.name] = own if type(own) in _PLAIN else to_json(own)
     return found
 
 
 def names_of(type_: type) -> Iterator[tuple[str, Any]]:
-    """Yield the names that a type's fields have in JSON, as they are declared, and their types.
+    """Yield the names that a type's fields have in JSON, and their types.
 
-    Without properties, and without what every ending has.
+    Without other properties than those of JSON_NAMES, and without what every ending has.
     """
-    declared = list(get_type_hints(type_))
-    parts = [(part, hint) for part, hint in _hinted(type_) if part.declared in declared]
-    for part, hint in sorted(parts, key=lambda pair: declared.index(pair[0].declared)):
+    declared = {*get_type_hints(type_), *getattr(type_, "JSON_NAMES", ())}
+    for part, hint in _hinted(type_):
         if part.how.is_flat:
             yield from names_of(_without_none(hint))
-        elif not part.how.is_of_ending:
+        elif part.declared in declared and not part.how.is_of_ending:
             yield part.name, hint
 
 
 class Schema:
     """Makes the JSON Schema of types, and collects those of the objects in `parts`, by name."""
 
-    def __init__(self, names: Mapping[type, str], partial: Collection[type]) -> None:
+    def __init__(
+        self, names: Mapping[type, str], partial: Collection[type], texts: Collection[type] = ()
+    ) -> None:
         """Take the names of types that are called otherwise in the schema.
 
         Args:
             names: By type; of each other one it is that of its class.
             partial: The types whose fields may be absent, but those that are ALWAYS there.
+            texts: Enumerations that may get more members.
         """
         self.parts: dict[str, Any] = {}
-        self._names, self._partial = names, partial
+        self._names, self._partial, self._texts = names, partial, texts
         self._types: dict[str, Any] = {}  # of the parts
 
     def of(self, type_: Any) -> dict[str, Any]:
@@ -145,6 +154,8 @@ class Schema:
             return {}
         if type_ in _PLAIN:
             return {"type": _PLAIN[type_]}
+        if type_ in self._texts:
+            return self.of(str)
         if isinstance(type_, EnumType):
             members: list[Any] = list(type_)
             return {"enum": [member.value for member in members]}
@@ -153,8 +164,6 @@ class Schema:
             return {"anyOf": [self.of(each) for each in arguments]}
         if origin is Literal:
             return {"enum": list(arguments)}
-        if origin is NotRequired:
-            return self.of(arguments[0])
         if origin in (list, tuple, Sequence):  # a tuple of any length
             return {"type": "array", "items": self.of(arguments[0])}
         if origin in (dict, Mapping):
@@ -185,7 +194,6 @@ class Schema:
             else:
                 found["properties"][part.name] = self.of(hint)
                 is_required = type_ not in self._partial and not how.may_lack
-                is_required &= get_origin(hint) is not NotRequired
                 if is_required if how.is_required is None else how.is_required:
                     found["required"].append(part.name)
         return found
@@ -201,22 +209,16 @@ class _Part(NamedTuple):
 @cache
 def _parts(type_: Any) -> tuple[_Part, ...]:
     """Return what the object of a type consists of, in order."""
-    found = []
+    hows = dict.fromkeys(getattr(type_, "_fields", ()), _AS_IT_IS)
     if is_dataclass(type_):
-        for field in fields(type_):
-            how = field.metadata.get(_JSON, _AS_IT_IS)
-            if not how.is_hidden:
-                part = _Part(how.name or field.name, how.attribute or field.name, how, field.name)
-                found.append(part)
-    else:
-        names = getattr(type_, "_fields", ())
-        if hasattr(type_, "__total__"):
-            names = tuple(get_type_hints(type_))
-        found += [_Part(name, name, _AS_IT_IS, name) for name in names]
-    found += [_Part(name, name, how, name) for name, how in _json_properties(type_).items()]
-    first = getattr(type_, "JSON_FIRST", ())
-    rank = {name: number for number, name in enumerate(first)}
-    return tuple(sorted(found, key=lambda part: rank.get(part.declared, len(first))))
+        hows = {field.name: field.metadata.get(_JSON, _AS_IT_IS) for field in fields(type_)}
+    hows |= _json_properties(type_)
+    found = []
+    for name in getattr(type_, "JSON_NAMES", hows):
+        how = hows.get(name, _AS_IT_IS)
+        if not how.is_hidden:
+            found.append(_Part(how.name or name, how.attribute or name, how, name))
+    return tuple(found)
 
 
 def _json_properties(type_: type) -> dict[str, Writing]:

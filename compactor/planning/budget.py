@@ -76,7 +76,7 @@ def leave_out(plan: RoundPlan, left_out: dict[str, str]) -> RoundPlan:
         not_cleaned=(*plan.not_cleaned, *reports),
         facts=tuple(facts),
         inventory=tuple(
-            size._replace(standing=Standing.OVER_BUDGET) if size.key in names else size
+            replace(size, standing=Standing.OVER_BUDGET) if size.key in names else size
             for size in plan.inventory
         ),
     )

@@ -1,12 +1,14 @@
 """Say what a run is expected to free and in what time, and compare that with the run. Pure."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from cleaner_jobs.messages import LogPlan
 from compactor.host.printable import counted, duration_text, size_text
 from compactor.host.run_history import Pace
-from compactor.outcome.round_report import CleaningReport, LogStatus
+from compactor.outcome.json_values import written
+from compactor.outcome.round_report import CleaningReport
 
 
 class Estimate(NamedTuple):
@@ -25,10 +27,11 @@ class Estimate(NamedTuple):
 Estimates = Mapping[str, Estimate]  # by partition directory
 
 
-class Expected(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Expected:
     """Of a run over the logs of a plan."""
 
-    seconds: float
+    seconds: float = field(metadata=written(digits=1))
     runs: int  # of this machine that the time is known from; 0: a careful guess
     least_bytes: int | None = None  # that would go, of the logs with an estimate; None: no sample
     most_bytes: int | None = None
@@ -57,7 +60,8 @@ def expected_of(logs: Iterable[LogPlan], pace: Pace, estimates: Estimates | None
     if estimates is None:
         return known
     gain = gain_of(logs, estimates)
-    return known._replace(
+    return replace(
+        known,
         least_bytes=gain.least_bytes,
         most_bytes=gain.most_bytes,
         read_bytes=sum(found.read_bytes for found in estimates.values()),
@@ -97,15 +101,9 @@ def expected_lines(expected: Expected) -> list[str]:
     return lines
 
 
-def expected_document(expected: Expected) -> dict[str, Any]:
-    """As JSON."""
-    return expected._asdict() | {"seconds": round(expected.seconds, 1)}
-
-
 def compare_with_run(expected: Mapping[str, Any], report: CleaningReport) -> str:
     """What a saved plan had expected, beside what became of it: one sentence."""
-    done = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
-    freed = sum(log.bytes_before - log.bytes_after for log in report.logs if log.status in done)
+    freed = sum(log.bytes_before - log.bytes_after for log in report.done)
     took, thought = (_about(seconds) for seconds in (report.seconds, expected["seconds"]))
     text = f"The plan expected {thought}, it took {took}"
     if expected["least_bytes"] is None:

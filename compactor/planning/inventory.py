@@ -4,8 +4,8 @@ All logs of a plan count, those passed over, too; rolled up by topic, and put in
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from compactor.outcome.round_report import CleaningReport, LogKey, LogReport, LogSections, LogStatus
 from compactor.planning.outcomes import PartitionOutcome, Standing
@@ -14,8 +14,14 @@ from compactor.planning.selection import BoundName, inactive_from
 from compactor.settings.rules import Order
 
 
-class LogSize(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LogSize:
     """One log. Bytes are those of `.log` files."""
+
+    JSON_NAMES: ClassVar = (
+        *("standing", "total_bytes", "dirty_bytes", "gain_bytes", "held_bytes", "held_by"),
+        "dirty_since_ms",
+    )
 
     log_dir: str
     topic: str
@@ -47,11 +53,16 @@ class LogSize(NamedTuple):
         return self.cleanable_bytes if self.standing is Standing.TO_CLEAN else 0
 
 
-class Extent(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Extent:
     """The sizes of some logs together."""
 
+    JSON_NAMES: ClassVar = (
+        *("logs", "to_clean", "total_bytes", "dirty_bytes", "gain_bytes", "held_bytes", "held_by"),
+    )
+
     logs: int = 0
-    logs_to_clean: int = 0
+    to_clean: int = 0  # logs
     total_bytes: int = 0
     dirty_bytes: int = 0
     clean_bytes: int = 0
@@ -128,7 +139,7 @@ def extent_of(sizes: Iterable[LogSize]) -> Extent:
     since = [size.dirty_since_ms for size in sizes if size.dirty_since_ms is not None]
     return Extent(
         logs=len(sizes),
-        logs_to_clean=sum(size.standing is Standing.TO_CLEAN for size in sizes),
+        to_clean=sum(size.standing is Standing.TO_CLEAN for size in sizes),
         total_bytes=sum(size.total_bytes for size in sizes),
         dirty_bytes=sum(size.dirty_bytes or 0 for size in sizes),
         clean_bytes=sum(size.clean_bytes for size in sizes),

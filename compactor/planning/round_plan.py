@@ -14,7 +14,7 @@ Source: spec C-3 to C-5.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from cleaner_jobs.messages import LogPlan
 from compactor.log_dirs.missing_directories import Gone, entries_of, gone_from
@@ -42,13 +42,26 @@ ALL_LOG_DIRS = (
 )
 
 
-class LogDirFacts(NamedTuple):
+class IgnoredDirectory(NamedTuple):
+    """A directory that holds no log to work on."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirFacts:
     """What a log directory holds."""
+
+    JSON_NAMES: ClassVar = (
+        *("path", "partitions", "has_clean_shutdown", "has_high_watermarks", "ignored", "foreign"),
+        "problem",
+    )
 
     path: str
     partitions: int
     has_clean_shutdown: bool
-    ignored: tuple[tuple[str, str], ...]  # directories that hold no log to work on: name, reason
+    ignored: tuple[IgnoredDirectory, ...]
     problem: str | None  # why none of its logs can be judged
     has_high_watermarks: bool  # or none that can be read
     foreign: tuple[
@@ -336,7 +349,7 @@ def _log_dir_facts(survey: LogDirSurvey) -> LogDirFacts:
         path=survey.path,
         partitions=len(survey.listing.partitions),
         has_clean_shutdown=survey.listing.has_clean_shutdown,
-        ignored=survey.listing.ignored,
+        ignored=tuple(IgnoredDirectory(*each) for each in survey.listing.ignored),
         problem=survey.problem,
         has_high_watermarks=survey.high_watermarks is not None or survey.problem is not None,
         foreign=foreign_files(survey.listing.partitions),

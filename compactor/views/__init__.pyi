@@ -21,9 +21,8 @@ from compactor.views.one_log import change_document as change_document
 from compactor.views.one_log import change_lines as change_lines
 from compactor.views.one_log import offsets_view as offsets_view
 from compactor.views.one_log import warnings_of as warnings_of
-from compactor.views.plan_json import estimates_document as estimates_document
+from compactor.views.plan_json import PlanTotals as PlanTotals
 from compactor.views.plan_json import plan_document as plan_document
-from compactor.views.plan_json import plan_totals as plan_totals
 from compactor.views.plan_table import PlanDetails as PlanDetails
 from compactor.views.plan_table import Screen as Screen
 from compactor.views.plan_table import plan_view as plan_view

@@ -29,7 +29,6 @@ _TO_RUN = {  # by the command of `compactor log` that has changed a log
 }
 _BRING_BACK = f"{START_NO_BROKER} Bring them back from a backup first."
 _SHOWN_PROBLEMS = 5
-_REWRITTEN = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
 
 
 def before_a_start(problems: Sequence[StartProblem]) -> list[str]:
@@ -72,7 +71,7 @@ def names_of_gone(logs: Iterable[LogReport]) -> Iterator[str]:
 def next_steps(report: CleaningReport) -> list[str]:
     """Return sentences; a command has a line of its own that begins with blanks."""
     lines = _of_logs(report.logs)
-    done = [log for log in report.logs if log.status in _REWRITTEN]
+    done = report.done
     unfit = before_a_start(report.start_problems)
     if any(names_of_gone(report.logs)):
         lines.insert(0, _BRING_BACK)

@@ -1,247 +1,320 @@
 """A round's plan as JSON, whole: what is taken on, what is not, and how large every log is."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
-from cleaner_jobs.messages import LogPlan
-from compactor.host.printable import iso_time
-from compactor.outcome.round_report import LogStatus
-from compactor.planning.expected import Estimates, Expected, expected_document
+from cleaner_jobs.messages import LogPlan, SegmentGroup
+from compactor.outcome.json_values import ALWAYS, FLAT, IN_SUMMARY, MAY_LACK, OF_ENDING, written
+from compactor.outcome.round_report import LogStatus, RetentionReport
+from compactor.outcome.start_problems import StartProblem
+from compactor.planning.expected import Estimate, Estimates, Expected
 from compactor.planning.inventory import Extent, LogSize, by_standing, by_topic, sort_key_of
-from compactor.planning.log_retention import retention_report
+from compactor.planning.log_retention import LogRetention, retention_report
+from compactor.planning.outcomes import Standing
 from compactor.planning.round_plan import LogDirFacts, LogFacts, RoundPlan, notices_of
+from compactor.planning.selection import Bound, DirtyFrom
 from compactor.planning.space import SpaceFacts
+from compactor.reason_codes import ReasonCode
 from compactor.settings.rules import Order
-from compactor.views.report_json import JsonObject, retention_document
 from storage.formats.kafka_settings import MAX_LONG
 
 
-def plan_document(
-    plan: RoundPlan,
-    space: SpaceFacts | None = None,
-    refusals: Sequence[str] = (),
-    order: Order = Order.GAIN,
-) -> JsonObject:
-    """Everything that is known: the fields of the plan's JSON after those of the summary.
+class PlanTotals(NamedTuple):
+    to_clean: int
+    set_aside: int
+    passed_over: int
+    cleanable_bytes: int
+    rewrite_bytes: int
 
-    order: of the topics; logs stand in the order of the round.
-    """
-    sizes = {(size.log_dir, size.topic, size.partition): size for size in plan.inventory}
-    return {
-        "as_of_ms": plan.as_of_ms,
-        "as_of": iso_time(plan.as_of_ms),
-        "totals": plan_totals(plan),
-        "notices": list(notices_of(plan)),
-        "refusals": list(refusals),
-        "standings": {
-            standing.value: _extent(extent)
-            for standing, extent in by_standing(plan.inventory).items()
-        },
-        "topics": _topics(plan, order),
-        "logs": [
-            _taken(log, facts, sizes) for log, facts in zip(plan.logs, plan.facts, strict=False)
-        ],
-        "not_taken": _not_taken(plan, sizes),
-        "retention": [
-            {
-                "log_dir": log.log_dir,
-                "topic": log.topic,
-                "partition": log.partition,
-                "high_watermark": log.limits.high_watermark,
-                "retention_ms": log.limits.retention_ms,
-                "retention_bytes": log.limits.retention_bytes,
-                **retention_document(retention_report(log.estimate)),
-            }
-            for log in plan.retention
-        ],
-        "space": _space(plan, space),
-        "checkpoint_repairs": [
-            {"log_dir": log_dir, "topic": topic, "partition": partition, "offset": offset}
-            for log_dir, entries in plan.checkpoint_repairs.items()
-            for (topic, partition), offset in entries.items()
-        ],
-        "log_dirs": [_log_dir(log_dir) for log_dir in plan.log_dirs],
-    }
+    @classmethod
+    def of(cls, plan: RoundPlan) -> "PlanTotals":
+        statuses = [report.status for report in plan.not_cleaned]
+        taken = plan.facts[: len(plan.logs)]
+        return cls(
+            to_clean=len(plan.logs),
+            set_aside=statuses.count(LogStatus.SET_ASIDE),
+            passed_over=statuses.count(LogStatus.PASSED_OVER),
+            cleanable_bytes=sum(facts.judgement.cleanable.cleanable_bytes for facts in taken),
+            rewrite_bytes=sum(group.log_bytes for log in plan.logs for group in log.groups),
+        )
 
 
-def plan_totals(plan: RoundPlan) -> dict[str, int]:
-    statuses = [report.status for report in plan.not_cleaned]
-    taken = plan.facts[: len(plan.logs)]
-    return {
-        "to_clean": len(plan.logs),
-        "set_aside": statuses.count(LogStatus.SET_ASIDE),
-        "passed_over": statuses.count(LogStatus.PASSED_OVER),
-        "cleanable_bytes": sum(facts.judgement.cleanable.cleanable_bytes for facts in taken),
-        "rewrite_bytes": sum(group.log_bytes for log in plan.logs for group in log.groups),
-    }
+@dataclass(frozen=True, slots=True)
+class TopicExtentDocument:
+    topic: str
+    extent: Extent = field(metadata=FLAT)
 
 
-def _space(plan: RoundPlan, space: SpaceFacts | None) -> JsonObject | None:
-    if space is None:
-        return None
-    rooms, found = space
-    by_path = {log.path: log for log in plan.logs}
-    return {
-        "file_systems": [
-            {
-                "path": rooms[device].path,
-                "need_bytes": need.bytes,
-                "free_bytes": rooms[device].free_bytes,
-                "need_files": need.files,
-                "free_files": rooms[device].free_files,
-            }
-            for device, need in found.needs.items()
-        ],
-        "left_out": [
-            {
-                "log_dir": by_path[path].log_dir,
-                "topic": by_path[path].topic,
-                "partition": by_path[path].partition,
-                "reason": reason,
-            }
-            for path, reason in found.left_out.items()
-        ],
-    }
+class SegmentGroupDocument(NamedTuple):
+    base_offset: int
+    segments: list[int]
+    log_bytes: int
+
+    @classmethod
+    def of(cls, group: SegmentGroup) -> "SegmentGroupDocument":
+        bases = [segment.base_offset for segment in group.segments]
+        return cls(group.base_offset, bases, group.log_bytes)
 
 
-def _log_dir(facts: LogDirFacts) -> JsonObject:
-    return {
-        "path": facts.path,
-        "partitions": facts.partitions,
-        "has_clean_shutdown": facts.has_clean_shutdown,
-        "has_high_watermarks": facts.has_high_watermarks,
-        "ignored": [{"name": name, "reason": why} for name, why in facts.ignored],
-        "foreign": list(facts.foreign),
-        "problem": facts.problem,
-    }
+class JudgedDocument(NamedTuple):
+    """The numbers of selection, and what set each bound."""
+
+    log_start_offset: int
+    log_end_offset: int | None
+    last_stable_offset: int | None
+    cleaner_checkpoint: int | None
+    first_dirty_offset: int
+    first_dirty_set_by: DirtyFrom
+    first_uncleanable_offset: int
+    bounds: Sequence[Bound]
+    clean_bytes: int
+    cleanable_bytes: int
+    dirty_ratio: float
+    min_cleanable_dirty_ratio: float
+    max_compaction_lag_ms: int | None  # None: no limit
+    compaction_delay_ms: int
+
+    @classmethod
+    def of(cls, facts: LogFacts) -> "JudgedDocument":
+        judgement = facts.judgement
+        cleanable = judgement.cleanable
+        max_lag_ms = judgement.config.max_compaction_lag_ms
+        return cls(
+            log_start_offset=judgement.offsets.log_start,
+            log_end_offset=judgement.log_end_offset,
+            last_stable_offset=judgement.last_stable_offset,
+            cleaner_checkpoint=judgement.offsets.cleaner,
+            first_dirty_offset=cleanable.first_dirty_offset,
+            first_dirty_set_by=judgement.first_dirty.set_by,
+            first_uncleanable_offset=cleanable.first_uncleanable_offset,
+            bounds=judgement.bounds,
+            clean_bytes=cleanable.clean_bytes,
+            cleanable_bytes=cleanable.cleanable_bytes,
+            dirty_ratio=cleanable.ratio,
+            min_cleanable_dirty_ratio=judgement.config.min_cleanable_dirty_ratio,
+            max_compaction_lag_ms=None if max_lag_ms == MAX_LONG else max_lag_ms,
+            compaction_delay_ms=judgement.compaction_delay_ms,
+        )
 
 
-def _topics(plan: RoundPlan, order: Order) -> list[JsonObject]:
-    key = sort_key_of(order)
-    found = sorted(by_topic(plan.inventory).items(), key=lambda item: (*key(item[1]), item[0]))
-    return [{"topic": topic, **_extent(extent)} for topic, extent in found]
+@dataclass(frozen=True, slots=True)
+class PlanFactsDocument:
+    """What is known of a log; of one that is not taken on, no group, and none of the others."""
+
+    size: LogSize = field(metadata=FLAT)
+    judged: JudgedDocument | None = field(metadata=written(is_flat=True, may_lack=True))
+    segments: int | None = field(default=None, metadata=MAY_LACK)
+    groups: Sequence[SegmentGroupDocument] | None = field(default=None, metadata=MAY_LACK)
+    active_producers: int | None = field(default=None, metadata=MAY_LACK)
+    notes: Sequence[str] | None = field(default=None, metadata=MAY_LACK)
 
 
-def _extent(extent: Extent) -> JsonObject:
-    return {
-        "logs": extent.logs,
-        "to_clean": extent.logs_to_clean,
-        "total_bytes": extent.total_bytes,
-        "dirty_bytes": extent.dirty_bytes,
-        "gain_bytes": extent.gain_bytes,
-        "held_bytes": extent.held_bytes,
-        "held_by": extent.held_by,
-    }
+@dataclass(frozen=True, slots=True)
+class PlanLogDocument:
+    log_dir: str
+    topic: str
+    partition: int
+    facts: PlanFactsDocument = field(metadata=FLAT)
 
 
-class Planned(Protocol):
+@dataclass(frozen=True, slots=True)
+class LogNotTakenDocument:
+    log_dir: str
+    topic: str
+    partition: int
+    status: LogStatus
+    reason: str | None
+    reason_code: ReasonCode | None
+    facts: PlanFactsDocument = field(metadata=FLAT)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEstimateDocument:
+    log_dir: str
+    topic: str
+    partition: int
+    estimate: Estimate = field(metadata=FLAT)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRetentionDocument:
+    log_dir: str
+    topic: str
+    partition: int
+    high_watermark: int | None
+    retention_ms: int | None
+    retention_bytes: int | None
+    retention: RetentionReport = field(metadata=FLAT)
+
+    @classmethod
+    def of(cls, log: LogRetention) -> "PlanRetentionDocument":
+        return cls(
+            log_dir=log.log_dir,
+            topic=log.topic,
+            partition=log.partition,
+            high_watermark=log.limits.high_watermark,
+            retention_ms=log.limits.retention_ms,
+            retention_bytes=log.limits.retention_bytes,
+            retention=retention_report(log.estimate),
+        )
+
+
+class FileSystemNeedDocument(NamedTuple):
+    path: str
+    need_bytes: int
+    free_bytes: int
+    need_files: int
+    free_files: int | None
+
+
+class LeftOutDocument(NamedTuple):
+    log_dir: str
+    topic: str
+    partition: int
+    reason: str
+
+
+class SpaceDocument(NamedTuple):
+    file_systems: list[FileSystemNeedDocument]
+    left_out: list[LeftOutDocument]
+
+
+class CheckpointRepairDocument(NamedTuple):
+    log_dir: str
+    topic: str
+    partition: int
+    offset: int
+
+
+class PlannedRun(Protocol):
     """A plan, with what is expected of its run."""
 
     @property
     def round_plan(self) -> RoundPlan: ...
+    @property
+    def space(self) -> SpaceFacts | None: ...
+    @property
+    def refusals(self) -> Sequence[str]: ...
+    @property
+    def warnings(self) -> Sequence[str]: ...
+    @property
+    def start_problems(self) -> Sequence[StartProblem]: ...
     @property
     def expected(self) -> Expected: ...
     @property
     def estimates(self) -> Estimates | None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDocument:
+    """A plan."""
+
+    totals: PlanTotals = field(metadata=ALWAYS)
+    notices: Sequence[str]
+    refusals: Sequence[str]
+    standings: Mapping[Standing, Extent]
+    topics: Sequence[TopicExtentDocument]
+    logs: Sequence[PlanLogDocument]
+    not_taken: Sequence[LogNotTakenDocument]
+    retention: Sequence[PlanRetentionDocument]
+    space: SpaceDocument | None
+    checkpoint_repairs: Sequence[CheckpointRepairDocument]
+    log_dirs: Sequence[LogDirFacts] = field(metadata=OF_ENDING)
+    warnings: Sequence[str] = field(metadata=IN_SUMMARY)
+    start_problems: Sequence[StartProblem]
+    expected: Expected
+    estimates: Sequence[PlanEstimateDocument]
+
+
+def plan_document(planned: PlannedRun, order: Order = Order.GAIN) -> PlanDocument:
+    """Everything that is known: the fields of the plan's JSON after those of the summary.
+
+    order: of the topics; logs stand in the order of the round.
+    """
+    plan, estimates = planned.round_plan, planned.estimates or {}
+    sizes = {(size.log_dir, size.topic, size.partition): size for size in plan.inventory}
+    return PlanDocument(
+        totals=PlanTotals.of(plan),
+        notices=tuple(notices_of(plan)),
+        refusals=planned.refusals,
+        standings=by_standing(plan.inventory),
+        topics=_topics(plan, order),
+        logs=[_taken(log, facts, sizes) for log, facts in zip(plan.logs, plan.facts, strict=False)],
+        not_taken=_not_taken(plan, sizes),
+        retention=[PlanRetentionDocument.of(log) for log in plan.retention],
+        space=_space(plan, planned.space),
+        checkpoint_repairs=[
+            CheckpointRepairDocument(log_dir, topic, partition, offset)
+            for log_dir, entries in plan.checkpoint_repairs.items()
+            for (topic, partition), offset in entries.items()
+        ],
+        log_dirs=plan.log_dirs,
+        warnings=planned.warnings,
+        start_problems=planned.start_problems,
+        expected=planned.expected,
+        estimates=[
+            PlanEstimateDocument(log.log_dir, log.topic, log.partition, estimates[log.path])
+            for log in (plan.logs if planned.estimates is not None else ())
+        ],
+    )
+
+
 _Sizes = Mapping[tuple[str, str, int], LogSize]
 
 
-def _size(size: LogSize) -> JsonObject:
-    return {
-        "standing": size.standing.value,
-        "total_bytes": size.total_bytes,
-        "dirty_bytes": size.dirty_bytes,
-        "gain_bytes": size.gain_bytes,
-        "held_bytes": size.held_bytes,
-        "held_by": size.held_by,
-        "dirty_since_ms": size.dirty_since_ms,
-    }
+def _taken(log: LogPlan, facts: LogFacts, sizes: _Sizes) -> PlanLogDocument:
+    known = PlanFactsDocument(
+        size=sizes[log.log_dir, log.topic, log.partition],
+        judged=JudgedDocument.of(facts),
+        segments=log.segment_count,
+        groups=[SegmentGroupDocument.of(group) for group in log.groups],
+        active_producers=len(log.active_producers),
+        notes=facts.notes,
+    )
+    return PlanLogDocument(log.log_dir, log.topic, log.partition, known)
 
 
-def _taken(log: LogPlan, facts: LogFacts, sizes: _Sizes) -> JsonObject:
-    return {
-        "log_dir": log.log_dir,
-        "topic": log.topic,
-        "partition": log.partition,
-        **_size(sizes[log.log_dir, log.topic, log.partition]),
-        **_judged(facts),
-        "segments": log.segment_count,
-        "groups": [
-            {
-                "base_offset": group.base_offset,
-                "segments": [segment.base_offset for segment in group.segments],
-                "log_bytes": group.log_bytes,
-            }
-            for group in log.groups
-        ],
-        "active_producers": len(log.active_producers),
-        "notes": list(facts.notes),
-    }
-
-
-def _not_taken(plan: RoundPlan, sizes: _Sizes) -> list[JsonObject]:
+def _not_taken(plan: RoundPlan, sizes: _Sizes) -> list[LogNotTakenDocument]:
     judged = {}
     for facts in plan.facts[len(plan.logs) :]:
         judgement = facts.judgement
         partition = judgement.partition
-        judged[judgement.log_dir, partition.topic, partition.partition] = facts
+        key = judgement.log_dir, partition.topic, partition.partition
+        judged[key] = JudgedDocument.of(facts)
     documents = []
     for report in plan.not_cleaned:
         key = report.log_dir, report.topic, report.partition
-        facts_of = judged.get(key)
+        known = PlanFactsDocument(sizes[key], judged.get(key))
         documents.append(
-            {
-                "log_dir": report.log_dir,
-                "topic": report.topic,
-                "partition": report.partition,
-                "status": report.status.value,
-                "reason": report.reason,
-                "reason_code": report.reason_code,
-                **_size(sizes[key]),
-                **(_judged(facts_of) if facts_of else {}),
-            }
+            LogNotTakenDocument(*key, report.status, report.reason, report.reason_code, known)
         )
     return documents
 
 
-def _judged(facts: LogFacts) -> JsonObject:
-    """The numbers of selection, and what set each bound."""
-    judgement = facts.judgement
-    cleanable = judgement.cleanable
-    max_lag_ms = judgement.config.max_compaction_lag_ms
-    return {
-        "log_start_offset": judgement.offsets.log_start,
-        "log_end_offset": judgement.log_end_offset,
-        "last_stable_offset": judgement.last_stable_offset,
-        "cleaner_checkpoint": judgement.offsets.cleaner,
-        "first_dirty_offset": cleanable.first_dirty_offset,
-        "first_dirty_set_by": judgement.first_dirty.set_by.value,
-        "first_uncleanable_offset": cleanable.first_uncleanable_offset,
-        "bounds": [
-            {"name": bound.name.value, "offset": bound.offset, "cause": bound.cause}
-            for bound in judgement.bounds
+def _topics(plan: RoundPlan, order: Order) -> list[TopicExtentDocument]:
+    key = sort_key_of(order)
+    found = sorted(by_topic(plan.inventory).items(), key=lambda item: (*key(item[1]), item[0]))
+    return [TopicExtentDocument(topic, extent) for topic, extent in found]
+
+
+def _space(plan: RoundPlan, space: SpaceFacts | None) -> SpaceDocument | None:
+    if space is None:
+        return None
+    rooms, found = space
+    by_path = {log.path: log for log in plan.logs}
+    needs = [(rooms[device], need) for device, need in found.needs.items()]
+    left_out = [(by_path[path], reason) for path, reason in found.left_out.items()]
+    return SpaceDocument(
+        [
+            FileSystemNeedDocument(
+                path=room.path,
+                need_bytes=need.bytes,
+                free_bytes=room.free_bytes,
+                need_files=need.files,
+                free_files=room.free_files,
+            )
+            for room, need in needs
         ],
-        "clean_bytes": cleanable.clean_bytes,
-        "cleanable_bytes": cleanable.cleanable_bytes,
-        "dirty_ratio": cleanable.ratio,
-        "min_cleanable_dirty_ratio": judgement.config.min_cleanable_dirty_ratio,
-        "max_compaction_lag_ms": None if max_lag_ms == MAX_LONG else max_lag_ms,
-        "compaction_delay_ms": judgement.compaction_delay_ms,
-    }
-
-
-def estimates_document(plan: Planned) -> JsonObject:
-    """How long a run would take, and what a sample says would go: of all logs, and of each."""
-    estimates = [
-        {
-            "log_dir": log.log_dir,
-            "topic": log.topic,
-            "partition": log.partition,
-            **(plan.estimates or {})[log.path]._asdict(),
-        }
-        for log in plan.round_plan.logs
-        if plan.estimates is not None
-    ]
-    return {"expected": expected_document(plan.expected), "estimates": estimates}
+        [LeftOutDocument(log.log_dir, log.topic, log.partition, why) for log, why in left_out],
+    )

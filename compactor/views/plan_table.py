@@ -42,7 +42,7 @@ from compactor.views.fitting_table import (
     table_lines,
     whole_words,
 )
-from compactor.views.plan_json import plan_totals
+from compactor.views.plan_json import PlanTotals
 from compactor.views.report_table import RETENTION_ESTIMATE, kafka_lines, retention_lines
 from storage.log.cluster_metadata import METADATA_DIR
 
@@ -113,7 +113,7 @@ def _topic_row(name: str, extent: Extent, gain: str) -> list[str]:
     return [
         name,
         f"{extent.logs:,}",
-        f"{extent.logs_to_clean:,}",
+        f"{extent.to_clean:,}",
         size_text(extent.total_bytes),
         size_text(extent.dirty_bytes) if extent.dirty_bytes else "",
         f"{extent.cleanable_bytes / judged_bytes:.1%}" if judged_bytes else "",
@@ -399,11 +399,11 @@ def _space_lines(space: SpaceFacts | None) -> list[str]:
 
 
 def _summary(plan: RoundPlan) -> str:
-    totals = plan_totals(plan)
+    totals = PlanTotals.of(plan)
     return (
-        f"Logs: {totals['to_clean']:,} to clean, {totals['set_aside']:,} set aside, "
-        f"{totals['passed_over']:,} passed over. "
-        f"{size_text(totals['cleanable_bytes'])} dirty, {size_text(totals['rewrite_bytes'])} "
+        f"Logs: {totals.to_clean:,} to clean, {totals.set_aside:,} set aside, "
+        f"{totals.passed_over:,} passed over. "
+        f"{size_text(totals.cleanable_bytes)} dirty, {size_text(totals.rewrite_bytes)} "
         "to read and rewrite."
     )
 

@@ -1,33 +1,31 @@
 """The rows of `--report x.csv` and `x.parquet`: which parts of a document they are, their columns.
 
-A document without rows still has the columns that its type in `report_types` declares.
+A document without rows still has the columns that the type of its rows declares.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import EnumType
 from types import UnionType
-from typing import Any, Literal, NotRequired, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from compactor.diagnosis.checks import Check
 from compactor.inspection.explain import Explanation
 from compactor.inspection.inspection import LogInspection
 from compactor.originals.undo import UndoReport
 from compactor.outcome.json_values import names_of
+from compactor.outcome.round_report import LogReport
 from compactor.outcome.row_tables import column_name
 from compactor.recovery.log_dir_recovery import LogRecovery
 from compactor.views.configs_table import TopicSettingsDocument
+from compactor.views.plan_json import LogNotTakenDocument
 from compactor.views.report_json import JsonObject
-from compactor.views.report_types import (
-    LogNotTakenDocument,
-    RunLogDocument,
-)
 from compactor.views.verification_report import FindingDocument
 from compactor.watching.merged_reports import OneReport
 
 _ROW_TYPES: Mapping[str, type] = {  # every command with --report
-    "run": RunLogDocument,
-    "plan": LogNotTakenDocument,
+    "run": LogReport,
+    "plan": LogNotTakenDocument,  # which has all columns of PlanLogDocument, too
     "recover": LogRecovery,
     "undo": UndoReport,
     "verify": FindingDocument,
@@ -96,9 +94,9 @@ def _columns(type_: Any, of: str = "") -> Iterator[str]:
 
 def _columns_of_value(name: str, hint: Any) -> Iterator[str]:
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is NotRequired or origin in (Union, UnionType):
+    if origin in (Union, UnionType):
         yield from _columns_of_value(name, arguments[0])
-    elif origin in (list, tuple):
+    elif origin in (list, tuple, Sequence):
         if not _is_object(arguments[0]):
             yield name
     elif _is_object(hint):
@@ -110,5 +108,4 @@ def _columns_of_value(name: str, hint: Any) -> Iterator[str]:
 def _is_object(hint: Any) -> bool:
     if get_origin(hint) is Literal or isinstance(hint, EnumType):
         return False
-    is_typed = hasattr(hint, "__total__") or dataclasses.is_dataclass(hint)
-    return is_typed or hasattr(hint, "_fields")
+    return dataclasses.is_dataclass(hint) or hasattr(hint, "_fields")

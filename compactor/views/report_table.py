@@ -17,6 +17,7 @@ from compactor.outcome.round_report import (
     LogReport,
     LogStatus,
     OriginalsReport,
+    RunTotals,
 )
 from compactor.outcome.start_problems import forbid_start
 from compactor.planning.remedies import brief_of
@@ -28,13 +29,7 @@ from compactor.views.fitting_table import (
     whole_words,
 )
 from compactor.views.next_steps import next_steps
-from compactor.views.report_json import mb_per_second, phase_name
-from compactor.views.report_totals import (
-    Totals,
-    dropped_by_reason,
-    rewritten,
-    totals_of,
-)
+from compactor.views.report_json import phase_name
 from storage.kafka_versions import KafkaUse
 from storage.log.retention import RetentionRule
 
@@ -53,9 +48,9 @@ RETENTION_ESTIMATE = "Retention would delete, of the segments as they are before
 
 def report_view(report: CleaningReport, width: int) -> RenderableType:
     """The whole report, to be printed on a console of that width."""
-    totals = totals_of(report)
+    totals = report.totals
     parts: list[RenderableType] = [Text(_heading(report)), *kafka_lines(report.kafka, width)]
-    logs = rewritten(report)
+    logs = report.done
     if logs:
         parts += [Text(), *_logs_lines(logs, totals, width)]
     if len(logs) > SHOWN_LOGS:
@@ -111,9 +106,9 @@ def _heading(report: CleaningReport) -> str:
     return f"{what}; as of {iso_time(report.as_of_ms)}"
 
 
-def _logs_lines(logs: list[LogReport], totals: Totals, width: int) -> list[Text]:
+def _logs_lines(logs: list[LogReport], totals: RunTotals, width: int) -> list[Text]:
     """A line a log. A wide terminal shows for which reasons records went, and the offsets."""
-    reasons = [reason for reason, count in dropped_by_reason(totals.counts).items() if count]
+    reasons = [reason for reason, count in totals.counts.dropped._asdict().items() if count]
     if len(reasons) == 1:
         reasons = []  # its column would be that of `dropped` once more
     columns = (*_COLUMNS, *(Column(reason.replace("_", " "), 5) for reason in reasons))
@@ -129,8 +124,8 @@ def _logs_lines(logs: list[LogReport], totals: Totals, width: int) -> list[Text]
     return table_lines("log", columns, rows, width)
 
 
-def _changes(log: LogReport | Totals, counts: Counts, reasons: list[str]) -> list[str]:
-    dropped = dropped_by_reason(counts)
+def _changes(log: LogReport | RunTotals, counts: Counts, reasons: list[str]) -> list[str]:
+    dropped = counts.dropped._asdict()
     return [
         f"{log.segments_before:,} → {log.segments_after:,}",
         f"{size_text(log.bytes_before)} → {size_text(log.bytes_after)}",
@@ -175,7 +170,7 @@ def retention_lines(logs: Sequence[LogReport], shown: int, width: int) -> list[T
 def _phases_lines(report: CleaningReport, width: int) -> list[Text]:
     rows = []
     for phase in report.phases:
-        rate = mb_per_second(phase)
+        rate = phase.mb_per_second
         rows.append(
             [
                 phase_name(phase.name),
@@ -187,7 +182,7 @@ def _phases_lines(report: CleaningReport, width: int) -> list[Text]:
     return table_lines("phase", _PHASE_COLUMNS, rows, width)
 
 
-def _summary(report: CleaningReport, totals: Totals) -> str:
+def _summary(report: CleaningReport, totals: RunTotals) -> str:
     words = {
         LogStatus.CLEANED: "cleaned",
         LogStatus.WOULD_CLEAN: "would be cleaned",
@@ -195,11 +190,11 @@ def _summary(report: CleaningReport, totals: Totals) -> str:
         LogStatus.SET_ASIDE: "set aside",
         LogStatus.PASSED_OVER: "passed over",
     }
-    counted = [f"{totals.logs[s]:,} {word}" for s, word in words.items() if totals.logs.get(s)]
+    counted = [f"{totals.logs[s]:,} {word}" for s, word in words.items() if totals.logs[s]]
     logs = "Logs: " + (", ".join(counted) or "none found")
     if not totals.bytes_before:
         return f"{logs}. {report.seconds:.1f} s."
-    dropped = dropped_by_reason(totals.counts)
+    dropped = totals.counts.dropped._asdict()
     dropped_words = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in dropped.items() if n]
     return (
         f"Records dropped: {', '.join(dropped_words) or 'none'}.\n"
@@ -208,7 +203,7 @@ def _summary(report: CleaningReport, totals: Totals) -> str:
     )
 
 
-def _change(totals: Totals, dry_run: bool) -> str:
+def _change(totals: RunTotals, dry_run: bool) -> str:
     """Say which part goes, or why the logs grow."""
     part = 1 - totals.bytes_after / totals.bytes_before
     if part >= 0:

@@ -1,37 +1,15 @@
-"""Sums over a CleaningReport, and many reasons merged into few: pure, shared by table and JSON."""
+"""Many reasons why logs are not cleaned, merged into few. Pure."""
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
-from itertools import groupby
+from dataclasses import dataclass
 
 from compactor.host.printable import SIZE_UNITS
-from compactor.outcome.round_report import (
-    CleaningReport,
-    Counts,
-    LogReport,
-    LogStatus,
-    RetentionReport,
-)
+from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.reason_codes import ReasonCode
 
 # a size is a number, too, with its unit
 NUMBER = re.compile(rf"\d+(?:\.\d+)?(?: (?:{'|'.join(SIZE_UNITS)})\b)?")
-_REWRITTEN = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
-_DROPPED = "dropped_"
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Totals of the logs that were (or would be) cleaned; `logs` and `retention` count all."""
-
-    logs: dict[LogStatus, int] = field(default_factory=dict)
-    segments_before: int = 0
-    segments_after: int = 0
-    bytes_before: int = 0
-    bytes_after: int = 0
-    counts: Counts = field(default_factory=Counts)
-    retention: RetentionReport = field(default_factory=RetentionReport)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +20,6 @@ class ReasonGroup:
     reason: str  # varying numbers as `least…greatest`
     names: tuple[str, ...]
     reason_code: ReasonCode | None = None
-
-
-def rewritten(report: CleaningReport) -> list[LogReport]:
-    return [log for log in report.logs if log.status in _REWRITTEN]
-
-
-def totals_of(report: CleaningReport) -> Totals:
-    by_status = sorted(log.status for log in report.logs)
-    done = rewritten(report)
-    return Totals(
-        logs={status: len(list(same)) for status, same in groupby(by_status)},
-        segments_before=sum(log.segments_before for log in done),
-        segments_after=sum(log.segments_after for log in done),
-        bytes_before=sum(log.bytes_before for log in done),
-        bytes_after=sum(log.bytes_after for log in done),
-        counts=sum((log.counts for log in done), Counts()),
-        retention=sum((log.retention for log in report.logs), RetentionReport()),
-    )
-
-
-def dropped_by_reason(counts: Counts) -> dict[str, int]:
-    """Return every `dropped_…` count by what follows the underscore."""
-    names = [f.name for f in fields(counts) if f.name.startswith(_DROPPED)]
-    return {name.removeprefix(_DROPPED): getattr(counts, name) for name in names}
 
 
 def group_reasons(logs: Iterable[LogReport]) -> list[ReasonGroup]:

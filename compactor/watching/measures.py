@@ -50,7 +50,6 @@ TOTALS: Mapping[str, str] = MappingProxyType(
     }
 )
 _NOT_SUMMED = ("dirty_ratio", "freed_ratio", "seconds_since_clean", "seconds_overdue")
-_DONE = (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ def measures_of_plan(plan: RoundPlan) -> Measures:
 
 def measures_of_run(report: CleaningReport) -> Measures:
     """Return the measures of a run, dry or real."""
-    logs = [_left(log, _values_of_run(log) if log.status in _DONE else {}) for log in report.logs]
+    logs = [_left(log, _values_of_run(log) if log.is_done else {}) for log in report.logs]
     return _measures(tuple(LOG_MEASURES_OF_RUN), logs, report.as_of_ms)
 
 
@@ -121,7 +120,7 @@ def word_of(status: LogStatus) -> str:
 
 
 def _left(report: LogReport, values: Mapping[str, float]) -> LogMeasures:
-    counted_as = ELIGIBLE if report.status in _DONE else word_of(report.status)
+    counted_as = ELIGIBLE if report.is_done else word_of(report.status)
     return LogMeasures(
         log_dir=report.log_dir,
         topic=report.topic,

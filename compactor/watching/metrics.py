@@ -161,7 +161,7 @@ def _of_run(run: CleaningReport | None) -> Iterator[Metric]:
     for phase in run.phases:
         phases.add_metric([phase.name], phase.seconds)
     yield phases
-    done = [log for log in run.logs if log.status in (LogStatus.CLEANED, LogStatus.WOULD_CLEAN)]
+    done = run.done
     before = ((log, log.bytes_before) for log in done)
     yield _of_logs("compactor_run_log_before_bytes", "bytes of the segments rewritten", before)
     after = ((log, log.bytes_after) for log in done)

@@ -22,7 +22,7 @@ from cleaner_jobs.spark.spark_session import end_spark, start_spark
 from compactor import api
 from compactor.host.java import use_java
 from compactor.host.progress import START_STAGE
-from compactor.views.report_json import report_document
+from compactor.outcome.json_values import to_json
 from storage.files.disk_hints import wait_until_freed
 from tests.bench.process_tree import cpu_seconds
 from tests.bench.results import ALL
@@ -65,7 +65,7 @@ def clean(wanted: Request, options: dict[str, Any]) -> dict[str, Any]:
         "seconds": seconds,
         "cpu_seconds": {kind: used[kind] - used_before[kind] for kind in used},
         "phases": {"plan": planned[0] - began} | {p.name: p.seconds for p in report.phases},
-        "logs": report_document(report)["logs"],
+        "logs": to_json(report)["logs"],
     }
 
 

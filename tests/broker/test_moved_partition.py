@@ -20,7 +20,7 @@ from confluent_kafka.admin import NewTopic
 
 from compactor import api
 from compactor.outcome.exit_codes import ending_of_report
-from compactor.views.report_json import report_document
+from compactor.outcome.json_values import to_json
 from storage.log.log_dir import list_partition, log_end_offset
 from tests.broker import clients, log_dir_moves, views
 from tests.broker.broker import Broker
@@ -63,7 +63,7 @@ def run(home: Path, options: api.RunOptions = EVERYTHING) -> dict[str, Any]:
     """What the report says of the log."""
     report = api.run([str(home / name) for name in LOG_DIRS], RULES, options)
     assert ending_of_report(report).exit_code == 0, report
-    (log,) = [log for log in report_document(report)["logs"] if log["topic"] == TOPIC]
+    (log,) = [log for log in to_json(report)["logs"] if log["topic"] == TOPIC]
     return dict(log)
 
 

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from compactor.host.printable import printable
+from compactor.outcome.json_values import to_json
 from compactor.outcome.round_report import CleaningReport, LogReport, LogStatus
 from compactor.planning.round_plan import RoundPlan
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.settings.config import load_config
 from compactor.verification.verify import verify
-from compactor.views.report_json import report_document, to_line
+from compactor.views.report_json import to_line
 from storage.file_names import INDEX, LOG, SNAPSHOT, file_name
 from storage.formats import checkpoint, clean_shutdown
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -179,7 +180,7 @@ def test_a_topic_that_no_broker_has_made_is_left_alone_and_escaped(
     report, logs = run(local, log_dir)
     assert files_in(log_dir / f"{topic}-0") == before
     assert (logs[topic].status, logs["odd"].status) == (LogStatus.SET_ASIDE, LogStatus.CLEANED)
-    line = to_line(report_document(report))
+    line = to_line(to_json(report))
     assert line.isascii() and line.isprintable()
     assert topic in {log["topic"] for log in json.loads(line)["logs"]}
     assert printable(topic).isascii() and printable(topic).isprintable()

@@ -13,10 +13,10 @@ from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.errors import CleaningFailedError, RefusedError
 from compactor.host.progress import SWAP_STAGE, ProgressSink
+from compactor.outcome.json_values import to_json
 from compactor.outcome.round_report import CleaningReport, LogStatus
 from compactor.planning.round_plan import RoundPlan
 from compactor.settings.rules import RunOptions
-from compactor.views.report_json import report_document
 from storage.formats import clean_shutdown
 from tests.compactor.rounds import log, report
 from tests.support.file_states import state_of
@@ -95,7 +95,7 @@ class TestRun:
 
         engine(run_round)
         ended = run_command("run", log_dir, "--format", "json")
-        said = report_document(made_up) | {"conditions_met": []}
+        said = to_json(made_up) | {"conditions_met": []}
         assert json.loads(ended.out).items() >= said.items()
         assert ended.out.count("\n") == 1
         assert "careful" in ended.error
@@ -106,7 +106,7 @@ class TestRun:
         engine(lambda *_: report(log(0)))
         path = tmp_path / "r.json"
         assert run_command("run", log_dir, "--report", path).code == 0
-        expected = report_document(report(log(0))) | {"conditions_met": []}
+        expected = to_json(report(log(0))) | {"conditions_met": []}
         assert json.loads(path.read_text()).items() >= expected.items()
         assert sorted(os.listdir(tmp_path)) == ["log", "r.json"]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
@@ -42,9 +42,10 @@ class Line:
     counts: dict[Colour, int]
 
 
-class DrawingDocument(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawingDocument:
     name: str
-    parts: NotRequired[list[Line]]
+    parts: list[Line] | None = field(default=None, metadata=MAY_LACK)
 
 
 FAR = {"x": 10, "colour": "red", "is_far": True}
@@ -120,7 +121,9 @@ def test_two_types_have_two_names() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    JSON_FIRST: ClassVar = ("sides", "is_big")
+    JSON_NAMES: ClassVar = (
+        *("sides", "is_big", "name", "secret", "began", "point", "note", "size", "shown"),
+    )
 
     name: str = field(metadata=ALWAYS)
     secret: str = field(default="s", metadata=HIDDEN)
@@ -130,6 +133,7 @@ class Shape:
     size: float = field(default=1.25, metadata=written(digits=1, name="width"))
     shown: int = field(default=1, metadata=written(attribute="sum"))
     sides: int = field(default=4, metadata=IN_SUMMARY)
+    besides: int = 0
 
     @property
     @summary_property

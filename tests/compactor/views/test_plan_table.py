@@ -4,11 +4,16 @@ import io
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from compactor.planning.expected import Estimate, no_estimate
+from compactor.api.plans import Plan
+from compactor.log_dirs.preconditions import RunEnding
+from compactor.outcome.exit_codes import DONE
+from compactor.outcome.json_values import to_json
+from compactor.planning.expected import Estimate, Expected, no_estimate
 from compactor.planning.round_plan import ALL_LOG_DIRS, RoundPlan
 from compactor.settings.config import load_config
 from compactor.settings.rules import Order
@@ -45,6 +50,12 @@ def rows(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
 
+def document_of(plan: RoundPlan, order: Order = Order.GAIN) -> dict[str, Any]:
+    planned = Plan(plan, None, RunEnding(*DONE), (), Expected(0.0, 0))
+    found: dict[str, Any] = json.loads(json.dumps(to_json(plan_document(planned, order))))
+    return found
+
+
 def mixed_plan(root: Path) -> RoundPlan:
     """Cleaned once, never cleaned, with a high watermark that is low, with a leftover."""
     log_dir = build(root / "d", Shape("once"), Shape("never"), Shape("low"), Shape("left"))
@@ -57,7 +68,7 @@ def mixed_plan(root: Path) -> RoundPlan:
 
 def test_the_document_of_a_taken_log(tmp_path: Path) -> None:
     plan = mixed_plan(tmp_path)
-    document = json.loads(json.dumps(plan_document(plan)))
+    document = document_of(plan)
     first, second = document["logs"]
     assert (first["topic"], second["topic"]) == ("never", "once")
     written = (tmp_path / "d" / "once-0" / f"{2:020}.log").stat().st_mtime_ns
@@ -98,7 +109,7 @@ def test_the_document_of_a_taken_log(tmp_path: Path) -> None:
 
 def test_the_document_of_the_rest(tmp_path: Path) -> None:
     plan = mixed_plan(tmp_path)
-    document = json.loads(json.dumps(plan_document(plan)))
+    document = document_of(plan)
     left, low = document["not_taken"]
     assert (left["topic"], left["status"]) == ("left", "set-aside")
     assert "bounds" not in left
@@ -236,7 +247,7 @@ def test_what_retention_would_delete_is_told_apart(tmp_path: Path) -> None:
     plan = plan_log_dirs([log_dir], config, 4500)
     found = rows(shown(plan))
     assert ["a-0", "2", "2", "158", "B", "4"] in found  # by time, and by no other rule
-    (document,) = plan_document(plan)["retention"]
+    (document,) = document_of(plan)["retention"]
     assert document == {
         "log_dir": log_dir,
         "topic": "a",
@@ -256,7 +267,7 @@ def test_what_takes_reading_is_null_for_a_log_that_is_not_read(tmp_path: Path) -
     log_dir = build(tmp_path / "d")
     clean_up_to(tmp_path / "d", ("t", 0, 4))
     config = with_settings({"max.compaction.lag.ms": "5"})
-    (document,) = plan_document(plan_log_dirs([log_dir], config, NOW_MS))["not_taken"]
+    (document,) = document_of(plan_log_dirs([log_dir], config, NOW_MS))["not_taken"]
     names = ("log_end_offset", "last_stable_offset", "max_compaction_lag_ms")
     assert [document[name] for name in names] == [None, None, 5]
 
@@ -280,7 +291,7 @@ def test_many_logs_do_not_flood_the_terminal(tmp_path: Path) -> None:
     assert "topic-0-0, topic-10-0, topic-12-0 and 47 more" in whole
     assert "only the active segment, of 79 B" in whole
     assert "topic-99-0 158 B 79 B 100.0% 79 B 1 → 1 0–2 to clean".split() in rows(whole)
-    assert len(plan_document(plan)["not_taken"]) == 50
+    assert len(document_of(plan)["not_taken"]) == 50
 
 
 def test_a_narrow_terminal_and_hostile_names_are_survived(tmp_path: Path) -> None:
@@ -320,7 +331,7 @@ def test_topics_come_in_the_order_that_is_asked_for(
         path = tmp_path / "d" / f"{topic}-0" / f"{base_offset:020}.log"
         os.utime(path, (60 * minutes, 60 * minutes))
     plan = plan_log_dirs([log_dir], with_settings({"min.cleanable.dirty.ratio": "0.4"}), NOW_MS)
-    assert [topic["topic"] for topic in plan_document(plan, order=order)["topics"]] == first
+    assert [topic["topic"] for topic in document_of(plan, order)["topics"]] == first
     listed = [row[0] for row in rows(shown(plan, screen=Screen(order))) if row and "-0" in row[0]]
     assert listed == [f"{topic}-0" for topic in first]
     topics = [row[0] for row in rows(shown(plan, screen=Screen(order, top=3))) if row]
