@@ -16,7 +16,7 @@ from compactor.api.round_context import RoundContext
 from compactor.errors import RefusedError, UsageError
 from compactor.host.run_history import Pace, machine_pace
 from compactor.outcome.round_report import CleaningReport, LogReport, PhaseReport
-from compactor.planning.budget import Budget, leave_out, over_budget, without_logs
+from compactor.planning.budget import leave_out, over_budget, without_logs
 from compactor.planning.round_plan import RoundPlan
 from compactor.reason_codes import ReasonCode
 from compactor.settings.rules import Rules
@@ -28,7 +28,7 @@ class BudgetedRounds:
     """Chooses what of a plan each round takes on."""
 
     def __init__(
-        self, budget: Budget, pace: Pace, clock: Callable[[], float] = time.monotonic
+        self, budget: Rules, pace: Pace, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._budget, self._pace, self._clock = budget, pace, clock
         self._began = clock()
@@ -47,7 +47,7 @@ class BudgetedRounds:
 
     def _choose(self, plan: RoundPlan) -> dict[str, str]:
         budget = self._budget
-        if not budget.is_limited:
+        if (budget.max_logs, budget.max_bytes, budget.max_minutes) == (None, None, None):
             return {}
         if self._of_run is None:
             self._of_run = over_budget(plan, budget)
@@ -87,13 +87,7 @@ def budgeted_rounds_of(rules: Rules, context: RoundContext) -> BudgetedRounds:
             raise UsageError("expected 0 or more", name, most)
         if most is not None and most >= 2**63:
             raise UsageError("expected less than 2^63; without it there is no limit", name, most)
-    budget = Budget(
-        max_logs=rules.max_logs,
-        max_bytes=rules.max_bytes,
-        max_minutes=rules.max_minutes,
-        order=rules.order,
-    )
-    return BudgetedRounds(budget, machine_pace(cache_dir(os.environ), context.started_at_ms))
+    return BudgetedRounds(rules, machine_pace(cache_dir(os.environ), context.started_at_ms))
 
 
 def run_until_spent(

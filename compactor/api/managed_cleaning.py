@@ -84,7 +84,7 @@ class Cleaner:
                 as_of=now_ms,
                 any_clock=True,
                 no_metadata=True,
-                due=[log.partition for log in logs if log.is_due],
+                due={log.partition for log in logs if log.is_due},
                 known_whole=True,
                 kafka=self._kafka,
                 high_watermarks={log.partition: log.view.high_watermark for log in logs},

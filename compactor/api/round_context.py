@@ -152,15 +152,7 @@ def _with_rules(config: Config, rules: Rules) -> Config:
     if rules.kafka is not None:
         config = replace(config, kafka=kafka_choice(rules.kafka))
     replicated = rules.assume_fully_replicated or config.assume_fully_replicated
-    return replace(
-        config,
-        checks_clock=not rules.any_clock,
-        assume_fully_replicated=replicated,
-        trusted_topics=frozenset(rules.trust_topic_configs),
-        due=frozenset(rules.due),
-        known_whole=rules.known_whole,
-        high_watermarks=rules.high_watermarks,
-    )
+    return replace(config, assume_fully_replicated=replicated, rules=rules)
 
 
 def require_round_context(rules: Rules, log_dirs: tuple[str, ...], to_write: bool) -> RoundContext:

@@ -94,7 +94,6 @@ class Output:
         "A table (if piped, with a JSON summary as last line), or one JSON object",
         OUTPUT,
         kind=Format,
-        shown=Format.TABLE,
     )
     quiet: bool = option(
         False, "", "Print nothing if all went well and there is no warning, for cron", OUTPUT
@@ -106,7 +105,6 @@ class Output:
         "Progress on standard error: lines of text, or one JSON object a line",
         OUTPUT,
         kind=LogFormat,
-        shown=LogFormat.TEXT,
     )
 
 

@@ -50,7 +50,6 @@ class DumpCommand(Command):
         "",
         "Text, or one JSON object a line",
         kind=DumpFormat,
-        shown=DumpFormat.TEXT,
     )
     output: Output = output_part("debug")
 

@@ -173,7 +173,6 @@ class AppendCommand(LogChange):
         "",
         "Codec of the batches. The topic's compression.type comes first",
         kind=CodecName,
-        shown=CodecName.NONE,
     )
 
     def change(self, options: "api.ChangeOptions") -> "api.Outcome":

@@ -55,16 +55,13 @@ class ReadCommand(LogCommand):
         api.ReadOptions, "first", "end", "isolation", "limit", "max_bytes"
     )
     key: str | None = option(None, "KEY", "Only records with this key, written as --keys says")
-    keys: Form = option(
-        Form.TEXT, "", "Form of keys; json: a JSON value of its own", kind=Form, shown=Form.TEXT
-    )
-    values: Form = option(Form.TEXT, "", "Form of values", kind=Form, shown=Form.TEXT)
+    keys: Form = option(Form.TEXT, "", "Form of keys; json: a JSON value of its own", kind=Form)
+    values: Form = option(Form.TEXT, "", "Form of values", kind=Form)
     format: ReadFormat = option(
         ReadFormat.TABLE,
         "",
         "json: as log append takes it; values: bare bytes",
         kind=ReadFormat,
-        shown=ReadFormat.TABLE,
     )
     path: str | None = option(None, "FILE", "File for --format parquet", name="--output")
     follow: bool = option(False, "", "Go on with records that are appended, until interrupted")

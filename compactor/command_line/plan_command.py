@@ -55,7 +55,6 @@ class PlanCommand(Command):
         "Rows of the list: topics, or logs if there are no more than N",
         OUTPUT,
         kind=Number(1),
-        shown=10,
     )
     all: bool = option(False, "", "List every log, and why each is passed over", OUTPUT)
     sample: bool = option(
@@ -70,7 +69,6 @@ class PlanCommand(Command):
         "For --sample. A log of this size or less is read whole, and its result is exact",
         OUTPUT,
         read=size_bytes,
-        shown=268435456,
     )
     save: str | None = option(None, "FILE", "Also save the plan, for run --plan FILE", OUTPUT)
     output: Output = output_part("report", "metrics", "format", "quiet", "debug")

@@ -5,7 +5,7 @@ does not fit is left to a later run, and smaller ones after it may still be take
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cleaner_jobs.messages import LogPlan
 from compactor.host.printable import size_text
@@ -15,24 +15,10 @@ from compactor.planning.outcomes import Standing
 from compactor.planning.round_plan import RoundPlan
 from compactor.planning.skipped_logs import untouched_report
 from compactor.reason_codes import ReasonCode
-from compactor.settings.rules import Order
+from compactor.settings.rules import Order, Rules
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """What a run may take on at most; None: no such limit."""
-
-    max_logs: int | None = None
-    max_bytes: int | None = None  # of `.log` files that are read and rewritten
-    max_minutes: float | None = None
-    order: Order = Order.GAIN
-
-    @property
-    def is_limited(self) -> bool:
-        return (self.max_logs, self.max_bytes, self.max_minutes) != (None, None, None)
-
-
-def over_budget(plan: RoundPlan, budget: Budget, log_bytes: int | None = None) -> dict[str, str]:
+def over_budget(plan: RoundPlan, budget: Rules, log_bytes: int | None = None) -> dict[str, str]:
     """Return the logs that a budget leaves out, by partition directory, each with the reason.
 
     log_bytes: how many bytes of logs fit into the time; None: no limit of time.

@@ -69,7 +69,7 @@ class RoundClock:
     def of(cls, config: Config, now_ms: int, machine_ms: int | None) -> "RoundClock":
         """That of a round with these settings."""
         expiration_ms = config.producer_id_expiration_ms
-        return cls(now_ms, expiration_ms, config.checks_clock, machine_ms)
+        return cls(now_ms, expiration_ms, not config.rules.any_clock, machine_ms)
 
 
 class Judgement(NamedTuple):

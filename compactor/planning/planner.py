@@ -173,8 +173,8 @@ class Planner:
             offsets = offsets._replace(cleaner=min(elsewhere.values(), default=None))
         judgement = judge(partition, survey.path, config, offsets, self._clock.now_ms)
         judgement = judgement._replace(
-            is_due=_key(partition) in self._config.due,
-            is_known_whole=self._config.known_whole,
+            is_due=_key(partition) in self._config.rules.due,
+            is_known_whole=self._config.rules.known_whole,
             kafka=self._config.kafka.version,
         )
         if judgement.is_eligible and self._config.ceilings is not None:
@@ -209,7 +209,7 @@ class Planner:
 
     def _with_high_watermark(self, prepared: Prepared) -> Prepared:
         judgement = prepared.judgement
-        known = self._config.high_watermarks.get(_key(judgement.partition))
+        known = self._config.rules.high_watermarks.get(_key(judgement.partition))
         if known is None:
             return prepared
         return prepared._replace(judgement=judgement._replace(high_watermark=known))

@@ -87,7 +87,7 @@ def disagreement_warnings(configs: Sequence[Config], topics: Collection[str]) ->
             f"delete: {_some(alone)}. If an entry was removed since, correct the file; if not: "
             "--trust-topic-configs TOPIC"
         )
-    unknown = sorted(configs[0].trusted_topics - configs[0].topics.keys())
+    unknown = sorted(set(configs[0].rules.trust_topic_configs) - configs[0].topics.keys())
     if unknown:
         yield f"--trust-topic-configs: --topic-configs does not have {_some(unknown)}"
 

@@ -31,6 +31,7 @@ from compactor.json_types import json_text
 from compactor.reason_codes import Reason
 from compactor.settings.broker_settings import Layer, known_values
 from compactor.settings.cluster_settings import BROKER_SETTINGS, ClusterSettings
+from compactor.settings.rules import Rules
 from compactor.settings.topic_config import BROKER_TOPICS, TopicConfig, topic_config
 from storage.files.local import LOCAL
 from storage.formats.kafka_settings import (
@@ -54,6 +55,9 @@ _TOPIC = re.compile(r"Topic: (\S+)\s.*?\bConfigs: ?(.*)")
 _NEXT_SETTING = re.compile(r",(?=[a-z0-9.]+=)")  # a value may have a comma: compact,delete
 
 
+_ANY_CLOCK = Rules(any_clock=True)
+
+
 @dataclass(frozen=True, slots=True)
 class TopicPattern:
     """Values for all topics whose whole name a regular expression matches."""
@@ -73,19 +77,14 @@ class Config:
     patterns: tuple[TopicPattern, ...] = ()
     topics: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     topics_place: str = "--topic-configs"  # where they stand, for people
-    trusted_topics: frozenset[str] = frozenset()  # --topic-configs decides against the metadata log
     overrides: Mapping[str, Value] = field(default_factory=dict)
     producer_id_expiration_ms: int = EXPIRATION_MS
     include: re.Pattern[str] | None = None  # over whole names of topics; None: every one
     exclude: re.Pattern[str] | None = None  # wins over include
     include_place: str = "include"  # where each stands: a parameter, or a place in a file
     exclude_place: str = "exclude"
-    checks_clock: bool = False  # a log written after the round's clock is left
     assume_fully_replicated: bool = False  # the high watermark is the log end offset (C-23.2)
-    due: frozenset[tuple[str, int]] = frozenset()  # logs that are cleaned, however little is dirty
-    known_whole: bool = False  # a gap between segments is no missing segment
-    # of logs for which the checkpoint has another number, with which nothing else is decided
-    high_watermarks: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    rules: Rules = _ANY_CLOCK  # what the caller says beside
     kafka: KafkaChoice = NOBODY_SAYS  # whose answer is given
     # of a saved plan: how far each log may be cleaned, by directory, topic, partition; no other is
     ceilings: Mapping[tuple[str, str, int], int] | None = None
@@ -129,7 +128,7 @@ class Config:
         does not matter between two policies that do not compact: nothing is removed by either.
         """
         of_file = self.topics.get(topic, {}).get("cleanup.policy")
-        if self.cluster is None or self.cluster.metadata is None or topic in self.trusted_topics:
+        if self.cluster is None or self.cluster.metadata is None or self._is_trusted(topic):
             return None
         own = self.cluster.topic_layer(topic).values.get("cleanup.policy")
         if not isinstance(of_file, tuple) or not isinstance(own, tuple) or of_file == own:
@@ -152,7 +151,7 @@ class Config:
         if not isinstance(of_file, tuple) or COMPACT not in of_file or self.cluster is None:
             return False
         metadata = self.cluster.metadata
-        if metadata is None or topic not in metadata.topics or topic in self.trusted_topics:
+        if metadata is None or topic not in metadata.topics or self._is_trusted(topic):
             return False
         layers = (*self.cluster.layers, self.cluster.topic_layer(topic))
         known = (each.values.get("cleanup.policy") for each in layers)
@@ -169,6 +168,10 @@ class Config:
             if of_file[name] != own[name]:
                 values = f"{value_text(of_file[name])}, not {value_text(own[name])}"
                 yield f"{name} of {topic} ({values})"
+
+    def _is_trusted(self, topic: str) -> bool:
+        """Say whether --topic-configs decides for a topic against the metadata log."""
+        return topic in self.rules.trust_topic_configs
 
     def layers(self, topic: str) -> Iterator[Layer]:
         """Yield place and values of every layer that says something of a topic; the last wins."""

@@ -108,9 +108,10 @@ def option(
     kind: Number | type[StrEnum] | None = None,
     read: Callable[[str, Any], Any] | None = None,
     is_repeated: bool = False,
-    shown: object = None,
 ) -> Any:
     """Return a dataclass field that an option fills.
+
+    The help shows a default that is a number, a word or a choice, unless `help` says it itself.
 
     Args:
         default: of the field, or what makes it; MISSING for a required option.
@@ -118,14 +119,15 @@ def option(
         help: at most two lines at 120 columns.
         panel: of the help.
         name: where it is not the field's own with dashes.
-        kind: limits of a number, or the choices.
+        kind: limits of a number, or the choices, the default first.
         read: makes the field's value of the option's name and its text, or its choice.
         is_repeated: the field takes all its values, in their order.
-        shown: the default as the help shows it, if it does.
     """
     number, choices = (kind, None) if isinstance(kind, Number) else (None, kind)
     if choices and not metavar:
         metavar = f"<{'|'.join(choices)}>"
+    first = next(iter(choices)) if choices else default
+    is_said = isinstance(first, bool) or not isinstance(first, int | str) or "Default" in help
     declared = Option(
         name=name,
         metavar=metavar,
@@ -136,7 +138,7 @@ def option(
         read=read,
         is_repeated=is_repeated,
         is_required=default is MISSING,
-        default=None if shown is None else str(shown),
+        default=None if is_said else str(first),
     )
     of_field = {"default_factory": default} if callable(default) else {"default": default}
     if default is MISSING:

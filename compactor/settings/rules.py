@@ -163,7 +163,6 @@ class Rules:
         "Order: gain (dirty bytes), filthiest, smallest or oldest",
         LOGS,
         kind=Order,
-        shown=Order.GAIN,
     )
     # how much a run takes on at most, whole logs in `order`
     max_logs: int | None = option(
@@ -228,7 +227,6 @@ class RunOptions:
         name="--on-corrupt",
         kind=OnCorrupt,
         read=lambda _, choice: choice is OnCorrupt.FAIL,
-        shown=OnCorrupt.SET_ASIDE,
     )
     # for locks that another run, or a broker, holds; 0: refused at once
     wait_seconds: Natural = option(
@@ -371,7 +369,6 @@ class InspectOptions:
         "Number of keys to show with most versions, and with most bytes",
         LOGS,
         kind=Number(0, 20),
-        shown=10,
     )
     work_dir: str | None = same_option(RunOptions, "work_dir")
     master: str | None = same_option(RunOptions, "master")
@@ -384,9 +381,7 @@ class InspectOptions:
 class DumpOptions:
     """Which records of a log, and which entries of an index, are shown."""
 
-    from_offset: Natural = option(
-        0, "OFFSET", "First record or entry to show", kind=Number(0), shown=0
-    )
+    from_offset: Natural = option(0, "OFFSET", "First record or entry to show", kind=Number(0))
     to_offset: Natural | None = option(None, "OFFSET", "Stop before this offset", kind=Number(0))
     limit: Natural | None = option(
         None, "RECORDS", "Show at most this many records or entries", kind=Number(1)
@@ -415,7 +410,6 @@ class ReadOptions:
         "OFFSET|TIME|start",
         "An offset, a time (ISO 8601, or @ and epoch ms), or start",
         name="--from",
-        shown="start",
     )
     # None: as far as isolation lets one see
     end: str | int | datetime | None = option(
@@ -426,7 +420,6 @@ class ReadOptions:
         "",
         "All records, replicated ones or committed ones",
         kind=Isolation,
-        shown=Isolation.LOG_END,
     )
     limit: Natural | None = option(
         None, "RECORDS", "Show at most this many records", kind=Number(1)

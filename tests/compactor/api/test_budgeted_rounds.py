@@ -21,8 +21,8 @@ from compactor.outcome.round_report import (
     SegmentCounts,
 )
 from compactor.planning import layout, space
-from compactor.planning.budget import Budget
 from compactor.planning.space import WORK_BYTES, Room
+from compactor.settings.rules import Rules
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, plan_log_dirs
 from tests.compactor.rounds import log, report
@@ -174,7 +174,7 @@ def test_a_run_goes_by_the_speed_of_earlier_runs_and_then_by_its_own(tmp_path: P
     plan = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     clock = Clock()
     # (42 - 2) * 5 = 200 bytes: one log
-    turns_of_run = BudgetedRounds(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
+    turns_of_run = BudgetedRounds(Rules(max_minutes=1), Pace(2.0, 5.0), clock)
     first = turns_of_run.within(plan)
     assert [log.partition for log in first.logs] == [0]
     assert turns_of_run.within(plan) == first  # until the turn is over
@@ -189,7 +189,7 @@ def test_a_run_ends_where_there_is_no_time_for_another_log(tmp_path: Path) -> No
     log_dir = build(tmp_path / "d", *(Shape("t", number) for number in range(3)))
     plan = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     clock = Clock()
-    turns_of_run = BudgetedRounds(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
+    turns_of_run = BudgetedRounds(Rules(max_minutes=1), Pace(2.0, 5.0), clock)
     first = turns_of_run.within(plan)
     clock.seconds = 40.0
     report = turn_of(40.0, 2.0, 158)  # slower than was thought: 20 * 0.7 - 2 = 12 s, 49 bytes
@@ -214,7 +214,7 @@ def test_nor_is_it_of_a_turn(tmp_path: Path) -> None:
     log_dir = build(tmp_path / "d", *(Shape("t", number) for number in range(3)))
     plan = plan_log_dirs([log_dir], COMPACT, NOW_MS)
     clock = Clock()
-    turns_of_run = BudgetedRounds(Budget(max_minutes=1), Pace(2.0, 5.0), clock)
+    turns_of_run = BudgetedRounds(Rules(max_minutes=1), Pace(2.0, 5.0), clock)
     first = turns_of_run.within(plan)
     clock.seconds = 40.0
     report = turn_of(40.0, 2.0, 158, first_use=30.0)

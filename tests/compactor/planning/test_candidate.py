@@ -22,6 +22,7 @@ from compactor.planning.candidate import (
     prepare,
 )
 from compactor.planning.selection import BoundName
+from compactor.settings.rules import KAFKAS_DEFAULTS
 from compactor.settings.topic_config import TopicConfig, topic_config
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
@@ -138,7 +139,7 @@ class TestPrepare:
             prepare(judged(partition, config=young, now_ms=5000), clock, clean_shutdown=True)
 
 
-CHECKED = replace(COMPACT, checks_clock=True)
+CHECKED = replace(COMPACT, rules=KAFKAS_DEFAULTS)
 CLOCK_MS = 1_700_000_000_000
 FIVE_MINUTES_MS = 300_000
 NAME = file_name(2, LOG)  # of the second of three segments
@@ -198,7 +199,7 @@ def test_nothing_else_is_done_to_it(tmp_path: Path) -> None:
     clean_up_to(tmp_path / "d", ("t", 0, 99))
     written_at(log_dir, CLOCK_MS + FIVE_MINUTES_MS + 1)
     settings = with_settings({"cleanup.policy": "compact,delete", "retention.ms": "1"})
-    found = plan_log_dirs([log_dir], replace(settings, checks_clock=True), CLOCK_MS)
+    found = plan_log_dirs([log_dir], replace(settings, rules=KAFKAS_DEFAULTS), CLOCK_MS)
     assert not found.retention
     assert not found.checkpoint_repairs
     unchecked = plan_log_dirs([log_dir], settings, CLOCK_MS)

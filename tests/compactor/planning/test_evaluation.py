@@ -21,6 +21,7 @@ from compactor.planning.evaluation import EvaluationRequest, evaluate, run_forke
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.reason_codes import ReasonCode
 from compactor.settings.config import Config
+from compactor.settings.rules import KAFKAS_DEFAULTS
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.files.local import LOCAL, LocalFiles
 from tests.compactor.plan_logs import (
@@ -44,7 +45,7 @@ def by_two(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(*log_dirs: str, config: Config | None = None) -> EvaluationRequest:
-    config = config or replace(with_settings(SETTINGS), checks_clock=True)
+    config = config or replace(with_settings(SETTINGS), rules=KAFKAS_DEFAULTS)
     clock = RoundClock.of(config, NOW_MS, None)
     problems = {os.path.join(log_dirs[0], "known-0"): "known to be unfit"}
     return EvaluationRequest(
