@@ -17,6 +17,7 @@ from functools import cache
 
 from compactor.errors import CleaningFailedError, RefusedError
 from compactor.reason_codes import ReasonCode
+from storage.files.local import LOCAL
 
 MIN_OPEN_FILES = 1024  # with 300 a session of two cores did not start, with 400 it did
 
@@ -85,7 +86,7 @@ def why_not_compiled(environ: Mapping[str, str]) -> str | None:
 def temporary_directory() -> str:
     """Return the directory for temporary files. Raise CleaningFailedError without one."""
     try:
-        return tempfile.gettempdir()
+        return LOCAL.temporary_directory()
     except FileNotFoundError as error:
         raise CleaningFailedError(
             "no directory for temporary files can be written to: set TMPDIR to one that this user "
@@ -97,7 +98,7 @@ def temporary_directory() -> str:
 def temporary_files(instead: str) -> Iterator[None]:
     """Make temporary files in another directory for a block, where the machine has none."""
     try:
-        tempfile.gettempdir()
+        LOCAL.temporary_directory()
     except FileNotFoundError:
         before = os.environ.get("TMPDIR")
         os.environ["TMPDIR"] = tempfile.tempdir = instead

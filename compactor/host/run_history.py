@@ -8,16 +8,18 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from compactor.json_types import is_of_type
+from storage.files.local import LOCAL
 
 KEPT_RUNS, KEPT_MS = 50, 90 * 86_400_000
 LEAST_BYTES = 10_000_000  # a smaller run says nothing of speed
 _ASKED_RUNS = 10
 _FILE = "runs.json"
+
+Cache = str | os.PathLike[str]  # the user's directory
 
 
 class PastRun(NamedTuple):
@@ -45,10 +47,10 @@ class Pace(NamedTuple):
         return max(0, int((seconds - self.start_seconds) * self.bytes_per_second))
 
 
-def past_runs(cache: Path, now_ms: int) -> list[PastRun]:
+def past_runs(cache: Cache, now_ms: int) -> list[PastRun]:
     """Return the remembered runs, oldest first; none where the file cannot be read."""
     try:
-        found = json.loads((cache / _FILE).read_text("ascii"))
+        found = json.loads(LOCAL.read_bytes(os.path.join(cache, _FILE)))
     except (OSError, ValueError, RecursionError):
         return []  # none yet: a guess is as good as any
     if not is_of_type(found, list[tuple[int, float, float, int]]):
@@ -66,18 +68,16 @@ def pace_of(runs: Sequence[PastRun]) -> Pace:
     return Pace(median(run.start_seconds for run in last), speed, len(last))
 
 
-def remember(cache: Path, run: PastRun) -> None:
+def remember(cache: Cache, run: PastRun) -> None:
     """Add a run to the others. Where that cannot be written, the next run guesses."""
     if run.log_bytes < LEAST_BYTES:
         return
     runs = [*past_runs(cache, run.ended_at_ms), run][-KEPT_RUNS:]
-    temporary = cache / f"{_FILE}.{os.getpid()}"
     with suppress(OSError):
-        cache.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json.dumps(runs), "ascii")
-        temporary.replace(cache / _FILE)
+        LOCAL.make_directories(os.fspath(cache))
+        LOCAL.replace_file(os.path.join(cache, _FILE), json.dumps(runs).encode())
 
 
-def machine_pace(cache: Path, now_ms: int) -> Pace:
+def machine_pace(cache: Cache, now_ms: int) -> Pace:
     """Return the pace of the runs on this machine."""
     return pace_of(past_runs(cache, now_ms))

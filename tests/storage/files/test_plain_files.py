@@ -38,7 +38,7 @@ PLAIN: dict[str, dict[str, str]] = {
         "cleaner_jobs.spark": "class_archive_job environment gateway java_cache local_size "
         "patience prestarted_daemon spark_session submitted_java warm_up",
         "compactor": "airflow",
-        "compactor.host": "java machine output run_history",
+        "compactor.host": "java output",
         "storage": "user_home",
         "storage.kernels": "kernel",
     },
