@@ -51,11 +51,11 @@ class Operand(NamedTuple):
 
     metavar: str
     help: str
-    are_several: bool
     is_required: bool
-    missing: str  # what it is, where it is missing
-    unless: str  # the parameter with which it may be left out, if it has a default
-    offered: Callable[[Sequence[str], str], list[str]] | None  # by a shell's completion
+    are_several: bool = False
+    missing: str = ""  # what it is, where it is missing
+    unless: str = ""  # the parameter with which it may be left out, if it has a default
+    offered: Callable[[Sequence[str], str], list[str]] | None = None  # by a shell's completion
 
     @property
     def name(self) -> str:
@@ -142,29 +142,14 @@ class Request(NamedTuple):
         return make(self.kind, self.values, self.output).execute()
 
 
-def operand(
-    metavar: str,
-    help: str,
-    *,
-    are_several: bool = False,
-    default: Any = MISSING,
-    missing: str = "",
-    unless: str = "",
-    offered: Callable[[Sequence[str], str], list[str]] | None = None,
-) -> Any:
-    """Return a dataclass field that operands fill. With a default they may be left out."""
-    declared = Operand(
-        metavar=metavar,
-        help=help,
-        are_several=are_several,
-        is_required=default is MISSING,
-        missing=missing,
-        unless=unless,
-        offered=offered,
-    )
-    return field(
-        metadata={_OPERAND: declared}, **({} if default is MISSING else {"default": default})
-    )
+def operand(metavar: str, help: str, *, default: Any = MISSING, **more: Any) -> Any:
+    """Return a dataclass field that operands fill. With a default they may be left out.
+
+    more: the other fields of `Operand`.
+    """
+    is_required = default is MISSING
+    declared = Operand(metavar, help, is_required, **more)
+    return field(metadata={_OPERAND: declared}, **({} if is_required else {"default": default}))
 
 
 def part(record: type, *names: str) -> Any:

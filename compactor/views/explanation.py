@@ -12,7 +12,6 @@ from compactor.host.printable import (
     duration_text,
     iso_time,
     one_line,
-    printable,
     size_text,
 )
 from compactor.inspection.explain import (
@@ -23,6 +22,7 @@ from compactor.inspection.explain import (
     Section,
     SectionName,
 )
+from compactor.views.fitting_table import text_of_line
 from compactor.views.next_steps import before_a_start
 
 
@@ -41,15 +41,8 @@ def explanation_view(explanation: Explanation) -> RenderableType:
     parts: list[RenderableType] = [Text(one_line(explanation.verdict), "bold")]
     if explanation.remedy:
         parts.append(Text(f"What to do: {one_line(explanation.remedy.words)}"))
-        parts += [
-            Text(f"  {printable(command)}", no_wrap=True, overflow="ignore")
-            for command in explanation.remedy.commands
-        ]
-    for line in before_a_start(explanation.start_problems):
-        is_command = line.startswith(" ")
-        parts.append(
-            Text(printable(line), no_wrap=is_command, overflow="ignore" if is_command else "fold")
-        )
+        parts += [text_of_line(f"  {command}") for command in explanation.remedy.commands]
+    parts += [text_of_line(line) for line in before_a_start(explanation.start_problems)]
     if explanation.sections:
         parts += [Text(), LogDrawing(explanation.sections, explanation.marks)]
     lines.insert(0, f"As of {iso_time(explanation.as_of_ms)}")

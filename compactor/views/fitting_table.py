@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.text import Text
 
-from compactor.host.printable import first_few, one_line
+from compactor.host.printable import first_few, one_line, printable
 from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.reason_codes import ReasonCode
 from compactor.views.report_totals import ReasonGroup, group_reasons
@@ -78,6 +78,12 @@ def whole_words(text: str, width: int, style: str = "") -> list[Text]:
     """Break text into lines; a word that is longer than a line has one, and is not broken."""
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
     return [_unbroken(line, style) for line in lines]
+
+
+def text_of_line(line: str) -> Text:
+    """Return a line of text; a command, which begins with blanks, is never broken."""
+    is_command = line.startswith(" ")
+    return Text(printable(line), no_wrap=is_command, overflow="ignore" if is_command else "fold")
 
 
 def _unbroken(line: str, style: str = "") -> Text:

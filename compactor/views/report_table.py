@@ -26,6 +26,7 @@ from compactor.views.fitting_table import (
     Column,
     reason_lines,
     table_lines,
+    text_of_line,
     whole_words,
 )
 from compactor.views.next_steps import next_steps
@@ -76,10 +77,10 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
     for warning in report.warnings:
         parts += whole_words(f"Warning: {one_line(warning)}", width, "bold")
     parts.append(Text(_summary(report, totals)))
-    parts += [_line(line) for line in copy_lines(report.copies)]
+    parts += [text_of_line(line) for line in copy_lines(report.copies)]
     if report.originals is not None:
-        parts += [_line(line) for line in originals_lines(report.originals)]
-    parts += [_line(line) for line in next_steps(report)]
+        parts += [text_of_line(line) for line in originals_lines(report.originals)]
+    parts += [text_of_line(line) for line in next_steps(report)]
     return Group(*parts)
 
 
@@ -93,12 +94,6 @@ def _reasons(logs: list[LogReport], report: CleaningReport, width: int) -> list[
     may_start = not forbid_start(report.start_problems)
     brief = partial(brief_of, may_start=may_start)
     return reason_lines(logs, SHOWN_REASONS, width, "all: --report FILE.json", brief)
-
-
-def _line(line: str) -> Text:
-    """Return a line of text; a command, which begins with blanks, is never broken."""
-    is_command = line.startswith(" ")
-    return Text(printable(line), no_wrap=is_command, overflow="ignore" if is_command else "fold")
 
 
 def _heading(report: CleaningReport) -> str:

@@ -112,11 +112,10 @@ def _numbers_of(comparison: Comparison) -> ComparisonDocument:
 
 def verification_line(verification: Verification) -> str:
     """Return what was checked, as a line for a person."""
-    batches = f"{verification.batches:,} batch{'' if verification.batches == 1 else 'es'}"
     parts = [
         counted(verification.partitions, "partition"),
         counted(verification.segments, "segment"),
-        batches,
+        counted(verification.batches, "batch", "batches"),
         counted(verification.records, "record"),
         size_text(verification.log_bytes),
     ]

@@ -17,7 +17,6 @@ from compactor.outcome.json_values import to_json
 from compactor.outcome.round_report import CleaningReport, LogStatus
 from compactor.planning.round_plan import RoundPlan
 from compactor.settings.rules import RunOptions
-from storage.formats import clean_shutdown
 from tests.compactor.rounds import log, report
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command
@@ -57,33 +56,6 @@ class TestRun:
             run_id=settings.run_id,
             started_at_ms=settings.started_at_ms,
         )
-
-    @pytest.mark.parametrize(
-        ("statuses", "code", "word"),
-        [
-            ([], 0, "ok"),
-            ([LogStatus.CLEANED, LogStatus.PASSED_OVER], 0, "ok"),
-            ([LogStatus.CLEANED, LogStatus.SET_ASIDE], 4, "partial"),
-            ([LogStatus.FAILED], 1, "failed"),
-        ],
-    )
-    def test_the_last_line_is_the_summary(
-        self,
-        log_dir: Path,
-        engine: Engine,
-        statuses: list[LogStatus],
-        code: int,
-        word: str,
-    ) -> None:
-        made_up = report(*(log(n, status, "why") for n, status in enumerate(statuses)))
-        engine(lambda *_: made_up)
-        ended = run_command("run", log_dir)
-        assert ended.code == code
-        assert ended.summary["exit_code"] == code
-        assert ended.summary["status"] == word
-        assert ended.summary["schema_version"] == 2
-        assert set(ended.summary["totals"]["logs"]) == {status.value for status in LogStatus}
-        assert "Compaction; as of" in ended.out
 
     def test_json_is_all_there_is_on_standard_output(self, log_dir: Path, engine: Engine) -> None:
         made_up = report(log(0), log(1, LogStatus.SET_ASIDE, "bad"))
@@ -215,14 +187,6 @@ class TestRun:
         assert run_command("run", log_dir).code == 0
         assert run_command("run", log_dir, "--dry-run").code == 0
         assert held == [True, False]
-        assert state_of(log_dir) == before
-
-    def test_an_unclean_shutdown_is_refused(self, log_dir: Path) -> None:
-        (log_dir / clean_shutdown.CLEAN_SHUTDOWN).unlink()
-        before = state_of(log_dir)
-        ended = run_command("run", log_dir)
-        assert (ended.code, ended.summary["status"]) == (3, "refused")
-        assert "did not stop cleanly" in ended.error
         assert state_of(log_dir) == before
 
 

@@ -16,7 +16,6 @@ from compactor.originals import kept_run
 from compactor.originals.kept_manifest import RUN_FILE, KeptRun
 from compactor.originals.originals_keeper import OriginalsKeeper
 from compactor.settings import options
-from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
 from storage.formats import clean_shutdown
 from tests.compactor.log_dirs.test_locked_log_dirs import other_process
@@ -160,27 +159,6 @@ def test_a_directory_that_is_no_runs_is_left_alone(
     code, _, told = undo(capsys, kept.log_dir.parent, *words)
     assert code == 1 and "not a compactor-originals file" in told
     assert (kept.run_dir / RUN_FILE).exists() and kept.log_dir.exists()
-
-
-def test_what_is_kept_for_too_long_goes_and_nothing_else(tmp_path: Path) -> None:
-    for run_id, started_at_ms in (("0000aaaa", 5 * DAY_MS), ("0000bbbb", 5 * DAY_MS - 1)):
-        OriginalsKeeper(str(tmp_path), KeptRun(run_id, started_at_ms, ())).close()
-    for other in ("0000cccc", "notes", "deadbeef"):
-        (tmp_path / other).mkdir()
-    (tmp_path / "notes" / RUN_FILE).write_text("not of a run")
-    (tmp_path / "file").write_text("")
-    elsewhere = tmp_path / "notes" / "0000dddd"
-    OriginalsKeeper(str(tmp_path / "notes"), KeptRun("0000dddd", 0, ())).close()
-    (tmp_path / "0000eeee").symlink_to(elsewhere)
-    assert discard_expired(str(tmp_path), 5 * DAY_MS) == [str(tmp_path / "0000bbbb")]
-    assert elsewhere.exists()
-    assert sorted(os.listdir(tmp_path)) == [
-        "0000aaaa", "0000cccc", "0000eeee", "deadbeef", "file", "notes"
-    ]  # fmt: skip
-    (tmp_path / "deadbeef" / RUN_FILE).write_text("damaged")
-    with pytest.raises(CorruptFileError):
-        discard_expired(str(tmp_path), 5 * DAY_MS)
-    assert discard_expired(str(tmp_path / "none"), 0) == []
 
 
 @pytest.mark.parametrize("broken", ["manifest", "removal"])

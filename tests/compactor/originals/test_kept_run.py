@@ -149,6 +149,7 @@ def test_only_runs_that_began_before_the_time_expire(tmp_path: Path) -> None:
     keep(tmp_path, "cafe", NOW_MS - 1)  # too short for an id of a run
     (tmp_path / "cafe0004").mkdir()
     (tmp_path / "cafe0005").write_bytes(b"no directory")
+    (tmp_path / "cafe0007").symlink_to(tmp_path / "backup")
     keep(tmp_path, "cafe0006", NOW_MS + 1)
     path = tmp_path / "cafe0006"
     (path / "run.json").rename(path / "discarded.json")  # a discard that was cut short
@@ -161,12 +162,15 @@ def test_only_runs_that_began_before_the_time_expire(tmp_path: Path) -> None:
     finally:
         os.close(held)
     assert expired == [str(tmp_path / "cafe0001"), str(path)]
-    left = ["backup", "cafe", "cafe0002", "cafe0003", "cafe0004", "cafe0005"]
+    left = ["backup", "cafe", "cafe0002", "cafe0003", "cafe0004", "cafe0005", "cafe0007"]
     assert sorted(os.listdir(tmp_path)) == left
     assert [("cafe0001" in names, "cafe0006" in names) for names in calls] == [
         (True, True),
         (False, True),
     ]
+    (tmp_path / "cafe0004" / "run.json").write_text("damaged")
+    with pytest.raises(CorruptFileError):
+        discard_expired(str(tmp_path), NOW_MS, lambda: None)
 
 
 def test_nothing_expires_in_a_directory_that_is_not_there(tmp_path: Path) -> None:

@@ -291,11 +291,6 @@ def test_a_value_that_kafka_would_not_take_is_named() -> None:
         parse_topic_configs(text, "t")
 
 
-def test_what_is_neither_is_refused() -> None:
-    with pytest.raises(ConfigError, match="neither JSON nor what kafka-configs"):
-        parse_topic_configs("orders compact", "t")
-
-
 @pytest.mark.parametrize(
     ("text", "line"),
     [(ALL[: ALL.index("1048576 ")] + "\n", 6), (ALL[: ALL.index("=1048576 ")] + "\n" + ALL, 6)]
