@@ -26,7 +26,7 @@ from storage.file_names import (
     file_name,
 )
 from storage.files.local import LOCAL
-from tests.support.failing_stat import fail_to_look_up
+from tests.support.file_operations import LOOK_UPS, failing
 from tests.support.files.watched import Operation, WatchedFiles
 from tests.support.made_log import files_of, keyed, make_partition, plan_of
 from tests.support.reference_batch import encode
@@ -314,13 +314,10 @@ def test_a_rename_that_fails_before_the_swap_leaves_the_old_log(
 
 
 @pytest.mark.parametrize("kind", [LOG, INDEX])
-def test_a_file_that_cannot_be_looked_up_is_not_taken_for_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_a_file_that_cannot_be_looked_up_is_not_taken_for_gone(tmp_path: Path, kind: str) -> None:
     """A source that stays beside its successor brings back what was cleaned away."""
     group = in_two(tmp_path)
     source = group.sources[-1].path.removesuffix(LOG) + kind
-    fail_to_look_up(monkeypatch, lambda path: path == source)
-    with pytest.raises(OSError, match="Input/output") as error:
+    with failing(source, LOOK_UPS), pytest.raises(OSError, match="Input/output") as error:
         mark_deleted(LOCAL, group.path, [each.base_offset for each in group.sources], (kind,))
     assert error.value.filename == source

@@ -10,6 +10,7 @@ descriptor that it gave out. Whole operations are watched by `tests/support/file
 """
 
 import builtins
+import errno
 import fcntl
 import io
 import os
@@ -31,6 +32,7 @@ _LIMITED: dict[str, tuple[int, Callable[..., tuple[Any, ...]]]] = {
     "copy_file_range": (1, lambda most, source, target, n: (source, target, min(n, most))),
     "sendfile": (0, lambda most, target, source, at, n: (target, source, at, min(n, most))),
 }
+LOOK_UPS = ("stat", "lstat")
 READS = ("read", "pread", "preadv")
 WRITES = ("write", "pwrite", "copy_file_range", "sendfile")
 _OF_TWO = ("rename", "replace", "link")
@@ -315,6 +317,18 @@ class _Raw(io.FileIO):
                 self.operations.done("close", (self.of, None), lambda _: None)
         finally:
             super().close()
+
+
+@contextmanager
+def failing(path: str, kinds: Collection[str], code: int = errno.EIO) -> Iterator[None]:
+    """Let operations of these kinds on a file or directory fail meanwhile."""
+
+    def fail(operation: Operation) -> None:
+        if operation.path == path:
+            raise OSError(code, os.strerror(code))
+
+    with FileOperations(Path(path).parent, fail, kinds=kinds).listening():
+        yield
 
 
 def _buffered(raw: _Raw, mode: str) -> Any:

@@ -27,7 +27,7 @@ from tests.compactor.cleaning.test_overflow import partition
 from tests.compactor.plan_logs import plan_log_dirs
 from tests.compactor.small_rounds import flip
 from tests.golden import corpora
-from tests.support.failing_stat import fail_to_look_up
+from tests.support.file_operations import LOOK_UPS, failing
 from tests.support.files.watched import Operation, WatchedDisk
 from tests.support.local_round import LocalRound
 from tests.support.made_log import batch, keyed, make_partition, record
@@ -355,14 +355,14 @@ def test_a_kept_file_that_was_damaged_is_not_brought_back(
 
 
 def test_what_was_kept_and_cannot_be_looked_up_is_not_taken_for_nothing(
-    local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local: LocalRound, tmp_path: Path
 ) -> None:
     """It was: nothing to undo in that log directory, exit code 0."""
     kept = Kept(local, merged(tmp_path / "logs"))
     kept.run()
     after = kept.files()
-    fail_to_look_up(monkeypatch, lambda path: path == str(kept.run_dir / "0"))
-    with pytest.raises(OSError, match="Input/output error"):
+    unseen = failing(str(kept.run_dir / "0"), LOOK_UPS)
+    with unseen, pytest.raises(OSError, match="Input/output error"):
         kept.undo()
     assert kept.files() == after
 

@@ -13,7 +13,7 @@ from storage.errors import CorruptFileError
 from storage.files import filesystem
 from storage.files.filesystem import discard_directory
 from storage.files.held_directories import hold_directory
-from tests.support.failing_stat import fail_to_look_up
+from tests.support.file_operations import LOOK_UPS, failing
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1, 16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1, 100_000])
@@ -176,18 +176,16 @@ def test_rename_replaces_its_target_and_remove_wants_the_file(tmp_path: Path) ->
         filesystem.rename(str(tmp_path / "a"), str(tmp_path / "b"))
 
 
-def test_what_cannot_be_looked_up_is_not_taken_for_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_looked_up_is_not_taken_for_gone(tmp_path: Path) -> None:
     path = tmp_path / "file"
     (tmp_path / "link").symlink_to(tmp_path)
     for check in (filesystem.exists, filesystem.is_directory):
         assert not check(str(path))
         assert check(str(tmp_path / "link"))
     assert filesystem.exists(os.fspath(path.parent)) and not filesystem.is_directory(__file__)
-    fail_to_look_up(monkeypatch, lambda found: found == str(path))
     for check in (filesystem.exists, filesystem.is_directory):
-        with pytest.raises(OSError, match="Input/output error"):
+        unseen = failing(str(path), LOOK_UPS)
+        with unseen, pytest.raises(OSError, match="Input/output error"):
             check(str(path))
 
 
