@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.bench.table import markdown
 from tests.lies.judged import Finder, Judged
 from tests.lies.lie import Case
 
@@ -61,20 +62,14 @@ class Score:
         return found / max(self.lies, 1)
 
     def table(self) -> str:
-        width = max(map(len, self.first), default=0)
-        rows = [("kind of lie", *COLUMNS)]
-        for lie, count in self.first.items():
-            rows.append((lie, *(str(count[column] or "") for column in COLUMNS)))
+        rows = [
+            [lie, *(str(count[column] or "") for column in COLUMNS)]
+            for lie, count in self.first.items()
+        ]
         total: Counter[str] = sum(self.first.values(), Counter())
-        rows.append(("all", *(str(total[column]) for column in COLUMNS)))
-        shares = (f"{100 * total[column] / max(self.lies, 1):.2f} %" for column in COLUMNS)
-        rows.append(("", *shares))
-        widths = [len(column) for column in COLUMNS]
-        lines = []
-        for lie, *cells in rows:
-            of_row = (cell.rjust(w) for cell, w in zip(cells, widths, strict=True))
-            lines.append("  ".join((lie.ljust(width), *of_row)))
-        return "\n".join(lines)
+        rows.append(["all", *(str(total[column]) for column in COLUMNS)])
+        rows.append(["", *(f"{total[c] / max(self.lies, 1):.2%}" for c in COLUMNS)])
+        return markdown(["kind of lie", *COLUMNS], rows)
 
     def problems(self, listed: Sequence[Survivor]) -> list[str]:
         """What is not as it has to be; a listed lie may survive, any other may not."""
