@@ -18,12 +18,12 @@ from pathlib import Path
 from tests.campaign import Campaign, Case, Options, Tried
 from tests.histories import kept_cases
 from tests.histories.broker_process import BrokerProcess
-from tests.histories.campaign import Batches, Wanted, started
+from tests.histories.campaign import Batches, Wanted
 from tests.histories.generator import BATCH
 from tests.histories.mutants import MUTANTS
 
 
-def cases(wanted: Namespace, _: Path) -> Iterator[Case]:
+def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
     count = wanted.count or (2_000 if wanted.mutants else 10_000)
     numbers = range(wanted.first, wanted.first + -(-count // wanted.size))
     how = Wanted(
@@ -32,7 +32,7 @@ def cases(wanted: Namespace, _: Path) -> Iterator[Case]:
         on_spark=not (wanted.without_spark or wanted.mutants),
         found=wanted.found,
     )
-    with started() as (root, broker):
+    with BrokerProcess() as broker:
         batches = Batches(root, broker, how)
         if wanted.record:
             for path in kept_cases.scripts():
@@ -69,7 +69,13 @@ OPTIONS: Options = {
     "--mutants": {"action": "store_true", "help": "put defects back, and find them"},
     "--record": {"action": "store_true", "help": "play the kept cases again"},
 }
-JOBS = os.cpu_count() or 1
-CAMPAIGN = Campaign("tests.histories", __doc__, cases, options=OPTIONS, jobs=JOBS)
+CAMPAIGN = Campaign(
+    "tests.histories",
+    __doc__,
+    cases,
+    options=OPTIONS,
+    in_memory=True,
+    jobs=os.cpu_count() or 1,
+)
 if __name__ == "__main__":
     sys.exit(CAMPAIGN.main())

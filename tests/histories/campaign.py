@@ -1,13 +1,11 @@
 """Runs batches of histories one after another, and makes short what goes wrong."""
 
-import contextlib
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +17,6 @@ from tests.histories.broker_process import BrokerProcess
 from tests.histories.script import Script
 from tests.histories.shrink import shrunk
 
-SHARED_MEMORY = "/dev/shm"
 _WHERE = re.compile(r"^step \d+ \(\w+\): ")
 
 
@@ -30,17 +27,6 @@ class Wanted(NamedTuple):
     shortens: bool  # what goes wrong
     on_spark: bool  # the batches whose turn it is
     found: Path | None  # where scripts of what went wrong are written
-
-
-@contextlib.contextmanager
-def started() -> Iterator[tuple[Path, BrokerProcess]]:
-    """A directory, in memory where there is room for that, and a broker's Java."""
-    shared = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
-    with (
-        tempfile.TemporaryDirectory(prefix="histories-", dir=shared) as root,
-        BrokerProcess() as broker,
-    ):
-        yield Path(root), broker
 
 
 class Batches:

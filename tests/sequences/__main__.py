@@ -14,12 +14,12 @@ from functools import partial
 from pathlib import Path
 
 from tests.campaign import Campaign, Case
-from tests.histories.campaign import started
+from tests.histories.broker_process import BrokerProcess
 from tests.sequences.campaign import BATCH, play
 
 
-def cases(wanted: Namespace, _: Path) -> Iterator[Case]:
-    with started() as (root, broker):
+def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
+    with BrokerProcess() as broker:
         for number in range(wanted.first, wanted.first + -(-wanted.count // BATCH)):
             yield Case(f"batch {number}", partial(play, number, root, broker))
 
@@ -28,6 +28,6 @@ OPTIONS = {
     "--count": {"type": int, "default": 1000},
     "--first": {"type": int, "default": 0, "help": "number of the first batch"},
 }
-CAMPAIGN = Campaign("tests.sequences", __doc__, cases, options=OPTIONS)
+CAMPAIGN = Campaign("tests.sequences", __doc__, cases, options=OPTIONS, in_memory=True)
 if __name__ == "__main__":
     sys.exit(CAMPAIGN.main())
