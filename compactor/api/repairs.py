@@ -121,12 +121,12 @@ def undo(
     """
     path = path_arguments.kept_run(run_dir)
     if dry_run:
-        with held(path):
+        with held(path, LOCAL):
             reports = undo_outlook(path, allowed_file_systems, LOCAL)
         current_context().note_log_dirs(report.log_dir for report in reports)
         return reports
     try:
-        with held(path):
+        with held(path, LOCAL):
             reports = undo_run(path, allowed_file_systems, LOCAL)
     except (RefusedError, CorruptFileError):
         raise  # before anything was changed

@@ -361,7 +361,7 @@ def _discard_expired(request: _RunRequest, progress: ChangeWatch) -> None:
     directory, keep_for_ms = request.options.keep_originals, request.options.keep_for_ms
     if directory is not None and keep_for_ms is not None:
         started_before_ms = request.context.started_at_ms - keep_for_ms
-        discard_expired(directory, started_before_ms, progress.discard, request.context.files)
+        discard_expired(directory, started_before_ms, progress.discard, request.context.disk)
 
 
 @contextmanager

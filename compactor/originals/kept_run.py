@@ -9,7 +9,6 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError
 from storage.file_names import parse_partition_dir
 from storage.files.descriptors import naming
-from storage.files.files import Files
+from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
 from storage.formats.checkpoint import TopicPartition
 
@@ -89,7 +88,7 @@ def read_logs(path: str, run: KeptRun, files: Files = LOCAL) -> list[KeptLog]:
     return logs
 
 
-def discard(path: str, files: Files = LOCAL) -> None:
+def discard(path: str, disk: Disk = LOCAL) -> None:
     """Remove what a run has kept. Raise as read_run; RefusedError while its run, or an undo, works.
 
     1. the manifest of the run gets another name; sync   from now on nothing can be undone
@@ -97,85 +96,68 @@ def discard(path: str, files: Files = LOCAL) -> None:
                                                          discard or run
     """
     discarded = os.path.join(path, DISCARDED_FILE)
-    if not files.exists(discarded):
-        read_run(path, files)
-        with held_exclusively(path):
-            files.rename(os.path.join(path, RUN_FILE), discarded)
-        files.sync_directory(path)
-    run = parse(KeptRun, files.read_bytes(discarded), discarded)
+    if not disk.exists(discarded):
+        read_run(path, disk)
+        with held_exclusively(path, disk):
+            disk.rename(os.path.join(path, RUN_FILE), discarded)
+        disk.sync_directory(path)
+    run = parse(KeptRun, disk.read_bytes(discarded), discarded)
     for number, _ in enumerate(run.log_dirs):
         log_dir = os.path.join(path, str(number))
-        if files.exists(log_dir):
-            shutil.rmtree(log_dir)
-    files.remove(discarded)
-    os.rmdir(path)
-    files.sync_directory(os.path.dirname(os.path.abspath(path)))
+        if disk.exists(log_dir):
+            disk.remove_tree(log_dir)
+    disk.remove(discarded)
+    disk.remove_directory(path)
+    disk.sync_directory(os.path.dirname(os.path.abspath(path)))
 
 
 def discard_expired(
     directory: str,
     started_before_ms: int,
     before_each: Callable[[], None],
-    files: Files = LOCAL,
+    disk: Disk = LOCAL,
 ) -> list[str]:
     """Discard what runs have kept in a directory that began before a time; their directories.
 
     before_each: is called before anything is changed of one; an error may come after that.
     """
-    if not files.is_directory(directory):
+    if not disk.is_directory(directory):
         return []
     expired = []
-    for entry in sorted(files.list_directory(directory)):
+    for entry in sorted(disk.list_directory(directory)):
         path = os.path.join(directory, entry.name)
         if not entry.is_dir or not _RUN_ID.fullmatch(entry.name):
             continue
-        if not files.exists(os.path.join(path, DISCARDED_FILE)):
-            if not files.exists(os.path.join(path, RUN_FILE)):
+        if not disk.exists(os.path.join(path, DISCARDED_FILE)):
+            if not disk.exists(os.path.join(path, RUN_FILE)):
                 continue  # another's, or one that was never begun
-            if read_run(path, files).started_at_ms >= started_before_ms or is_held(path):
+            if read_run(path, disk).started_at_ms >= started_before_ms or is_held(path, disk):
                 continue
         before_each()
-        discard(path, files)
+        discard(path, disk)
         expired.append(path)
     return expired
 
 
-def hold(path: str) -> int:
-    """Let nobody discard what is kept at path for as long as the returned descriptor is open.
+@contextmanager
+def held(path: str, disk: Disk = LOCAL) -> Iterator[None]:
+    """Let nobody discard what is kept at path for the length of a block.
 
     Raise RefusedError where that is not to be had: nobody may go on without it.
     """
     manifest = os.path.join(path, RUN_FILE)
-    descriptor = os.open(manifest, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
+    with _opened(manifest, os.O_RDONLY, disk) as descriptor:
         _share(descriptor, manifest, time.monotonic() + WAIT_SECONDS)
-        _require_same_file(descriptor, manifest)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-@contextmanager
-def held(path: str) -> Iterator[None]:
-    """Let nobody discard what is kept at path for the length of a block."""
-    descriptor = hold(path)
-    try:
+        _require_same_file(descriptor, manifest, disk)
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
-def held_exclusively(path: str) -> Iterator[None]:
-    """Hold the lock on the kept files at path. RefusedError if another process has it.
-
-    On a file system without locks nothing is held.
-    """
+def held_exclusively(path: str, disk: Disk = LOCAL) -> Iterator[None]:
+    """Hold the lock on the kept files at path. RefusedError if another process has it."""
     manifest = os.path.join(path, RUN_FILE)
     # to be written to, or a network file system would not lock it for one alone
-    descriptor = os.open(manifest, os.O_RDWR | os.O_NOFOLLOW)
-    try:
+    with _opened(manifest, os.O_RDWR, disk) as descriptor:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -185,17 +167,24 @@ def held_exclusively(path: str) -> Iterator[None]:
             if error.errno not in _WITHOUT_LOCKS:  # there nobody can hold it
                 raise
         yield
-    finally:
-        os.close(descriptor)
 
 
-def is_held(path: str) -> bool:
+def is_held(path: str, disk: Disk = LOCAL) -> bool:
     """Whether a run, or an undo, is at work on what is kept at path."""
     try:
-        with held_exclusively(path):
+        with held_exclusively(path, disk):
             return False
     except RefusedError:
         return True
+
+
+@contextmanager
+def _opened(manifest: str, flags: int, disk: Disk) -> Iterator[int]:
+    descriptor = disk.open_descriptor(manifest, flags | os.O_NOFOLLOW)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _kept(files: Files, path: str) -> tuple[LogBefore | None, tuple[KeptStep, ...]]:
@@ -235,11 +224,11 @@ def _share(descriptor: int, manifest: str, deadline: float) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def _require_same_file(descriptor: int, manifest: str) -> None:
+def _require_same_file(descriptor: int, manifest: str, disk: Disk) -> None:
     try:
         with naming(manifest):
             held = os.fstat(descriptor)
-        if os.path.samestat(held, os.stat(manifest, follow_symlinks=False)):
+        if os.path.samestat(held, disk.status(manifest, follow=False)):
             return
     except FileNotFoundError:
         pass

@@ -29,7 +29,7 @@ from compactor.originals.kept_manifest import (
     document,
     step_name,
 )
-from compactor.originals.kept_run import hold
+from compactor.originals.kept_run import held
 from compactor.outcome.round_report import OriginalsReport
 from compactor.planning.round_plan import RoundPlan
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, file_name
@@ -71,15 +71,16 @@ class OriginalsKeeper:
         self._counted = OriginalsReport(self.path, 0, 0, 0)
         files.make_directory(self.path)
         files.replace_file(os.path.join(self.path, RUN_FILE), document(run))
+        self._held = contextlib.ExitStack()
         try:
-            self._held = hold(self.path)
+            self._held.enter_context(held(self.path, files))
         except BaseException:
             files.discard_directory(self.path)  # nothing is kept yet
             raise
 
     def close(self) -> None:
         """The run is over: what is kept may be discarded."""
-        os.close(self._held)
+        self._held.close()
 
     def report(self) -> OriginalsReport:
         """What is kept by now."""

@@ -23,11 +23,11 @@ from compactor.originals.kept_manifest import (
     LogBefore,
     document,
 )
-from compactor.originals.kept_run import discard, discard_expired, hold, read_logs, read_run
+from compactor.originals.kept_run import discard, discard_expired, held, read_logs, read_run
 from compactor.originals.originals_keeper import OriginalsKeeper
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
-from tests.support.files.watched import Operation, WatchedFiles
+from tests.support.files.watched import Operation, WatchedDisk
 
 NOW_MS = 1_700_000_000_000
 LOG = FileMark(f"{0:020d}.log", 3, "0" * 16)
@@ -153,14 +153,11 @@ def test_only_runs_that_began_before_the_time_expire(tmp_path: Path) -> None:
     keep(tmp_path, "cafe0006", NOW_MS + 1)
     path = tmp_path / "cafe0006"
     (path / "run.json").rename(path / "discarded.json")  # a discard that was cut short
-    held = hold(str(tmp_path / "cafe0003"))  # its run is at work
     calls: list[list[str]] = []
-    try:
+    with held(str(tmp_path / "cafe0003")):  # its run is at work
         expired = discard_expired(
             str(tmp_path), NOW_MS, lambda: calls.append(sorted(os.listdir(tmp_path)))
         )
-    finally:
-        os.close(held)
     assert expired == [str(tmp_path / "cafe0001"), str(path)]
     left = ["backup", "cafe", "cafe0002", "cafe0003", "cafe0004", "cafe0005", "cafe0007"]
     assert sorted(os.listdir(tmp_path)) == left
@@ -229,7 +226,7 @@ def test_who_has_the_lock_for_a_moment_is_waited_for(
 ) -> None:
     with locked_by_another(kept) as other:
         monkeypatch.setattr(time, "sleep", lambda _: other.communicate())
-        with kept_run.held(str(kept)):
+        with held(str(kept)):
             assert not can_be_locked(kept)
     assert can_be_locked(kept)
 
@@ -238,7 +235,7 @@ def test_nobody_goes_on_without_the_lock(kept: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(kept_run, "WAIT_SECONDS", 0.0)
     with locked_by_another(kept) as other:
         with pytest.raises(RefusedError, match=r"run\.json: another process keeps it locked"):
-            kept_run.hold(str(kept))
+            held(str(kept)).__enter__()
         other.communicate()
 
 
@@ -248,8 +245,8 @@ def test_nor_where_there_are_no_locks(kept: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(fcntl, "flock", without_locks)
     with pytest.raises(RefusedError, match="cannot be locked: No locks available"):
-        kept_run.hold(str(kept))
-    kept_run.discard(str(kept))  # which nobody can hold
+        held(str(kept)).__enter__()
+    discard(str(kept))  # which nobody can hold
     assert not kept.exists()
 
 
@@ -274,12 +271,12 @@ def test_what_is_discarded_meanwhile_is_not_taken_for_held(
 
     def after_a_discard(descriptor: int, operation: int) -> None:
         monkeypatch.setattr(fcntl, "flock", lock)
-        kept_run.discard(str(kept))
+        discard(str(kept))
         lock(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", after_a_discard)
     with pytest.raises(RefusedError, match="discarded by another process"):
-        kept_run.hold(str(kept))
+        held(str(kept)).__enter__()
 
 
 def test_a_discard_has_the_lock_when_it_begins(kept: Path) -> None:
@@ -290,13 +287,13 @@ def test_a_discard_has_the_lock_when_it_begins(kept: Path) -> None:
         if operation.name == "rename":
             free.append(can_be_locked(kept))
 
-    kept_run.discard(str(kept), WatchedFiles(LOCAL, look))
+    discard(str(kept), WatchedDisk(LOCAL, look))
     assert free == [False]
 
 
 def test_while_an_undo_is_at_work_nothing_is_discarded(kept: Path) -> None:
-    with kept_run.held(str(kept)):
+    with held(str(kept)):
         with pytest.raises(RefusedError, match="an undo of it, is still at work"):
-            kept_run.discard(str(kept))
-        assert kept_run.discard_expired(str(kept.parent), 1, lambda: None) == []
+            discard(str(kept))
+        assert discard_expired(str(kept.parent), 1, lambda: None) == []
     assert DISCARDED_FILE not in os.listdir(kept)

@@ -30,8 +30,7 @@ PLAIN: dict[str, dict[str, str]] = {
     "locks of log directories": {
         "storage.log": "log_dir_lock log_manager",
     },
-    "the lock of a run's originals; copies of those that cannot be linked": {
-        "compactor.originals": "kept_run",
+    "copies of a run's originals that cannot be linked": {
         "compactor.log_dirs": "kept_files",
     },
     "files that are in no log directory: caches, Java, the terminal": {
