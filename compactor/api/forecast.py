@@ -41,7 +41,7 @@ from compactor.reason_codes import Reason, ReasonCode
 from compactor.recovery.log_dir_recovery import problems_of, recover_log_dir
 from compactor.settings.rules import Rules
 from storage.errors import LogCompactionError
-from storage.files.files import Files
+from storage.files.files import Disk, Files
 from storage.files.overlay import OverlayFiles
 
 _NOT_WELL = (LogStatus.SET_ASIDE, LogStatus.FAILED)
@@ -103,16 +103,16 @@ def _settled(rules: Rules, context: RoundContext, problems: Mapping[str, str]) -
         known: Problems = {**problems, **problems_of(recovered), **set_aside.refusals}
         found = plan_of(context._replace(files=files), known, with_files=False)
         found = budgeted_rounds_of(rules, context).within(found)
-        return PlannedRound(found, problems, space_facts(found))
+        return PlannedRound(found, problems, space_facts(found, context.disk))
     finally:
         files.close()
 
 
-def space_facts(plan: RoundPlan) -> SpaceFacts | None:
+def space_facts(plan: RoundPlan, disk: Disk) -> SpaceFacts | None:
     """Return free and needed space; None where nothing is to be cleaned."""
     if not plan.logs:
         return None
-    rooms = places_of(plan.logs)
+    rooms = places_of(plan.logs, disk=disk)
     return rooms.rooms, plan_space(plan.logs, rooms, cores_of(None))
 
 

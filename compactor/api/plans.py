@@ -103,7 +103,7 @@ def _planned(
     remembered = RememberedLogs(paths, files=context.files)
     planned = plan_of(context, remembered.problems, with_files=False)
     found = budgeted_rounds_of(rules, context).within(planned)
-    space = forecast.space_facts(found)
+    space = forecast.space_facts(found, context.disk)
     ending = forecast.ending_of_plan(
         log_dirs, rules, context, forecast.PlannedRound(found, remembered.problems, space)
     )

@@ -226,6 +226,7 @@ def judging_of(context: RoundContext, broker: BrokerLogDirs, config: Config) -> 
         clock=RoundClock.of(config, context.as_of_ms, machine_ms),
         problems={},
         files=context.files,
+        disk=context.disk,
         is_metadata_ignored=context.is_metadata_ignored,
     )
 

@@ -399,4 +399,11 @@ def _within_space(request: _RunRequest, plan: RoundPlan) -> RoundPlan:
 def _space(request: _RunRequest, plan: RoundPlan) -> SpacePlan:
     options = request.options
     all_staged = options.fail_on_corrupt or options.exact_bytes  # until all is known
-    return space_of(plan.logs, options.work_dir, options.keep_originals, options.master, all_staged)
+    return space_of(
+        plan.logs,
+        options.work_dir,
+        options.keep_originals,
+        options.master,
+        all_staged,
+        request.context.disk,
+    )

@@ -31,7 +31,7 @@ from compactor.planning.candidate import RoundClock
 from compactor.planning.outcomes import PartitionOutcome, Problems
 from compactor.planning.planner import Planner
 from compactor.settings.config import Config
-from storage.files.files import Files
+from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
 from storage.gc_pause import collector_paused
 from storage.log.log_dir import list_partition
@@ -55,6 +55,7 @@ class EvaluationRequest:
     clock: RoundClock
     problems: Problems
     files: Files = LOCAL
+    disk: Disk = LOCAL  # on which it is looked at what this user may do
     with_files: bool = True  # see `list_partition`
     is_metadata_ignored: bool = False  # of any metadata log, also beside the directories
 
@@ -90,7 +91,7 @@ def evaluator_of_one(
         if not planners:
             found = survey_log_dirs(asked.log_dirs, asked.files, False, lambda _: False)
             surveys.update((survey.path, survey) for survey in found)
-            planners.append(Planner(asked.config, asked.clock, found, asked.problems))
+            planners.append(Planner(asked.config, asked.clock, found, asked.problems, asked.disk))
         path = os.path.join(log_dir, f"{topic}-{partition}")
         listing = list_partition(path, topic, partition, seen)
         if log_dir not in surveys:  # another name of one
@@ -144,7 +145,7 @@ def _is_for_two(asked: EvaluationRequest) -> bool:
 
 def _evaluate_own(asked: EvaluationRequest, is_own: Callable[[str], bool]) -> Evaluation:
     surveys = survey_log_dirs(asked.log_dirs, asked.files, asked.with_files, is_own)
-    planner = Planner(asked.config, asked.clock, surveys, asked.problems)
+    planner = Planner(asked.config, asked.clock, surveys, asked.problems, asked.disk)
     outcomes = [
         planner.outcome(partition, survey)
         for survey in surveys

@@ -40,7 +40,7 @@ from compactor.settings.config import Config
 from compactor.settings.topic_config import TopicConfig
 from storage.errors import CorruptFileError
 from storage.file_names import SEGMENT_SUFFIXES, SWAP, Segment, file_name
-from storage.files.local import LOCAL
+from storage.files.files import Disk
 from storage.formats.checkpoint import CLEANER_OFFSET, TopicPartition
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.log.log_dir import PartitionListing
@@ -57,8 +57,11 @@ class Planner:
         clock: RoundClock,
         surveys: Sequence[LogDirSurvey],
         problems: Problems,
+        disk: Disk,
     ) -> None:
+        """disk: on which it is looked at what this user may do."""
         self._config, self._clock, self._problems = config, clock, problems
+        self._disk = disk
         self._cluster = config.cluster
         self._conflicts = log_dir_survey.conflicts(surveys, self._is_stray)
         self._moves = log_dir_survey.moves(surveys)
@@ -75,7 +78,9 @@ class Planner:
             retention, stray = self._retention(outcome), self._stray(outcome, survey)
             if outcome.prepared is not None or retention is not None:
                 to_rewrite = outcome.prepared.to_rewrite if outcome.prepared else ()
-                reason = why_not_changeable(partition, to_rewrite, retention is not None)
+                reason = why_not_changeable(
+                    partition, to_rewrite, retention is not None, self._disk
+                )
                 if reason is not None:
                     return outcome._replace(refusal=Refusal(reason), prepared=None)
             if retention is None and stray is None:  # so it is of nearly every log
@@ -258,7 +263,7 @@ class Planner:
 
 
 def why_not_changeable(
-    partition: PartitionListing, to_rewrite: Iterable[Segment], is_cut: bool
+    partition: PartitionListing, to_rewrite: Iterable[Segment], is_cut: bool, disk: Disk
 ) -> Reason | None:
     """Say what forbids to clean a log; None if nothing does.
 
@@ -268,9 +273,9 @@ def why_not_changeable(
     if os.geteuid() == 0:  # who may do anything, and is told otherwise when it is tried
         return None
     log_dir = os.path.dirname(partition.path)
-    if not LOCAL.is_permitted(log_dir, os.W_OK | os.X_OK):  # no run comes so far
+    if not disk.is_permitted(log_dir, os.W_OK | os.X_OK):  # no run comes so far
         return None
-    if not LOCAL.is_permitted(partition.path, os.W_OK | os.X_OK) and partition.access.exists(
+    if not disk.is_permitted(partition.path, os.W_OK | os.X_OK) and partition.access.exists(
         partition.path
     ):
         return _reason(ReasonCode.NO_PERMISSION, partition.path, errno.EACCES)
@@ -278,10 +283,10 @@ def why_not_changeable(
         for suffix in SEGMENT_SUFFIXES:
             name = file_name(segment.base_offset, suffix)
             for known_as in (name, name + SWAP):  # of which a run makes it first
-                found = _why_not_replaceable(partition, known_as)
+                found = _why_not_replaceable(partition, known_as, disk)
                 if found is not None:
                     return found
-    return _why_epochs_stay(partition) if is_cut else None
+    return _why_epochs_stay(partition, disk) if is_cut else None
 
 
 def _why_cut_short(judgement: Judgement, survey: LogDirSurvey) -> str | None:
@@ -301,25 +306,25 @@ def _why_cut_short(judgement: Judgement, survey: LogDirSurvey) -> str | None:
     return None if end is None else survey.why_cut_short(judgement.partition, end)
 
 
-def _why_not_replaceable(partition: PartitionListing, name: str) -> Reason | None:
+def _why_not_replaceable(partition: PartitionListing, name: str, disk: Disk) -> Reason | None:
     path = os.path.join(partition.path, name)
     try:
-        found = LOCAL.status(path, follow=False)
+        found = disk.status(path, follow=False)
     except OSError:
         return None
-    if not LOCAL.is_permitted(path, os.R_OK):
+    if not disk.is_permitted(path, os.R_OK):
         return _reason(ReasonCode.UNREADABLE, path, errno.EACCES)
-    if LOCAL.may_give(found.st_uid, found.st_gid):
+    if disk.may_give(found.st_uid, found.st_gid):
         return None
     owner = user_name(found.st_uid)
     text = f"{path}: belongs to {owner}, and this user cannot give {owner} what takes its place"
     return Reason(ReasonCode.NO_PERMISSION, text)
 
 
-def _why_epochs_stay(partition: PartitionListing) -> Reason | None:
+def _why_epochs_stay(partition: PartitionListing, disk: Disk) -> Reason | None:
     path = os.path.join(partition.path, LEADER_EPOCH_CHECKPOINT)
     try:
-        LOCAL.require_replaceable(path)
+        disk.require_replaceable(path)
     except FileNotFoundError:  # its directory
         return None
     except OSError as error:

@@ -29,6 +29,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.planning.skipped_logs import untouched_report
 from compactor.reason_codes import ReasonCode
 from storage.files.disk_hints import wait_until_freed
+from storage.files.files import Disk
 from storage.files.local import LOCAL
 
 FILES_OF_GROUP = 4
@@ -98,9 +99,10 @@ def space_of(
     originals_dir: str | None = None,
     master: str | None = None,
     all_staged: bool = False,
+    disk: Disk = LOCAL,
 ) -> SpacePlan:
     """Return what a round over these logs needs."""
-    places = places_of(logs, work_dir, originals_dir)
+    places = places_of(logs, work_dir, originals_dir, disk)
     return plan_space(logs, places, cores_of(master), all_staged)
 
 
@@ -128,15 +130,18 @@ def require_room(plan: RoundPlan, space: SpacePlan) -> None:
 
 
 def places_of(
-    logs: Sequence[LogPlan], work_dir: str | None = None, originals_dir: str | None = None
+    logs: Sequence[LogPlan],
+    work_dir: str | None = None,
+    originals_dir: str | None = None,
+    disk: Disk = LOCAL,
 ) -> Places:
     rooms: dict[int, Room] = {}
 
     def device_of(path: str, name: str) -> int:
         try:
-            device = LOCAL.status(path).st_dev
+            device = disk.status(path).st_dev
             if device not in rooms:
-                rooms[device] = _room(path, name)
+                rooms[device] = _room(path, name, disk)
         except FileNotFoundError:  # not made yet; or gone, which is reported of its log later
             return device_of(os.path.dirname(path), name)
         return device
@@ -297,9 +302,9 @@ def _why_not(needs: Mapping[int, Need], rooms: Mapping[int, Room]) -> str | None
     return None
 
 
-def _room(path: str, name: str) -> Room:
+def _room(path: str, name: str, disk: Disk) -> Room:
     wait_until_freed()  # what an earlier round has removed
-    found = LOCAL.file_system_status(path)
+    found = disk.file_system_status(path)
     # no such limit on btrfs, for one
     free_files = found.f_favail if found.f_files else None
     return Room(name, found.f_bavail * found.f_frsize, free_files)
