@@ -19,7 +19,7 @@ from storage.file_names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, file_name
 from storage.files import cloning, filesystem
 from storage.files.local import LOCAL
 from storage.formats import checkpoint, clean_shutdown
-from tests.compactor.log_dirs.test_waiting_for_locks import held
+from tests.compactor.log_dirs.test_locked_log_dirs import held
 from tests.support.file_states import state_of
 from tests.support.made_log import keyed, make_partition
 
