@@ -16,6 +16,7 @@ from compactor.log_dirs.locked_log_dirs import lock_log_dirs, require_free
 from storage.files import backends
 from storage.files.files import Mount
 from storage.formats import clean_shutdown
+from storage.formats.checkpoint import REPLICATION
 from tests.compactor.log_dirs.test_locked_log_dirs import other_process
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command, use_local_rounds
@@ -57,6 +58,12 @@ def on_a_network(_: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @contextmanager
+def without_high_watermarks(log_dir: Path, _: pytest.MonkeyPatch) -> Iterator[None]:
+    (log_dir / REPLICATION).unlink()
+    yield
+
+
+@contextmanager
 def with_few_descriptors(_: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(machine, "open_file_limit", lambda: 256)
     yield
@@ -68,6 +75,7 @@ def with_few_descriptors(_: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
         (locked, ".lock: locked: a broker or another run works in this log directory"),
         (not_shut_down_cleanly, "Give each run --recover-first"),
         (on_a_network, "--allow-file-system nfs4"),
+        (without_high_watermarks, "say so with --assume-fully-replicated"),
         (with_few_descriptors, "no more than 256 files may be open at once"),
     ],
 )

@@ -110,18 +110,18 @@ class Counted:
 
 
 @pytest.mark.usefixtures("by_two")
-def test_where_the_other_process_ends_early_one_does_it(
+def test_where_the_other_process_ends_early_or_cannot_be_had_one_does_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = asked(*all_kinds(tmp_path))
     expected = by_one(wanted, monkeypatch)
-    for kept in (0, 1000):
-
-        def end_early(_: EvaluationRequest, out: BinaryIO, kept: int = kept) -> None:
-            out.write(b"\x80\x05" * (kept // 2))
-
-        monkeypatch.setattr(evaluation, "_write_other_half", end_early)
+    for written in (b"", b"\x80\x05" * 500):
+        monkeypatch.setattr(
+            evaluation, "_write_other_half", lambda _, out, written=written: out.write(written)
+        )
         assert plan_round(wanted) == expected
+    monkeypatch.setattr(evaluation, "run_forked", lambda *_: None)
+    assert plan_round(wanted) == expected
 
 
 @pytest.mark.usefixtures("by_two")
@@ -175,16 +175,6 @@ def test_of_settings_that_clash_those_of_the_first_log_are_told(
         assert str(found.value) == str(expected.value)
         assert clashing[0] in str(expected.value)
     assert len({evaluation._is_first(f"{clashing}-0") for clashing in names}) == 2
-
-
-@pytest.mark.usefixtures("by_two")
-def test_a_process_that_cannot_be_had_is_done_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wanted = asked(*all_kinds(tmp_path))
-    expected = by_one(wanted, monkeypatch)
-    monkeypatch.setattr(evaluation, "run_forked", lambda *_: None)
-    assert plan_round(wanted) == expected
 
 
 @pytest.mark.usefixtures("by_two")
