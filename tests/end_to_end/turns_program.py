@@ -15,6 +15,7 @@ from compactor.api import budgeted_rounds
 from compactor.host.run_history import Pace
 from compactor.planning import layout, space
 from compactor.planning.space import WORK_BYTES, Room
+from storage.files.files import Disk
 
 
 def set_room(log_dir: Path, free_bytes: int) -> None:
@@ -24,7 +25,7 @@ def set_room(log_dir: Path, free_bytes: int) -> None:
     """
     before: list[int] = []
 
-    def found(path: str, name: str) -> Room:  # noqa: ARG001  # as the one that it replaces
+    def found(path: str, name: str, disk: Disk) -> Room:  # noqa: ARG001  # as the one it replaces
         size = sum(file.stat().st_size for file in log_dir.rglob("*.log"))
         before.append(size)
         return Room(name, WORK_BYTES + free_bytes + before[0] - size, None)

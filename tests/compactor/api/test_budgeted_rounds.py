@@ -23,6 +23,7 @@ from compactor.outcome.round_report import (
 from compactor.planning import layout, space
 from compactor.planning.space import WORK_BYTES, Room
 from compactor.settings.rules import Rules
+from storage.files.files import Disk
 from storage.formats import checkpoint
 from tests.compactor.plan_logs import COMPACT, NOW_MS, Shape, build, plan_log_dirs
 from tests.compactor.rounds import log, report
@@ -99,7 +100,7 @@ def room_for(root: Path, monkeypatch: pytest.MonkeyPatch, free_bytes: int) -> No
 
     before = size()
 
-    def found(_: str, name: str) -> Room:
+    def found(_: str, name: str, __: Disk) -> Room:
         return Room(name, WORK_BYTES + free_bytes + before - size(), None)
 
     monkeypatch.setattr(space, "_room", found)
