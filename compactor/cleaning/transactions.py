@@ -190,7 +190,7 @@ def later_markers(plan: LogPlan, producer_ids: Collection[int]) -> dict[int, Mar
             producer_id = header.producer_id
             if not (header.is_control and header.records_count and producer_id in producer_ids):
                 continue
-            kind = read_marker(header, log_path, position, partition.access)[0]
+            kind = read_marker(header, log_path, position, partition.access)
             found.setdefault(producer_id, Marker(header.base_offset, kind is ControlType.ABORT))
             if len(found) == len(producer_ids):
                 break

@@ -341,7 +341,7 @@ def _is_committed(producer_id: int, paths: Sequence[str], files: Files) -> bool:
     """Whether its next marker says so."""
     for path, position, header in _transactional(paths, files):
         if header.is_control and header.producer_id == producer_id and header.records_count:
-            return read_marker(header, path, position, files)[0] is ControlType.COMMIT
+            return read_marker(header, path, position, files) is ControlType.COMMIT
     return False
 
 

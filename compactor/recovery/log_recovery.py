@@ -69,7 +69,6 @@ from storage.log.errors import LogError
 from storage.log.loading import (
     LoadingReport,
     LoadingState,
-    LoadingWay,
     LogOptions,
     opened_parts,
     options_at,
@@ -375,7 +374,7 @@ def _for_rehearsal(log: PartitionListing, options: LogOptions) -> LogOptions:
     largest = max(segment.log_bytes for segment in log.segments)
     room = (largest // interval_bytes + 2) * _LARGEST_ENTRY_BYTES
     config = replace(options.config, segment_index_bytes=room)
-    return replace(options, config=config, way=LoadingWay(may_split=False))
+    return replace(options, config=config, may_split=False)
 
 
 class _Judge:

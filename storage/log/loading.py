@@ -94,19 +94,6 @@ class LoadingState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadingWay:
-    """How a log is loaded.
-
-    may_split: a segment with offsets too far apart is split; False: a LogSegmentOffsetOverflowError
-    is raised. on_segments_left: is called with the number of segments that are still to be
-    recovered after an unclean shutdown, whenever that changes.
-    """
-
-    may_split: bool = True
-    on_segments_left: Callable[[int], object] = lambda _: None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
     """`directory` and `producer_settings` are shared by the logs of one log directory.
 
@@ -117,6 +104,10 @@ class LogOptions:
     truncating: is entered before a truncation, without the log's lock, with the offset at which the
     log will end, and the base offset of the segment that will be the active one; None where no
     other is cut.
+
+    may_split: a segment with offsets too far apart is split; False: a LogSegmentOffsetOverflowError
+    is raised. on_segments_left: is called with the number of segments that are still to be
+    recovered after an unclean shutdown, whenever that changes.
     """
 
     clock: Clock
@@ -129,8 +120,9 @@ class LogOptions:
         default_factory=ProducerStateManagerConfig
     )
     directory: LogDirState = field(default_factory=LogDirState)
-    way: LoadingWay = field(default_factory=LoadingWay)
     truncating: Truncating = no_owner
+    may_split: bool = True
+    on_segments_left: Callable[[int], object] = lambda _: None
     kafka: KafkaVersion = NEWEST  # whose answer is given where the versions differ
 
 
@@ -232,7 +224,7 @@ def _load(local: LocalLog, options: LogOptions) -> LoadedLog:
     files, path = local.files, local.place.path
     epochs = LeaderEpochFileCache(files, path, options.scheduler)
     producers = ProducerStateManager(SnapshotFiles(files, path), options.producer_settings)
-    loader = LogLoader(local, options.state, epochs, producers, options.way)
+    loader = LogLoader(local, options, epochs, producers)
     try:
         offsets = loader.load()
     except BaseException:
@@ -261,18 +253,16 @@ class LogLoader:
     def __init__(
         self,
         local: LocalLog,
-        state: LoadingState,
+        options: LogOptions,
         epochs: LeaderEpochFileCache,
         producers: ProducerStateManager,
-        way: LoadingWay,
     ) -> None:
-        self._local, self._state = local, state
+        self._local, self._options, self._state = local, options, options.state
         self._epochs, self._producers = epochs, producers
         self._place = local.place
         self._files = local.files
         self._snapshots: SnapshotFiles | None = None  # as the last recovery has left them
         self.report = LoadingReport([], [])
-        self._way = way
 
     def load(self) -> LoadedOffsets:
         """Load the segments, and build the state of producers."""
@@ -378,7 +368,7 @@ class LogLoader:
         try:
             found = recover_segment(segment, producers, self._epochs)
         except LogSegmentOffsetOverflowError as error:
-            if not self._way.may_split:
+            if not self._options.may_split:
                 raise
             assert error.place is not None, "a recovery says where it ended"
             rest = segment.log.batches(error.place[1])
@@ -421,7 +411,7 @@ class LogLoader:
     def _recover_unflushed(self) -> None:
         unflushed = self._local.segments.values(self._state.recovery_point, _MAX_LONG)
         for number, segment in enumerate(unflushed):
-            self._way.on_segments_left(len(unflushed) - number)
+            self._options.on_segments_left(len(unflushed) - number)
             try:
                 cut = self._recover_segment(segment)
             except InvalidOffsetError as error:  # Kafka: after an error of the disk, too
@@ -431,7 +421,7 @@ class LogLoader:
             if cut:
                 self._remove(unflushed[number + 1 :])
                 break
-        self._way.on_segments_left(0)
+        self._options.on_segments_left(0)
 
     def _end_unless_below_start(self) -> int | None:
         """The end of the log; None where it lies below the log start, and all is deleted."""

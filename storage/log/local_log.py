@@ -109,12 +109,6 @@ class LogSegments:
         at = bisect_right(segments, offset, key=_base)
         return segments[at - 1] if at else None
 
-    def lower(self, offset: int) -> LogSegment | None:
-        """The segment with the greatest base offset below offset."""
-        segments = self._segments
-        at = bisect_left(segments, offset, key=_base)
-        return segments[at - 1] if at else None
-
     def higher(self, offset: int) -> LogSegment | None:
         """The segment with the smallest base offset above offset."""
         segments = self._segments

@@ -25,7 +25,7 @@ from storage.formats.checkpoint import TopicPartition
 from storage.formats.copy_marks import require_may_change
 from storage.gc_pause import collector_paused
 from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError, LogError
-from storage.log.loading import LoadingState, LoadingWay
+from storage.log.loading import LoadingState
 from storage.log.log import Log
 from storage.log.log_config import LogConfig
 from storage.log.log_state import CleanedGroup, CleanerView
@@ -582,11 +582,12 @@ class _LogLoading:
     ) -> Log:
         thread = int(threading.current_thread().name.removeprefix(f"{_THREAD}_"))
         progress = self._options.progress
-        way = LoadingWay(
-            on_segments_left=lambda left: progress.segments_left(directory.path, thread, left)
-        )
+
+        def segments_left(left: int) -> None:
+            progress.segments_left(directory.path, thread, left)
+
         config = self._managed.config_of(partition[0])
-        log = open_log(self._options, directory, name, config, state, way)
+        log = open_log(self._options, directory, name, config, state, segments_left)
         if name.endswith(DELETE_DIR):
             self._found.deleted.append(log)
         elif name.endswith(STRAY_DIR):

@@ -32,7 +32,7 @@ from storage.formats import checkpoint, clean_shutdown
 from storage.formats.checkpoint import TopicPartition
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.log.errors import IllegalStateError, KafkaError, KafkaStorageError, NoSuchElementError
-from storage.log.loading import LoadingState, LoadingWay, opened_parts
+from storage.log.loading import LoadingState, opened_parts
 from storage.log.local_log import LogDirState
 from storage.log.log import Log, LogOptions
 from storage.log.log_config import LogConfig
@@ -41,7 +41,6 @@ from storage.log.scheduler import OwnTasks, Scheduler
 from storage.log.segment import Clock
 
 _LOGGER = logging.getLogger("compactor.log_manager")
-_ANY_WAY = LoadingWay()
 _AT_START = (checkpoint.RECOVERY_POINT, checkpoint.LOG_START)
 
 
@@ -523,7 +522,7 @@ def open_log(
     name: str,
     config: LogConfig,
     state: LoadingState,
-    way: LoadingWay = _ANY_WAY,
+    on_segments_left: Callable[[int], object] = lambda _: None,
 ) -> Log:
     """Open the log in a directory of a log directory, which the manager has asked for marks."""
     assert options.scheduler is not None, "given to every log"
@@ -535,7 +534,7 @@ def open_log(
         state=state,
         producer_settings=options.producer_settings,
         directory=directory.state,
-        way=way,
+        on_segments_left=on_segments_left,
         truncating=partial(directory.truncating, partition_of(name)),
         kafka=options.kafka,
     )

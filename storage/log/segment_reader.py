@@ -60,7 +60,7 @@ def read_batch_headers(
 
 
 def read_batches(
-    log_path: str, verify_crc: bool = True, files: Files = LOCAL, start: int = 0
+    log_path: str, files: Files = LOCAL, start: int = 0
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """Yield position, header and all bytes of each batch from a position on, at which one starts.
 
@@ -69,8 +69,7 @@ def read_batches(
     with files.open(log_path) as log:
         span = start, log.entry.size_bytes
         for position, header, batch in _walk(log, log_path, span, _CHUNK_BYTES, is_whole=True):
-            if verify_crc:
-                check_crc(batch, header, log_path, position)
+            check_crc(batch, header, log_path, position)
             yield position, header, batch
 
 
@@ -111,8 +110,8 @@ def _raise_cut_short(header: BatchHeader, position: int, stop: int, path: str) -
 
 def read_marker(
     header: BatchHeader, log_path: str, position: int, files: Files = LOCAL
-) -> tuple[ControlType, int, int]:
-    """Give kind, coordinator epoch and timestamp of the marker in a control batch with a record.
+) -> ControlType:
+    """Return the kind of the marker in a control batch with a record.
 
     Raise CorruptFileError where it does not parse or is no marker.
     """
@@ -121,7 +120,8 @@ def read_marker(
     try:
         kind = decode_type(record.key)
         if kind.is_marker:
-            return kind, decode_coordinator_epoch(record.value), record.timestamp
+            decode_coordinator_epoch(record.value)  # which has to be there
+            return kind
     except MalformedRecordError as error:
         raise CorruptFileError(log_path, position, str(error)) from error
     problem = f"control record {kind.name} of producer {header.producer_id}, expected a marker"

@@ -9,7 +9,7 @@ Source: Kafka, LogSegment.recover (LogLoader.recoverSegment); spec L-11.1, F-12.
 from contextlib import suppress
 from itertools import islice
 from types import ModuleType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,23 +31,6 @@ _WINDOW_BYTES = 512 * 1024  # stays in the processor's cache
 _MOST_ONE_BY_ONE = 1024
 
 
-class Recovery(Protocol):
-    """What a recovery brings up to date beside the segment."""
-
-    @property
-    def latest_epoch(self) -> int | None:
-        """The highest leader epoch so far."""
-        ...
-
-    def take(self, batch: Batch) -> None:
-        """A sound batch of format v2."""
-        ...
-
-    def pass_over(self, end_offset: int) -> None:
-        """Sound batches up to an offset that have no producer, and no higher leader epoch."""
-        ...
-
-
 class RecoveredSegment(NamedTuple):
     """The outcome of a recovery of a segment."""
 
@@ -62,42 +45,18 @@ class RecoveredSegment(NamedTuple):
 def recover_segment(
     segment: LogSegment, manager: ProducerStateManager, epochs: LeaderEpochFileCache
 ) -> RecoveredSegment:
-    """Recover a segment with the producers that stand before it; raise what `recover` raises."""
-    return recover(segment, _ProducersAndEpochs(segment, manager, epochs))
+    """Recover a segment, and bring producers and leader epochs that stand before it up to date.
+
+    A LogError that ends it says where in the `.log` that was.
+    """
+    return _Recovering(segment, manager, epochs).run()
 
 
-class _ProducersAndEpochs:
-    """Producers and leader epochs, brought up to date as a segment is recovered."""
-
+class _Recovering:
     def __init__(
         self, segment: LogSegment, manager: ProducerStateManager, epochs: LeaderEpochFileCache
     ) -> None:
         self._segment, self._manager, self._epochs = segment, manager, epochs
-
-    @property
-    def latest_epoch(self) -> int | None:
-        return self._epochs.latest
-
-    def take(self, batch: Batch) -> None:
-        epoch, latest = batch.leader_epoch, self.latest_epoch
-        if epoch >= 0 and (latest is None or epoch > latest):
-            self._epochs.assign(epoch, batch.base_offset)
-        if batch.has_producer_id:
-            replay_recovered(self._manager, batch, self._segment.add_aborted)
-        self._manager.map_end_offset = batch.last_offset + 1
-
-    def pass_over(self, end_offset: int) -> None:
-        self._manager.map_end_offset = end_offset
-
-
-def recover(segment: LogSegment, recovery: Recovery) -> RecoveredSegment:
-    """Recover a segment. A LogError that ends it says where in the `.log` that was."""
-    return _Recovering(segment, recovery).run()
-
-
-class _Recovering:
-    def __init__(self, segment: LogSegment, recovery: Recovery) -> None:
-        self._segment, self._recovery = segment, recovery
         self._valid = 0  # the position after the last sound batch
         self._end = segment.base_offset
         self._out_of_order_at: int | None = None
@@ -157,12 +116,21 @@ class _Recovering:
         self._valid += batch.size_bytes
         self._end = batch.last_offset + 1
         if not batch.is_legacy:
-            self._recovery.take(batch)
+            self._follow(batch)
+
+    def _follow(self, batch: Batch) -> None:
+        """Bring leader epochs and producers past a sound batch of format v2."""
+        epoch, latest = batch.leader_epoch, self._epochs.latest
+        if epoch >= 0 and (latest is None or epoch > latest):
+            self._epochs.assign(epoch, batch.base_offset)
+        if batch.has_producer_id:
+            replay_recovered(self._manager, batch, self._segment.add_aborted)
+        self._manager.map_end_offset = batch.last_offset + 1
 
     def _take_known(self, kernels: ModuleType) -> None:
         """Take batches as far as the kernel knows them, and the indexes take their entries."""
         segment, log = self._segment, self._segment.log
-        epoch = self._recovery.latest_epoch
+        epoch = self._epochs.latest
         limits = kernels.RecoveryLimits(
             base_offset=segment.base_offset, epoch=NO_LEADER_EPOCH if epoch is None else epoch
         )
@@ -181,7 +149,7 @@ class _Recovering:
             if taken:
                 self._valid += int(self._batches[:taken, 0].sum())
                 self._end = int(self._batches[taken - 1, 1]) + 1
-                self._recovery.pass_over(self._end)
+                self._manager.map_end_offset = self._end
             if taken < count:  # the next one is refused, and says why by itself
                 return
 
