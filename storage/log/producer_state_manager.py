@@ -8,11 +8,10 @@ Source: Kafka, ProducerStateManager, UnifiedLog.rebuildProducerState, loadProduc
 L-14, L-15.
 """
 
-import contextlib
 import os
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from storage.errors import CorruptFileError
@@ -57,7 +56,7 @@ class SnapshotFiles:
     def __init__(self, files: Files, directory: str, offsets: Iterable[int] | None = None) -> None:
         """offsets: of the files, where they are known; None: the directory is listed."""
         self._files, self._directory = files, directory
-        self._offsets = sorted(offsets or ())  # rising
+        self._offsets = set(offsets or ())
         self._may_be_gone = offsets is not None
         if offsets is None:
             self.look()
@@ -69,7 +68,7 @@ class SnapshotFiles:
     def look(self) -> None:
         """List the files. Raise NumberFormatError for one without an offset."""
         names = self._files.list_names(self._directory)[1]
-        self._offsets = sorted({required_offset(n) for n in names if n.endswith(SNAPSHOT)})
+        self._offsets = {required_offset(name) for name in names if name.endswith(SNAPSHOT)}
 
     def path(self, offset: int) -> str:
         return os.path.join(self._directory, file_name(offset, SNAPSHOT))
@@ -77,16 +76,15 @@ class SnapshotFiles:
     @property
     def offsets(self) -> tuple[int, ...]:
         """Rising."""
-        return tuple(self._offsets)
+        return tuple(sorted(self._offsets))
 
     @property
     def latest(self) -> int | None:
-        return self._offsets[-1] if self._offsets else None
+        return max(self._offsets, default=None)
 
     def outside(self, start: int, end: int) -> list[int]:
         """Those that are not above start, or are above end."""
-        first, last = bisect_right(self._offsets, start), bisect_right(self._offsets, end)
-        return [*self._offsets[:first], *self._offsets[max(first, last) :]]
+        return [offset for offset in self.offsets if not start < offset <= end]
 
     def read(self, offset: int) -> list[ProducerEntry]:
         """Return what one holds; CorruptFileError where it is damaged.
@@ -112,25 +110,24 @@ class SnapshotFiles:
                 file.sync()
         finally:
             file.close()
-        at = bisect_left(self._offsets, offset)
-        if self._offsets[at : at + 1] != [offset]:
-            self._offsets.insert(at, offset)
+        self._offsets.add(offset)
         return path
 
     def flush(self, path: str) -> None:
         """Sync one; it is no error if it is gone."""
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             self._files.sync_file(path)
 
     def remove(self, offset: int) -> None:
         """It is no error if it is gone."""
-        self._forget(offset)
+        self._offsets.discard(offset)
         remove_if_exists(self._files, self.path(offset))
 
     def mark_deleted(self, offset: int) -> str | None:
         """Rename one, and give the path by which it is to be removed later; None without one."""
-        if not self._forget(offset):
+        if offset not in self._offsets:
             return None
+        self._offsets.remove(offset)
         path = self.path(offset)
         try:
             self._files.rename(path, path + DELETED)
@@ -138,28 +135,17 @@ class SnapshotFiles:
             return None
         return path + DELETED
 
-    def _forget(self, offset: int) -> bool:
-        at = bisect_left(self._offsets, offset)
-        is_known = self._offsets[at : at + 1] == [offset]
-        if is_known:
-            del self._offsets[at]
-        return is_known
-
 
 LATE_BUFFER_MS = 5 * 60 * 1000
 
 
+@dataclass(slots=True)
 class ProducerStateManagerConfig:
     """Settings of the broker about producers; may change while logs are open."""
 
-    def __init__(
-        self,
-        expiration_ms: int = producer_snapshot.EXPIRATION_MS,
-        verifies_transactions: bool = False,
-        max_transaction_ms: int = 900_000,
-    ) -> None:
-        self.expiration_ms, self.verifies_transactions = expiration_ms, verifies_transactions
-        self.max_transaction_ms = max_transaction_ms
+    expiration_ms: int = producer_snapshot.EXPIRATION_MS
+    verifies_transactions: bool = False
+    max_transaction_ms: int = 900_000
 
 
 class TxnMetadata(NamedTuple):
