@@ -245,6 +245,12 @@ class SlotSearch(NamedTuple):
         found = self._range(target)
         return found if isinstance(found, int) else self._search(*found, target)[0]
 
+    def keep_below(self, target: int) -> None:
+        """Forget the entries from the one on that has target, or would stand after it."""
+        number = self.lower_bound(target)
+        has_it = number >= 0 and self.key(number) == target
+        self.file.keep(number if has_it else number + 1)
+
     def upper_bound(self, target: int) -> int:
         """Return the number of some entry at or above target, by Kafka's search; -1 for none.
 
@@ -333,12 +339,9 @@ class OffsetIndexFile:
 
     def lookup(self, target: int) -> OffsetPosition:
         """The entry with the greatest offset that is not above target; else the base, at 0."""
-        number = self._slot(target)
+        search = SlotSearch(self.file.opened(), _OFFSET_FIELD)
+        number = search.lower_bound(target - self._base_offset)
         return OffsetPosition(self._base_offset, 0) if number < 0 else self._at(number)
-
-    def _slot(self, target: int) -> int:
-        """The number of the entry with the greatest offset that is not above target."""
-        return SlotSearch(self.file.opened(), _OFFSET_FIELD).lower_bound(target - self._base_offset)
 
     def upper_bound(self, start: OffsetPosition, size_bytes: int) -> OffsetPosition | None:
         """Return some entry at or past the end of a range of the log, by Kafka's search, or None.
@@ -351,10 +354,7 @@ class OffsetIndexFile:
 
     def truncate_to(self, offset: int) -> None:
         """Keep the entries below an offset."""
-        file = self.file.opened()
-        number = self._slot(offset)
-        has_it = number >= 0 and self._at(number).offset == offset
-        file.keep(number if has_it else number + 1)
+        SlotSearch(self.file.opened(), _OFFSET_FIELD).keep_below(offset - self._base_offset)
 
 
 TIME_ENTRY = Struct(">qi")  # timestamp, relative offset
@@ -419,18 +419,13 @@ class TimeIndexFile:
 
     def lookup(self, target_ms: int) -> LargestTimestamp:
         """The entry with the greatest time that is not above target; else none, at the base."""
-        number = self._slot(_TIME_FIELD, target_ms)
+        number = SlotSearch(self.file.opened(), _TIME_FIELD).lower_bound(target_ms)
         return self._none if number < 0 else self._at(number)
-
-    def _slot(self, field: EntryField, target: int) -> int:
-        return SlotSearch(self.file.opened(), field).lower_bound(target)
 
     def truncate_to(self, offset: int) -> None:
         """Keep the entries below an offset."""
-        file = self.file.opened()
-        number = self._slot(_TIME_OFFSET_FIELD, offset - self._base_offset)
-        has_it = number >= 0 and self._at(number).offset == offset
-        file.keep(number if has_it else number + 1)
+        search = SlotSearch(self.file.opened(), _TIME_OFFSET_FIELD)
+        search.keep_below(offset - self._base_offset)
 
 
 class TxnIndexFile:

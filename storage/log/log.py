@@ -160,10 +160,10 @@ class Log:
 
         No other append comes between them. Bytes of a batch that is cut short at the end are left.
 
-        The log, its producers and its files are as after those appends; but many batches take one
-        write. Raise BatchAppendError where a batch is refused or cannot be written: those before it
-        are appended. Where the disk fails, the batch and later ones may be in the `.log`, past the
-        end of the log: one that is opened then may find them.
+        The log, its producers and its files are as after those appends; but many batches without a
+        producer take one write. Raise BatchAppendError where a batch is refused or cannot be
+        written: those before it are appended. Where the disk fails, the batch and later ones may be
+        in the `.log`, past the end of the log: one that is opened then may find them.
         """
         with self._lock:
             return BatchAppends(self._plain_appends, self.append_as_leader, request).append(data)
