@@ -283,7 +283,7 @@ class LogLoader:
         self._epochs.truncate_from_start(state.log_start)
         self._producers.remove_stray_snapshots(segments.bases)
         now_ms = self._place.clock()
-        rebuild_producers(self._producers, segments, log_start, end, now_ms, state.is_clean)
+        rebuild_producers(self._producers, segments.all, log_start, end, now_ms, state.is_clean)
         return LoadedOffsets(log_start, recovery_point, end)
 
     # ---- half-done files ----------------------------------------------------------------------
@@ -363,7 +363,7 @@ class LogLoader:
         """Recover a segment, with producers of its own; give the bytes cut off."""
         producers = ProducerStateManager(self._listed_snapshots(), self._producers.settings)
         start, now_ms = self._state.log_start, self._place.clock()
-        segments = self._local.segments
+        segments = self._local.segments.all
         rebuild_producers(producers, segments, start, segment.base_offset, now_ms, False)
         try:
             found = recover_segment(segment, producers, self._epochs)

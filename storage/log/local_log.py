@@ -84,12 +84,13 @@ class LogSegments:
         self._segments = ()
 
     @property
+    def all(self) -> tuple[LogSegment, ...]:
+        """Rising, as they are now."""
+        return self._segments
+
+    @property
     def bases(self) -> list[int]:
         return [segment.base_offset for segment in self._segments]
-
-    def last_bases(self, count: int) -> list[int]:
-        """The base offsets of the last segments."""
-        return [segment.base_offset for segment in self._segments[-count:]]
 
     @property
     def first(self) -> LogSegment:

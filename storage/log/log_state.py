@@ -500,5 +500,5 @@ def truncate_fully(state: LogState, offset: int, log_start: int | None) -> None:
 def rebuild(state: LogState, end: int) -> None:
     """Bring the state of producers to an offset."""
     state.local.require_open()
-    segments, start = state.local.segments, state.watermarks.log_start
+    segments, start = state.local.segments.all, state.watermarks.log_start
     rebuild_producers(state.producers, segments, start, end, state.now_ms, False)

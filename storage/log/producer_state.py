@@ -10,7 +10,6 @@ LogLoader, UnifiedLog.rebuildProducerState; spec C-23.4, C-23.5, F-14.3 to F-14.
 """
 
 import os
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -100,8 +99,9 @@ class _Loading:
         for number, segment in enumerate(log.segments):
             if segment.index_bytes is None:
                 rebuilt[segment.base_offset] = self._recover(number)
-        segments = _ListedSegments(log, log.segments)
-        kept = producer_snapshot.kept_on_loading(self._snapshots.offsets, segments.bases)
+        segments = [_ListedSegment(log, segment) for segment in log.segments]
+        bases = [segment.base_offset for segment in segments]
+        kept = producer_snapshot.kept_on_loading(self._snapshots.offsets, bases)
         manager = self._manager(kept)
         completed = self._rebuild(manager, segments, log_end, clean_shutdown)
         return self._state(manager, completed, rebuilt)
@@ -111,7 +111,11 @@ class _Loading:
         return ProducerStateManager(snapshots, self._settings)
 
     def _rebuild(
-        self, manager: ProducerStateManager, segments: "_ListedSegments", end: int, is_clean: bool
+        self,
+        manager: ProducerStateManager,
+        segments: "Sequence[_ListedSegment]",
+        end: int,
+        is_clean: bool,
     ) -> list[CompletedTxn]:
         try:
             return rebuild_producers(
@@ -125,7 +129,8 @@ class _Loading:
         log = self._log
         base = log.segments[number].base_offset
         manager = ProducerStateManager(self._snapshots, self._settings)
-        self._rebuild(manager, _ListedSegments(log, log.segments[:number]), base, False)
+        before = [_ListedSegment(log, segment) for segment in log.segments[:number]]
+        self._rebuild(manager, before, base, False)
         aborted: list[AbortedTxn] = []
         for batch in _ListedSegment(log, log.segments[number]).batches():
             try:
@@ -160,27 +165,6 @@ def _as_corrupt(error: LogError, path: str) -> CorruptFileError:
     is_no_marker = isinstance(error, IllegalArgumentError)
     kind = UnsupportedFormatError if is_no_marker else CorruptFileError
     return kind(os.path.join(path, file_name(base, LOG)), position, str(error))
-
-
-class _ListedSegments:
-    """Segments of a listing, as a replay asks for them."""
-
-    def __init__(self, log: PartitionListing, segments: Sequence[Segment]) -> None:
-        self._segments = [_ListedSegment(log, segment) for segment in segments]
-        self.bases = [segment.base_offset for segment in segments]
-
-    def last_bases(self, count: int) -> list[int]:
-        return self.bases[-count:]
-
-    def floor(self, offset: int) -> "_ListedSegment | None":
-        at = bisect_right(self.bases, offset)
-        return self._segments[at - 1] if at else None
-
-    def values(self, start: int, end: int) -> list["_ListedSegment"]:
-        if start >= end:
-            return []
-        first = max(bisect_right(self.bases, start) - 1, 0)
-        return self._segments[first : bisect_left(self.bases, end)]
 
 
 class _ListedSegment:
@@ -221,6 +205,9 @@ class _ListedSegment:
         entries = offset_index.read(path, log.access)
         offset_index.check(entries, segment.log_bytes, path)
         return offset_index.search(entries, segment.base_offset, offset).position
+
+
+_Replayed = Sequence[_ListedSegment]
 
 
 class _LogFile:

@@ -9,6 +9,7 @@ L-14, L-15.
 """
 
 import os
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -388,25 +389,9 @@ class ReplayedSegment(Protocol):
         ...
 
 
-class ReplayedSegments(Protocol):
-    """The segments of a log, by base offset."""
-
-    def last_bases(self, count: int) -> list[int]:
-        """Return the base offsets of the last segments."""
-        ...
-
-    def floor(self, offset: int) -> ReplayedSegment | None:
-        """Return the segment with the greatest base offset that is not above offset."""
-        ...
-
-    def values(self, start: int, end: int) -> Sequence[ReplayedSegment]:
-        """Return the segments of a range of offsets, from the one that holds start on."""
-        ...
-
-
 def rebuild_producers(
     manager: ProducerStateManager,
-    segments: ReplayedSegments,
+    segments: Sequence[ReplayedSegment],
     log_start: int,
     end: int,
     now_ms: int,
@@ -418,7 +403,7 @@ def rebuild_producers(
     Return the transactions that the replay completed, in the order of their markers.
     """
     completed: list[CompletedTxn] = []
-    bases = segments.last_bases(2)
+    bases = [segment.base_offset for segment in segments[-2:]]
     if manager.snapshots.latest is None and after_clean_shutdown:
         for offset in [*bases, end]:
             manager.map_end_offset = offset
@@ -427,16 +412,22 @@ def rebuild_producers(
     was_empty = manager.is_empty and manager.map_end_offset >= end
     manager.truncate_and_reload(log_start, end, now_ms)
     if end > manager.map_end_offset and not was_empty:
-        last = segments.floor(end)
-        for segment in segments.values(manager.map_end_offset, end):
+        first = max(bisect_right(segments, manager.map_end_offset, key=_base) - 1, 0)
+        last = bisect_right(segments, end, key=_base) - 1
+        for number in range(first, bisect_left(segments, end, key=_base)):
+            segment = segments[number]
             start = max(segment.base_offset, manager.map_end_offset, log_start)
             manager.map_end_offset = start
             if segment.base_offset in (*bases, end):
                 manager.take_snapshot()
-            completed += _replay(manager, segment, start, end if segment is last else None)
+            completed += _replay(manager, segment, start, end if number == last else None)
     manager.map_end_offset = end
     manager.take_snapshot()
     return completed
+
+
+def _base(segment: ReplayedSegment) -> int:
+    return segment.base_offset
 
 
 def _replay(
