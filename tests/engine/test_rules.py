@@ -1,10 +1,10 @@
 """Every case of tests/engine/rules: what is said of it is seen in Kafka's transcript, and ours is
 the same. The rules are those of docs/spec/engine.md.
 
-Beside the rules that cases are named after they hold those that every log shows: how long an index
-is and what is left of it (L-4.2, L-4.5, L-6.3), when it is made (L-8.3), where an offset is
-(L-9.1), how old a segment is (L-10.2), what closes, renames and deletes it (L-11.6 to L-11.8). Each
-of these, broken once, makes a case fail."""
+Beside the rules that cases are named after they hold those that every log shows: which files it has
+(L-1.1), how long an index is and what is left of it (L-4.2, L-4.5, L-6.3), when it is made (L-8.3),
+where an offset is (L-9.1), how old a segment is (L-10.2), what closes, renames and deletes it
+(L-11.6 to L-11.8). Each of these, broken once, makes a case fail."""
 
 from pathlib import Path
 from typing import Any

@@ -25,7 +25,6 @@ from tests.support.files.memory import MemoryFiles
 from tests.support.files.watched import Operation, WatchedFiles
 
 SPEC = Path(__file__).parents[3] / "docs" / "spec"
-INDEXED = ("index", "log", "timeindex")
 T0 = ("t", 0)
 DIRS = ["/a", "/b", "/c"]
 DAY_MS = 86_400_000
@@ -89,33 +88,6 @@ def test_new_logs_go_where_there_are_fewest(broker: Broker) -> None:
             assert max(counts) - min(counts) <= 1
 
 
-def test_what_was_appended_is_there_after_the_next_start(broker: Broker) -> None:
-    """L-26.3, L-26.9."""
-    with broker.manager() as manager:
-        manager.create(T0).append_as_leader(batch(0, broker.now_ms))
-    assert all(clean_shutdown.exists(log_dir, broker.disk) for log_dir in DIRS)
-    recovery = checkpoint.read("/a/recovery-point-offset-checkpoint", broker.disk)
-    assert recovery == {T0: 1}
-    with broker.manager() as manager:
-        assert manager.logs[T0].log_end_offset == 1
-        assert not any(clean_shutdown.exists(log_dir, broker.disk) for log_dir in DIRS)
-
-
-def test_a_deleted_log_goes_from_disk_after_its_delay(broker: Broker) -> None:
-    """L-27.6, L-28.6."""
-    with broker.manager() as manager:
-        manager.create(T0)
-        manager.delete(T0)
-        assert manager.get(T0) is None
-        (name,) = broker.names("/a")
-        assert name.startswith("t-0.")
-        assert name.endswith("-delete")
-        broker.wait(59_999)
-        assert broker.names("/a") == [name]
-        broker.wait(2)
-        assert broker.names("/a") == []
-
-
 def test_a_log_queued_for_deletion_is_queued_again_at_the_start(broker: Broker) -> None:
     """L-25.4, L-26.4, L-27.6, EE-157."""
     with broker.manager() as manager:
@@ -127,17 +99,6 @@ def test_a_log_queued_for_deletion_is_queued_again_at_the_start(broker: Broker) 
         broker.wait(60_000)
         broker.wait(60_000)
         assert broker.names("/a") == []
-
-
-def test_a_stray_log_is_kept_aside(broker: Broker) -> None:
-    """L-26.4, L-28.6."""
-    with broker.manager() as manager:
-        manager.create(T0)
-        manager.delete(T0, is_stray=True)
-        broker.wait(DAY_MS)
-    with broker.manager() as manager:
-        assert manager.logs == {}
-        assert [name.rpartition("-")[2] for name in broker.names("/a")] == ["stray"]
 
 
 def test_a_move_takes_the_copy_and_the_cleaners_checkpoint_along(broker: Broker) -> None:
@@ -375,26 +336,6 @@ def test_a_power_cut_at_any_moment_of_a_move_keeps_the_records(broker: Broker) -
 
 
 # ---- layers, tasks, settings -------------------------------------------------------------------
-
-
-def test_a_manager_has_logs_of_segments_of_files(broker: Broker) -> None:
-    """L-1.1: each segment is a file of records and three indexes; the one for aborted transactions
-    has a file once there is one. Beside them stand leader epochs and what is known of producers."""
-    with broker.manager() as manager:
-        log = manager.create(T0)
-        log.append_as_leader(batch(0, broker.now_ms))
-        log.roll()
-        log.append_as_leader(batch(0, broker.now_ms))
-        assert [segment.base_offset for segment in log.segments] == [0, 1]
-    assert sorted(entry.name for entry in broker.disk.list_directory("/a/t-0")) == [
-        *(f"00000000000000000000.{kind}" for kind in INDEXED),
-        "00000000000000000001.index",
-        "00000000000000000001.log",
-        "00000000000000000001.snapshot",
-        "00000000000000000001.timeindex",
-        "00000000000000000002.snapshot",
-        "leader-epoch-checkpoint",
-    ]
 
 
 def test_a_topic_id_on_disk_stays(broker: Broker) -> None:
