@@ -12,6 +12,7 @@ import numpy as np
 
 from storage.codecs.compression import Codec
 from storage.file_names import MAX_RELATIVE_OFFSET
+from storage.formats import segment_indexes as segment_indexes
 from storage.formats.batch_columns import ByteArray, Int64Array, next_record
 from storage.formats.batch_header import (
     ATTRIBUTES_AT,
@@ -37,18 +38,6 @@ from storage.formats.batch_header import (
     NO_TIMESTAMP,
     PRODUCER_ID_AT,
     RECORDS_COUNT_AT,
-)
-from storage.formats.segment_indexes import (
-    IndexLimits as IndexLimits,
-)
-from storage.formats.segment_indexes import (
-    IndexState as IndexState,
-)
-from storage.formats.segment_indexes import (
-    index_state as index_state,
-)
-from storage.formats.segment_indexes import (
-    make_entries as make_entries,
 )
 from storage.kernels.crc_kernels import crc32c_between
 from storage.kernels.kernel import inlined, kernel

@@ -132,7 +132,7 @@ def list_log_dir(
             if is_own(entry.name):
                 listing = list_partition(partition_dir, *topic_partition, access, with_files)
             else:
-                listing = _known_by_name(partition_dir, *topic_partition)
+                listing = PartitionListing(*topic_partition, partition_dir, (), (), (), ())
             partitions.append(listing)
         except OSError as error:  # gone, or not to be read: the others go on
             ignored.append((entry.name, f"cannot be listed: {error.strerror}"))
@@ -200,18 +200,6 @@ def list_partition(
         files=tuple(sorted(files)),
         access=access,
         foreign=tuple(sorted(foreign)),
-    )
-
-
-def _known_by_name(path: str, topic: str, partition: int) -> PartitionListing:
-    return PartitionListing(
-        topic=topic,
-        partition=partition,
-        path=path,
-        segments=(),
-        snapshot_offsets=(),
-        unfinished=(),
-        stray=(),
     )
 
 

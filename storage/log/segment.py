@@ -249,14 +249,15 @@ class LogSegment:
         """
         offsets, times = self.offset_index.file.opened(), self.time_index.file.opened()
         base, largest = self.base_offset, self.largest_so_far
-        limits = kernels.IndexLimits(
+        indexes = kernels.segment_indexes
+        limits = indexes.IndexLimits(
             base_offset=base,
             interval_bytes=self.index_interval_bytes,
             offset_entries=offsets.max_entries - offsets.entries,
             time_entries=times.max_entries - 1 - times.entries,
         )
-        state = kernels.index_state(
-            kernels.IndexState(
+        state = indexes.index_state(
+            indexes.IndexState(
                 position=position,
                 since_entry_bytes=self.bytes_since_entry,
                 max_timestamp=largest.timestamp_ms,
@@ -264,7 +265,7 @@ class LogSegment:
                 last_indexed=self.time_index.last.timestamp_ms,
             )
         )
-        made = kernels.make_entries(limits, batches, state)
+        made = indexes.make_entries(limits, batches, state)
         _, self.bytes_since_entry, max_timestamp, offset_of_max, *_ = state.tolist()
         self.note_time(max_timestamp, base + offset_of_max)
         if made.offsets:

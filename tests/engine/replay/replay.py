@@ -7,7 +7,6 @@ replay is for.
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
 
 from storage.errors import ConfigError
 from storage.files.files import Files
@@ -19,25 +18,6 @@ from tests.engine.replay.script_cleaning import CleanerMaker, ScriptCleaning
 from tests.engine.replay.script_clock import CONFIGURING, ScriptClock
 from tests.engine.replay.script_values import Line
 from tests.engine.replay.transcript import described
-
-
-class Scripted(Protocol):
-    """What a script is about."""
-
-    def perform(self, op: str, line: Line, resolved: Line) -> Any: ...
-
-    def told(self) -> Line:
-        """What can be seen after a line."""
-        ...
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a log, or the log manager, is in use."""
-        ...
-
-    def crash(self, line: Line | None = None) -> None:
-        """Let go of what is open as it is."""
-        ...
 
 
 class Replay:
@@ -55,7 +35,7 @@ class Replay:
         if not files.is_directory(self._log_dir):
             files.make_directory(self._log_dir)
         self._cleaning = ScriptCleaning(files, make_cleaner)
-        self._scripted: Scripted | None = None
+        self._scripted: OneLog | ManyLogs | None = None
 
     def lines(self, script: Iterable[Line | None]) -> Iterator[Line]:
         """Do the lines of a script, and yield those of its transcript. None: a line to pass over.
@@ -71,7 +51,7 @@ class Replay:
         if self._scripted is not None and self._scripted.is_open:
             self._scripted.crash()
 
-    def _done(self, scripted: Scripted, number: int, line: Line) -> Line:
+    def _done(self, scripted: OneLog | ManyLogs, number: int, line: Line) -> Line:
         op = line["op"]
         resolved: Line = {}
         outcome: Line
