@@ -15,7 +15,7 @@ from cleaner_jobs.spark.java_cache import cache_dir
 from compactor.api.round_context import RoundContext
 from compactor.errors import RefusedError, UsageError
 from compactor.host.run_history import Pace, machine_pace
-from compactor.outcome.round_report import CleaningReport, LogReport, PhaseReport
+from compactor.outcome.round_report import CleaningReport, LogKey, LogReport, PhaseReport
 from compactor.planning.budget import leave_out, over_budget, without_logs
 from compactor.planning.round_plan import RoundPlan
 from compactor.reason_codes import ReasonCode
@@ -106,21 +106,19 @@ def run_until_spent(
         if not plan.logs:
             return report
         turn = clean(plan)
-        report = joined_reports(
-            report, turn, {(p.log_dir, p.topic, p.partition) for p in plan.logs}
-        )
+        report = joined_reports(report, turn, {log.key for log in plan.logs})
     return report
 
 
 def joined_reports(
-    report: CleaningReport, turn: CleaningReport, logs: set[tuple[str, str, int]]
+    report: CleaningReport, turn: CleaningReport, logs: set[LogKey]
 ) -> CleaningReport:
     """Join a report with that of a later round, which was about `logs`."""
-    first = {_key(log): log for log in report.logs}
+    first = {log.key: log for log in report.logs}
     later = {
-        _key(log): log if report.dry_run else _with_retention_of(first[_key(log)], log)
+        log.key: log if report.dry_run else _with_retention_of(first[log.key], log)
         for log in turn.logs
-        if _key(log) in logs
+        if log.key in logs
     }
     phases: dict[str, PhaseReport] = {}
     for phase in (*report.phases, *turn.phases):
@@ -130,7 +128,7 @@ def joined_reports(
     return replace(
         report,
         seconds=report.seconds + turn.seconds,
-        logs=tuple(later.get(_key(log), log) for log in report.logs),
+        logs=tuple(later.get(log.key, log) for log in report.logs),
         phases=tuple(phases.values()),
     )
 
@@ -142,7 +140,3 @@ def _with_retention_of(first: LogReport, log: LogReport) -> LogReport:
         start = first.retention.log_start_offset
     both = replace(first.retention + log.retention, log_start_offset=start)
     return replace(log, retention=both)
-
-
-def _key(log: LogReport) -> tuple[str, str, int]:
-    return log.log_dir, log.topic, log.partition

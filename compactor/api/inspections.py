@@ -120,9 +120,7 @@ def _state_logs(surveys: Sequence[LogDirSurvey], context: RoundContext) -> list[
 def _verdicts(plan: RoundPlan) -> dict[str, str]:
     """Return what a round would do with each log, by its path, and why."""
     verdicts = {
-        os.path.join(left.log_dir, f"{left.topic}-{left.partition}"): (
-            f"{left.status.value}: {left.reason}"
-        )
+        os.path.join(left.log_dir, left.name): f"{left.status.value}: {left.reason}"
         for left in plan.not_cleaned
     }
     return verdicts | {log.path: "to-clean" for log in plan.logs}

@@ -50,10 +50,10 @@ class Plan(NamedTuple):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each log: its sizes, its standing, and why it is not taken on."""
-        left = {(r.log_dir, r.topic, r.partition): r for r in self.round_plan.not_cleaned}
+        left = {report.key: report for report in self.round_plan.not_cleaned}
         found = []
         for size in self.round_plan.inventory:
-            report = left.get((size.log_dir, size.topic, size.partition))
+            report = left.get(size.key)
             why = (report.reason, report.reason_code) if report else (None, None)
             more = {"gain_bytes": size.gain_bytes, "held_bytes": size.held_bytes}
             found.append(row_of(size) | more | {"reason": why[0], "reason_code": why[1]})

@@ -212,6 +212,10 @@ class LogReport:
         return (*self.notes, f"larger by {growth:,} bytes: {WHY_LOGS_GROW}")
 
     @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
     def key(self) -> LogKey:
         return self.log_dir, self.topic, self.partition
 

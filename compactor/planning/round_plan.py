@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from cleaner_jobs.messages import LogPlan
 from compactor.log_dirs.missing_directories import Gone, entries_of, gone_from
 from compactor.log_dirs.survey import LogDirSurvey, foreign_files, foreign_notice
-from compactor.outcome.round_report import LogReport, LogStatus
+from compactor.outcome.round_report import LogKey, LogReport, LogStatus
 from compactor.planning.candidate import Judgement, Prepared
 from compactor.planning.evaluation import EvaluationRequest, evaluate
 from compactor.planning.inventory import LogSize, size_of, unlisted_size
@@ -76,6 +76,11 @@ class LogFacts(NamedTuple):
     reason: str | None
     judgement: Judgement
     notes: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> LogKey:
+        partition = self.judgement.partition
+        return self.judgement.log_dir, partition.topic, partition.partition
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def names_of_gone(logs: Iterable[LogReport]) -> Iterator[str]:
     """The logs of a plan or a report whose records are gone."""
     for log in logs:
         if is_log_missing(log):
-            yield f"{log.topic}-{log.partition}"
+            yield log.name
 
 
 def next_steps(report: CleaningReport) -> list[str]:
@@ -328,10 +328,9 @@ def _of_logs(logs: Sequence[LogReport]) -> list[str]:
     damaged = [log for log in logs if _is_damaged(log)]
     if damaged:
         first = damaged[0]
-        name = f"{first.topic}-{first.partition}"
         lines += [
             f"{counted(len(damaged), 'log')} set aside for damage. This says what is wrong:",
-            f"  {compactor('verify', first.log_dir, name)}",
+            f"  {compactor('verify', first.log_dir, first.name)}",
         ]
     return lines
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from cleaner_jobs.messages import LogPlan, SegmentGroup
 from compactor.outcome.json_values import ALWAYS, FLAT, IN_SUMMARY, MAY_LACK, OF_ENDING, written
-from compactor.outcome.round_report import LogStatus, RetentionReport
+from compactor.outcome.round_report import LogKey, LogStatus, RetentionReport
 from compactor.outcome.start_problems import StartProblem
 from compactor.planning.expected import Estimate, Estimates, Expected
 from compactor.planning.inventory import Extent, LogSize, by_standing, by_topic, sort_key_of
@@ -233,7 +233,7 @@ def plan_document(planned: PlannedRun, order: Order = Order.GAIN) -> PlanDocumen
     order: of the topics; logs stand in the order of the round.
     """
     plan, estimates = planned.round_plan, planned.estimates or {}
-    sizes = {(size.log_dir, size.topic, size.partition): size for size in plan.inventory}
+    sizes = {size.key: size for size in plan.inventory}
     return PlanDocument(
         totals=PlanTotals.of(plan),
         notices=tuple(notices_of(plan)),
@@ -254,42 +254,39 @@ def plan_document(planned: PlannedRun, order: Order = Order.GAIN) -> PlanDocumen
         start_problems=planned.start_problems,
         expected=planned.expected,
         estimates=[
-            PlanEstimateDocument(log.log_dir, log.topic, log.partition, estimates[log.path])
+            PlanEstimateDocument(*log.key, estimates[log.path])
             for log in (plan.logs if planned.estimates is not None else ())
         ],
     )
 
 
-_Sizes = Mapping[tuple[str, str, int], LogSize]
+_Sizes = Mapping[LogKey, LogSize]
 
 
 def _taken(log: LogPlan, facts: LogFacts, sizes: _Sizes) -> PlanLogDocument:
     known = PlanFactsDocument(
-        size=sizes[log.log_dir, log.topic, log.partition],
+        size=sizes[log.key],
         judged=JudgedDocument.of(facts),
         segments=log.segment_count,
         groups=[SegmentGroupDocument.of(group) for group in log.groups],
         active_producers=len(log.active_producers),
         notes=facts.notes,
     )
-    return PlanLogDocument(log.log_dir, log.topic, log.partition, known)
+    return PlanLogDocument(*log.key, known)
 
 
 def _not_taken(plan: RoundPlan, sizes: _Sizes) -> list[LogNotTakenDocument]:
-    judged = {}
-    for facts in plan.facts[len(plan.logs) :]:
-        judgement = facts.judgement
-        partition = judgement.partition
-        key = judgement.log_dir, partition.topic, partition.partition
-        judged[key] = JudgedDocument.of(facts)
-    documents = []
-    for report in plan.not_cleaned:
-        key = report.log_dir, report.topic, report.partition
-        known = PlanFactsDocument(sizes[key], judged.get(key))
-        documents.append(
-            LogNotTakenDocument(*key, report.status, report.reason, report.reason_code, known)
+    judged = {facts.key: JudgedDocument.of(facts) for facts in plan.facts[len(plan.logs) :]}
+    return [
+        LogNotTakenDocument(
+            *report.key,
+            status=report.status,
+            reason=report.reason,
+            reason_code=report.reason_code,
+            facts=PlanFactsDocument(sizes[report.key], judged.get(report.key)),
         )
-    return documents
+        for report in plan.not_cleaned
+    ]
 
 
 def _topics(plan: RoundPlan, order: Order) -> list[TopicExtentDocument]:
@@ -316,5 +313,5 @@ def _space(plan: RoundPlan, space: SpaceFacts | None) -> SpaceDocument | None:
             )
             for room, need in needs
         ],
-        [LeftOutDocument(log.log_dir, log.topic, log.partition, why) for log, why in left_out],
+        [LeftOutDocument(*log.key, why) for log, why in left_out],
     )

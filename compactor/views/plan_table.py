@@ -129,13 +129,12 @@ def logs_lines(
     """Return a line for each log."""
     key = sort_key_of(order)
     sizes = sorted(plan.inventory, key=lambda size: (*key(size), size.topic, size.partition))
-    facts = {_key(facts): facts for facts in plan.facts}
+    facts = {each.key: each for each in plan.facts}
     columns = _LOG_COLUMNS if len(plan.log_dirs) > 1 else _LOG_COLUMNS[:-1]
-    rewritten = {(log.log_dir, log.topic, log.partition): log for log in plan.logs}
+    rewritten = {log.key: log for log in plan.logs}
 
     def cells(size: LogSize) -> Iterator[str]:
-        where = size.log_dir, size.topic, size.partition
-        judged, log = facts.get(where), rewritten.get(where)
+        judged, log = facts.get(size.key), rewritten.get(size.key)
         yield printable(size.name)
         yield size_text(size.total_bytes)
         yield "" if size.dirty_bytes is None else size_text(size.dirty_bytes)
@@ -151,11 +150,6 @@ def logs_lines(
 
     rows = [list(cells(size)) for size in sizes]
     return table_lines(f"log, {_ORDERS[order]}", columns, rows, width)
-
-
-def _key(facts: LogFacts) -> tuple[str, str, int]:
-    judgement = facts.judgement
-    return judgement.log_dir, judgement.partition.topic, judgement.partition.partition
 
 
 def _word(size: LogSize, judged: LogFacts | None) -> str:
@@ -420,8 +414,8 @@ def remedies_table(plan: RoundPlan, may_start: bool = True) -> Table | None:
     may_start: whether a broker that starts goes well.
     """
     found: dict[str, str] = {}  # by what to do
-    standings = {(s.log_dir, s.topic, s.partition): s.standing for s in plan.inventory}
-    of_codes = {r.reason_code: standings[r.log_dir, r.topic, r.partition] for r in plan.not_cleaned}
+    standings = {size.key: size.standing for size in plan.inventory}
+    of_codes = {report.reason_code: standings[report.key] for report in plan.not_cleaned}
     for standing, label in STANDINGS.items():
         for code, of_code in of_codes.items():
             if code is not None and of_code is standing:

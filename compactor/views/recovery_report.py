@@ -93,4 +93,4 @@ def recovery_view(recovered: Sequence[LogDirRecovery], width: int) -> Renderable
 
 def _row(log: LogRecovery) -> tuple[str, str]:
     outcome = f"set aside: {log.problem}" if log.problem else what_was_done(log)
-    return printable(f"{log.topic}-{log.partition}"), one_line(outcome)
+    return printable(log.name), one_line(outcome)

@@ -110,8 +110,7 @@ def _logs_lines(logs: list[LogReport], totals: RunTotals, width: int) -> list[Te
     several_dirs = len({log.log_dir for log in logs}) > 1
     rows = []
     for log in logs[:SHOWN_LOGS]:
-        name = f"{log.topic}-{log.partition}"
-        where = os.path.join(log.log_dir, name) if several_dirs else name
+        where = os.path.join(log.log_dir, log.name) if several_dirs else log.name
         offsets = f"{log.first_dirty_offset}–{log.first_uncleanable_offset}"
         rows.append([printable(where), offsets, *_changes(log, log.counts, reasons)])
     if len(logs) > 1:
@@ -135,7 +134,7 @@ def _notes(logs: Sequence[LogReport]) -> list[str]:
     names: dict[str, list[str]] = {}
     for log in logs:
         for note in log.notes:
-            names.setdefault(note, []).append(f"{log.topic}-{log.partition}")
+            names.setdefault(note, []).append(log.name)
     return [f"{first_few(of_note, SHOWN_NAMES)}: {note}" for note, of_note in names.items()]
 
 
@@ -148,7 +147,7 @@ def retention_lines(logs: Sequence[LogReport], shown: int, width: int) -> list[T
     columns = (*by_rule, Column("segments", 3), Column("bytes", 0), Column("log starts at", 1))
     rows = [
         [
-            printable(f"{log.topic}-{log.partition}"),
+            printable(log.name),
             *(f"{getattr(log.retention, rule).segments:,}" for rule in rules),
             f"{log.retention.deleted.segments:,}",
             size_text(log.retention.deleted.bytes),

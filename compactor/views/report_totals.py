@@ -29,14 +29,10 @@ def group_reasons(logs: Iterable[LogReport]) -> list[ReasonGroup]:
         shape = NUMBER.sub(_shape, _without_names(log))
         groups.setdefault((log.status, shape), []).append(log)
     found = [
-        ReasonGroup(status, _common(same), tuple(_name(log) for log in same), same[0].reason_code)
+        ReasonGroup(status, _common(same), tuple(log.name for log in same), same[0].reason_code)
         for (status, _), same in groups.items()
     ]
     return sorted(found, key=lambda group: -len(group.names))
-
-
-def _name(log: LogReport) -> str:
-    return f"{log.topic}-{log.partition}"
 
 
 def _reason(log: LogReport) -> str:
@@ -45,7 +41,7 @@ def _reason(log: LogReport) -> str:
 
 def _without_names(log: LogReport) -> str:
     """Return the reason without the log's own path and name, so that it can equal another's."""
-    return _reason(log).replace(f"{log.log_dir}/{_name(log)}", "…").replace(_name(log), "…")
+    return _reason(log).replace(f"{log.log_dir}/{log.name}", "…").replace(log.name, "…")
 
 
 def _common(logs: list[LogReport]) -> str:

@@ -84,27 +84,13 @@ class Measures:
 def measures_of_plan(plan: RoundPlan) -> Measures:
     """Return the measures of a plan, with ages counted from its clock."""
     now_ms = plan.as_of_ms
-    judged = {
-        (f.judgement.log_dir, f.judgement.partition.topic, f.judgement.partition.partition): f
-        for f in plan.facts
-    }
-    sizes = {(size.log_dir, size.topic, size.partition): size for size in plan.inventory}
-    values = {key: _values_of_plan(f.judgement, sizes[key], now_ms) for key, f in judged.items()}
+    sizes = {size.key: size for size in plan.inventory}
+    values = {f.key: _values_of_plan(f.judgement, sizes[f.key], now_ms) for f in plan.facts}
     logs = [
-        LogMeasures(
-            log_dir=log.log_dir,
-            topic=log.topic,
-            partition=log.partition,
-            counted_as=ELIGIBLE,
-            reason=None,
-            values=values[log.log_dir, log.topic, log.partition],
-        )
+        LogMeasures(*log.key, counted_as=ELIGIBLE, reason=None, values=values[log.key])
         for log in plan.logs
     ]
-    logs += [
-        _left(report, values.get((report.log_dir, report.topic, report.partition), {}))
-        for report in plan.not_cleaned
-    ]
+    logs += [_left(report, values.get(report.key, {})) for report in plan.not_cleaned]
     return _measures(tuple(LOG_MEASURES_OF_PLAN), logs, now_ms)
 
 

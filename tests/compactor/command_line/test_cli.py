@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -191,27 +190,6 @@ class TestRun:
 
 
 class TestPlan:
-    def test_table_and_summary(self, log_dir: Path) -> None:
-        ended = run_command("plan", log_dir, *COMPACTED)
-        assert ended.code == 0
-        assert "orders-0" in ended.out
-        assert ended.summary["command"] == "plan"
-        assert ended.summary["totals"]["to_clean"] == 1
-
-    def test_json(self, log_dir: Path) -> None:
-        ended = run_command("plan", log_dir, "--format", "json")
-        document = json.loads(ended.out)
-        assert document["exit_code"] == 0
-        assert [entry["topic"] for entry in document["not_taken"]] == ["orders"]
-
-    def test_a_damaged_log_is_set_aside(self, log_dir: Path) -> None:
-        path = max((log_dir / "orders-0").glob("*.log"))
-        path.write_bytes(path.read_bytes()[:-5])
-        ended = run_command("plan", log_dir, *COMPACTED)
-        assert (ended.code, ended.summary["status"]) == (4, "partial")
-        told = re.sub(r"\s", "", ended.out)  # the table breaks long paths
-        assert re.search(re.escape(path.stem) + r"\.(log|index),byte\d+:", told)
-
     def test_settings_of_the_command_line_win(self, log_dir: Path) -> None:
         words = ["plan", log_dir, *COMPACTED]
         words += ["--set", "cleanup.policy=delete"]

@@ -277,14 +277,6 @@ def test_what_kafka_topics_prints() -> None:
     assert parse_topic_configs(TOPICS, "t") == {"orders": orders, "other": {}}
 
 
-def test_it_is_read_from_a_file(tmp_path: Path) -> None:
-    (tmp_path / "configs.txt").write_text(ALL)
-    config = load_config(topic_configs=str(tmp_path / "configs.txt"))
-    assert config.topic("orders").segment_bytes == 1048576
-    assert config.topic("orders").policy_source == "--topic-configs"
-    assert not config.topic("other").is_compacted
-
-
 def test_a_value_that_kafka_would_not_take_is_named() -> None:
     text = ALL.replace("segment.bytes=1048576 ", "segment.bytes=much ")
     with pytest.raises(ConfigError, match=r"t: topic orders: segment.bytes = 'much'"):
