@@ -12,7 +12,7 @@ MANY = 6
 # for each file of a listing, for each append: by keyword it takes twice as long
 BY_POSITION = {
     ("storage/log/log_dir.py", "Segment"),
-    ("storage/files/filesystem.py", "Entry"),
+    ("storage/files/local.py", "Entry"),
     ("storage/log/plain_append.py", "LogAppendInfo"),
 }
 

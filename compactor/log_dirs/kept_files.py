@@ -13,7 +13,7 @@ from storage.files import io_limit
 from storage.files.descriptors import naming
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Files
-from storage.files.filesystem import open_file, private
+from storage.files.held_directories import open_file, private
 
 READ_BYTES = 8 << 20  # at once
 HASHED_BYTES, SMALL_BYTES = 256 << 10, 16 << 10  # likewise: in the cache of a core; at least

@@ -43,7 +43,7 @@ from storage.log.log_dir import (
 )
 from storage.log.swap import Action, Step, complete_swaps, is_regular, number_of, swap_settlement
 
-TEMPORARY = ".tmp"  # filesystem.replace_file, and Kafka's checkpoints
+TEMPORARY = ".tmp"  # Files.replace_file, and Kafka's checkpoints
 _KRAFT_SNAPSHOT_DELETED = ".checkpoint.deleted"  # a broker leaves these to the metadata log
 _INDEX_SUFFIXES = (INDEX, TIME_INDEX, TXN_INDEX)
 _REPLACED = (*SEGMENT_SUFFIXES, SNAPSHOT)

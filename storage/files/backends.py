@@ -1,6 +1,6 @@
 """What logs may stand on: local paths (also as URLs), and the mount that a directory is on.
 
-The one module that imports fsspec. What a backend has to promise is said in `filesystem`.
+The one module that imports fsspec. What a backend has to promise is said in `local`.
 
 Linux shows the table of mounts in /proc/self/mountinfo, a line each, with these fields by spaces:
 
@@ -16,7 +16,6 @@ import re
 
 from storage.errors import UnsupportedBackendError
 from storage.files.files import Disk, Mount
-from storage.files.filesystem import read_bytes
 
 _LOCAL_PROTOCOLS = ("file", "local")
 
@@ -54,13 +53,14 @@ def mount_of(path: str) -> Mount | None:
     """Return the mount that a directory is on; None where the system has no table of mounts."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fdinfo = read_bytes(f"/proc/self/fdinfo/{descriptor}").decode()
-        mountinfo = read_bytes("/proc/self/mountinfo").decode(errors="surrogateescape")
+        with open(f"/proc/self/fdinfo/{descriptor}") as fdinfo:
+            mount_id = mount_id_of(fdinfo.read())
+        with open("/proc/self/mountinfo", errors="surrogateescape") as table:
+            mountinfo = table.read()
     except OSError:  # not a Linux, or one that shows no /proc
         return None
     finally:
         os.close(descriptor)
-    mount_id = mount_id_of(fdinfo)
     return None if mount_id is None else find_mount(mountinfo, mount_id)
 
 

@@ -17,8 +17,13 @@ from storage.files import io_limit
 from storage.files.descriptors import naming, read_from
 from storage.files.file_attributes import attributes_of, give_attributes
 from storage.files.files import Cloned
-from storage.files.filesystem import open_known, private
-from storage.files.held_directories import RelativePath, note_made, open_directory
+from storage.files.held_directories import (
+    RelativePath,
+    note_made,
+    open_directory,
+    open_known,
+    private,
+)
 
 FICLONE = 0x40049409
 CHUNK_BYTES = 32 << 20  # after each of them `advance` is called

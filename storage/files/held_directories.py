@@ -18,6 +18,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from storage.errors import CorruptFileError
+from storage.files.descriptors import look_at
+from storage.files.files import Entry
+
 EXCHANGED = (
     "another directory, or a link, has taken its place since the work began, and was left alone"
 )
@@ -268,3 +272,65 @@ def call_with_both_paths(
         except OSError as error:
             error.filename, error.filename2 = source, target
             raise
+
+
+_READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def open_file(path: str) -> int:
+    """Open a file of a log directory for reading; its descriptor. Raise as `open_known` does."""
+    return open_known(path)[0]
+
+
+def open_known(path: str) -> tuple[int, Entry]:
+    """Open a file of a log directory for reading; its descriptor, and its entry without the name.
+
+    CorruptFileError where it is anything else: nothing that a link leads to is read, and nobody
+    waits for the other end of a pipe.
+    """
+    try:
+        with RelativePath(path, False) as (name, directory):
+            descriptor = os.open(name, _READING, dir_fd=directory)
+    except OSError as error:
+        special = {errno.ELOOP: "a symbolic link", errno.ENXIO: "a socket"}.get(error.errno or 0)
+        if special is None:
+            raise
+        raise CorruptFileError(path, 0, f"is {special}, not a file") from error
+    try:
+        found = look_at(descriptor, path)
+        if found.special:
+            raise CorruptFileError(path, 0, f"is {found.special}, not a file")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, found
+
+
+def open_to_sync(path: str) -> int:
+    """Open a file for a sync of its bytes; its descriptor."""
+    with RelativePath(path, False) as (name, directory):
+        return os.open(name, _READING, dir_fd=directory)
+
+
+def private(path: str, flags: int) -> int:
+    """An opener: what it makes only this user can read, until it is given another mode."""
+    return _open_to_change(path, flags, 0o600)
+
+
+def public(path: str, flags: int) -> int:
+    """An opener: what it makes has the mode of other new files of this user."""
+    return _open_to_change(path, flags, 0o666)
+
+
+def _open_to_change(path: str, flags: int, mode: int) -> int:
+    with RelativePath(path, True) as (name, directory):
+        return os.open(name, flags, mode, dir_fd=directory)
+
+
+def open_to_change(path: str, create: bool) -> int:
+    """Open a file of a log directory for reading and writing; its descriptor.
+
+    create: an empty one where there is none. OSError where the name is that of a link.
+    """
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if create else 0)
+    return _open_to_change(path, flags, 0o644)

@@ -24,10 +24,9 @@ from datetime import UTC, datetime
 from struct import Struct
 
 from storage.errors import LogCompactionError
-from storage.files import filesystem
 from storage.files.descriptors import look_at, naming
 from storage.files.files import Entry
-from storage.files.filesystem import read_bytes
+from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from storage.formats.meta_properties import META_PROPERTIES
 
@@ -59,7 +58,7 @@ def lock_log_dir(log_dir: str) -> Iterator[Callable[[], bool]]:
     """
     path = os.path.join(log_dir, LOCK_FILE)
     with _one_at_a_time:
-        found = filesystem.look_up(path)
+        found = LOCAL.look_up(path)
         _require_not_ours(found, path)
         descriptor, own = _locked(log_dir, path)
         _held.add((own.device, own.inode))
@@ -87,7 +86,7 @@ def require_free(log_dir: str) -> None:
     _require_locks(log_dir)
     with _one_at_a_time:  # to close it drops a lock that another thread has taken meanwhile
         try:
-            found = filesystem.look_up(path)
+            found = LOCAL.look_up(path)
             if found is not None and (found.device, found.inode) in _held:
                 return
             # opened also where it was not seen: a file system may refuse this name before it looks
@@ -104,7 +103,7 @@ def require_free(log_dir: str) -> None:
                 fcntl.lockf(descriptor, fcntl.LOCK_UN)
         finally:
             os.close(descriptor)
-    if not os.access(path, os.W_OK) and filesystem.exists(path):  # a broker may remove it just now
+    if not os.access(path, os.W_OK) and LOCAL.exists(path):  # a broker may remove it just now
         code = errno.EROFS if os.statvfs(log_dir).f_flag & os.ST_RDONLY else errno.EACCES
         raise OSError(code, os.strerror(code), path)
 
@@ -117,7 +116,7 @@ def require_nobody(log_dir: str) -> None:
     path = os.path.join(log_dir, LOCK_FILE)
     with _one_at_a_time:  # as in `require_free`
         try:
-            found = filesystem.look_up(path)
+            found = LOCAL.look_up(path)
             _require_not_ours(found, path)
             descriptor = os.open(path, _ONLY_TO_LOOK)
         except OSError:
@@ -252,7 +251,7 @@ def holder_of(descriptor: int) -> str | None:
     if process is None or process <= 0:
         return None
     try:
-        words = read_bytes(f"/proc/{process}/cmdline").split(b"\0")[:-1]
+        words = LOCAL.read_bytes(f"/proc/{process}/cmdline").split(b"\0")[:-1]
     except OSError:  # it has ended, or is another user's whose commands are hidden
         return f"process {process}"
     command = shown_command([os.fsdecode(word) for word in words])
@@ -264,8 +263,8 @@ def holder_of(descriptor: int) -> str | None:
 def _began(process: int) -> str | None:
     """When a process began, as an ISO time; None where the system does not say."""
     try:
-        fields = read_bytes(f"/proc/{process}/stat").rpartition(b")")[2].split()
-        boot = re.search(rb"^btime (\d+)$", read_bytes("/proc/stat"), re.MULTILINE)
+        fields = LOCAL.read_bytes(f"/proc/{process}/stat").rpartition(b")")[2].split()
+        boot = re.search(rb"^btime (\d+)$", LOCAL.read_bytes("/proc/stat"), re.MULTILINE)
     except OSError:
         return None
     if boot is None or len(fields) <= _START_TIME:

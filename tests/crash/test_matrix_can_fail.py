@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.files import filesystem
+from storage.files.local import LocalFiles
 from tests.crash.matrix import Matrix, Recorded, recorded
 from tests.crash.operations import Operation, Rename, SyncDirectory, Unlink
 from tests.crash.states import CrashState, crash_states
@@ -90,10 +90,10 @@ def test_a_swap_without_its_syncs_loses_something(
 ) -> None:
     """In the code: of a step that was not synced the file system may do the next one first."""
 
-    def forget(path: str) -> None:
+    def forget(_: LocalFiles, path: str) -> None:
         del path
 
-    monkeypatch.setattr(filesystem, "sync_directory", forget)
+    monkeypatch.setattr(LocalFiles, "sync_directory", forget)
     (story,) = (story for story in STORIES if story.name == "split")
     run = recorded(story, tmp_path)
     matrix = Matrix(run, tmp_path, next_rounds=False)

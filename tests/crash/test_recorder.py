@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.files import filesystem
 from storage.files.held_directories import hold_log_dir
+from storage.files.local import LOCAL
 from tests.crash.operations import (
     Content,
     Create,
@@ -92,10 +92,10 @@ def test_names_relative_to_a_directory_are_found(log_dir: Path) -> None:
     recorder, bound = Recorder(log_dir), os.unlink
     with recorder.recording(), hold_log_dir(str(log_dir), lambda: None):
         old, new = str(log_dir / "t-0" / "old"), str(log_dir / "t-0" / "new")
-        filesystem.rename(old, new)
-        filesystem.link(new, old)
-        filesystem.remove(new)
-        filesystem.replace_file(new, b"1")
+        LOCAL.rename(old, new)
+        LOCAL.link(new, old)
+        LOCAL.remove(new)
+        LOCAL.replace_file(new, b"1")
         directory = os.open(log_dir / "t-0", os.O_RDONLY)
         bound("old", dir_fd=directory)
         os.close(directory)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.files import filesystem, held_directories
+from storage.files.local import LocalFiles
 from tests.crash.states import LOCK_FILE
 from tests.disturbed import errors, writer_ending
 from tests.disturbed.campaign import ERRORS, WRITER, disturbances, scenes_named
@@ -68,7 +68,7 @@ def _nothing_held(*_: object) -> Iterator[None]:
 def test_an_attack_is_a_finding_where_directories_are_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(held_directories, "hold_log_dir", _nothing_held)
+    monkeypatch.setattr(LocalFiles, "hold_log_dir", staticmethod(_nothing_held))
     (scene,) = scenes_named(["rolled"])
     stage = Stage(scene, tmp_path)
     attacks = [attack for attack in attacks_of(stage) if attack.kind == kind]
@@ -79,15 +79,15 @@ def test_an_attack_is_a_finding_where_directories_are_not_held(
 def test_an_error_that_is_taken_for_a_missing_file_is_a_finding(
     rolled: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exists = filesystem.exists
+    exists = LocalFiles.exists
 
-    def forgiving(path: str) -> bool:
+    def forgiving(files: LocalFiles, path: str) -> bool:
         try:
-            return exists(path)
+            return exists(files, path)
         except OSError:
             return False
 
-    monkeypatch.setattr(filesystem, "exists", forgiving)
+    monkeypatch.setattr(LocalFiles, "exists", forgiving)
     stats = [f for f in errors.failures_of(rolled) if rolled.operations[f.at].kind == "stat"]
     outcomes = (errors.tried(rolled, failure) for failure in stats if not failure.lasts)
     assert any(outcome.problems for outcome in outcomes)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.files import filesystem
+from storage.files.local import LocalFiles
 from tests.crash.matrix import sample
 from tests.crash.states import crash_states
 from tests.engine.crash.opening import Outcome, opened
@@ -34,10 +34,10 @@ def test_what_was_flushed_is_there_after_a_crash(story: Story, tmp_path: Path) -
 def test_a_log_without_syncs_of_names_loses_something(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def forget(path: str) -> None:
+    def forget(_: LocalFiles, path: str) -> None:
         del path
 
-    monkeypatch.setattr(filesystem, "sync_directory", forget)
+    monkeypatch.setattr(LocalFiles, "sync_directory", forget)
     (story,) = (story for story in STORIES if story.name == "truncated by segments")
     found = outcomes(story, tmp_path, 100)
     assert any("was flushed" in problem for each in found for problem in each.problems)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cleaner_jobs.messages import ENTRY_BYTES
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.tasks.entry_files import Entries, EntrySpill
-from storage.files.filesystem import list_names
+from storage.files.local import LOCAL
 
 HASHES = st.integers(0, 2**64 - 1)
 
@@ -49,7 +49,7 @@ def test_each_turn_has_its_share_of_the_keys(
             ]
             assert rows[:, 2].tolist() == [number for _, number in expected]
             assert np.repeat(np.arange(len(parts)), counts).tolist() == [p for p, _ in expected]
-    assert list_names(str(directory)) == ([], [])
+    assert LOCAL.list_names(str(directory)) == ([], [])
 
 
 @pytest.mark.parametrize("change", [b"", b"x", bytes(ENTRY_BYTES), bytes(2 * ENTRY_BYTES)])
@@ -59,4 +59,4 @@ def test_what_is_not_what_was_written_is_told(tmp_path: Path, change: bytes) -> 
         (tmp_path / "spill-0").write_bytes(change)
         with pytest.raises(WorkFileError, match=r"spill-0.*not what was written"):
             spill.turn(0)
-    assert list_names(str(tmp_path)) == ([], [])
+    assert LOCAL.list_names(str(tmp_path)) == ([], [])

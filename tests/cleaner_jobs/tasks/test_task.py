@@ -27,7 +27,7 @@ from cleaner_jobs.tasks.rewrite_task import rewrite_piece
 from cleaner_jobs.tasks.task import SyncPool, run_task
 from compactor.planning.layout import sources_of, stretches_of
 from storage.file_names import LOG, file_name
-from storage.files import filesystem
+from storage.files.local import LocalFiles
 from tests.support.local_round import settings_in
 from tests.support.made_log import NOW_MS, files_of, keyed, log_of, make_partition, plan_of
 
@@ -208,7 +208,7 @@ def test_every_file_is_synced_before_failures_are_returned(monkeypatch: pytest.M
         may_go_on.wait()
         synced.append(path)
 
-    monkeypatch.setattr(filesystem, "sync_file", sync)
+    monkeypatch.setattr(LocalFiles, "sync_file", staticmethod(sync))
     with SyncPool() as pool:
         pool.start(1, ["a", "b"])
         pool.start(2, ["c"])
@@ -224,7 +224,7 @@ def test_of_each_log_the_first_failure_is_returned_once(monkeypatch: pytest.Monk
         if path != "sound":
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    monkeypatch.setattr(filesystem, "sync_file", sync)
+    monkeypatch.setattr(LocalFiles, "sync_file", staticmethod(sync))
     with SyncPool() as pool:
         pool.start(1, ["sound"])
         pool.start(2, ["sound", "x", "y"])
@@ -238,7 +238,7 @@ def test_what_is_no_error_of_the_disk_is_raised(monkeypatch: pytest.MonkeyPatch)
     def sync(_: str) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(filesystem, "sync_file", sync)
+    monkeypatch.setattr(LocalFiles, "sync_file", staticmethod(sync))
     with SyncPool() as pool:
         pool.start(1, ["a"])
         with pytest.raises(ZeroDivisionError):
@@ -247,7 +247,7 @@ def test_what_is_no_error_of_the_disk_is_raised(monkeypatch: pytest.MonkeyPatch)
 
 def test_leaving_waits_for_what_was_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
-    monkeypatch.setattr(filesystem, "sync_file", synced.append)
+    monkeypatch.setattr(LocalFiles, "sync_file", staticmethod(synced.append))
     with SyncPool() as pool:
         pool.start(1, list("abcdefghijklmnop"))
     assert len(synced) == 16

@@ -16,8 +16,8 @@ from compactor.copying.contents import contents_of
 from compactor.log_dirs.directory_state import MANIFEST, NO_BROKER, TEXT_FILE, UNFINISHED
 from compactor.outcome.exit_codes import ExitCode, ending_of_report
 from storage.file_names import DELETE_DIR, FUTURE_DIR, LOG, STRAY_DIR, file_name, special_dir
-from storage.files import cloning, filesystem
-from storage.files.local import LOCAL
+from storage.files import cloning
+from storage.files.local import LOCAL, LocalFiles
 from storage.formats import checkpoint, clean_shutdown
 from tests.compactor.log_dirs.test_locked_log_dirs import held
 from tests.support.file_states import state_of
@@ -193,7 +193,7 @@ def test_where_the_manifest_does_not_fit_the_copy_stays_unfinished(
 ) -> None:
     """A broker must not start on it, nor anybody take it for whole."""
     logs, copy, seen = log_dir_in(tmp_path), tmp_path / "copy", []
-    replace_file = filesystem.replace_file
+    replace_file = LOCAL.replace_file
 
     def full(path: str, data: bytes) -> None:
         if os.path.basename(path) == MANIFEST:
@@ -201,7 +201,7 @@ def test_where_the_manifest_does_not_fit_the_copy_stays_unfinished(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         replace_file(path, data)
 
-    monkeypatch.setattr(filesystem, "replace_file", full)
+    monkeypatch.setattr(LocalFiles, "replace_file", staticmethod(full))
     with pytest.raises(OSError, match="No space left"):
         run(logs, copy)
     assert seen == [True]

@@ -20,9 +20,9 @@ from compactor.cleaning.assembly import EarlyJoin, joined_segments
 from compactor.finalizer import StagedSegment
 from compactor.planning.layout import sources_of
 from storage.errors import CorruptFileError
-from storage.files import file_attributes, filesystem
 from storage.files.disk_hints import background_closes_deferred, close_in_background
 from storage.files.file_attributes import attributes_of
+from storage.files.local import LocalFiles
 from storage.formats import segment_indexes
 from tests.support.made_log import (
     INTERVAL_BYTES,
@@ -132,14 +132,13 @@ def test_or_it_is_copied(group: Group, monkeypatch: pytest.MonkeyPatch, why: str
         def refuse(*_: object) -> None:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
-        monkeypatch.setattr(filesystem, "rename", refuse)
+        monkeypatch.setattr(LocalFiles, "rename", refuse)
     elif why == "longer":
         path.write_bytes(path.read_bytes() + b"x")
     else:
         own = attributes_of(str(path))._replace(extended=(("user.own", b"1"),))
-        monkeypatch.setattr(
-            file_attributes, "attributes_of", lambda f: own if f == str(path) else attributes_of(f)
-        )
+        changed = staticmethod(lambda f: own if f == str(path) else attributes_of(f))
+        monkeypatch.setattr(LocalFiles, "attributes_of", changed)
     assert_joined(group)
     assert path.exists()
 

@@ -20,9 +20,8 @@ from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper
 from compactor.outcome.round_report import LogStatus
 from storage.file_names import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, file_name
-from storage.files import filesystem
 from storage.files.files import Disk, FileAttributes
-from storage.files.local import LOCAL
+from storage.files.local import LOCAL, LocalFiles
 from storage.formats import checkpoint
 from tests.compactor.small_rounds import (
     GROUPS,
@@ -308,7 +307,7 @@ def test_what_cannot_be_brought_to_disk_is_not_swapped_in(
         if str(bad) in path:
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    monkeypatch.setattr(filesystem, "sync_file", sync)
+    monkeypatch.setattr(LocalFiles, "sync_file", staticmethod(sync))
     check_one_failed(local, tmp_path, LogStatus.FAILED, "Input/output error", plan)
 
 

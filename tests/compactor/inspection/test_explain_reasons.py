@@ -20,7 +20,7 @@ from compactor.planning import remedies
 from compactor.planning.remedies import REMEDIES
 from compactor.reason_codes import ReasonCode
 from storage.file_names import LOG, file_name
-from storage.files import file_attributes
+from storage.files.local import LocalFiles
 from storage.formats import checkpoint
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from tests.compactor.plan_logs import NOW_MS, Shape, build, clean_up_to, open_transaction
@@ -206,7 +206,7 @@ def of_another_user(root: Path) -> Explanation:
     log_dir = build(root)
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr(os, "geteuid", lambda: 1)
-        patches.setattr(file_attributes, "may_give", lambda *_: False)
+        patches.setattr(LocalFiles, "may_give", staticmethod(lambda *_: False))
         return asked(log_dir)
 
 

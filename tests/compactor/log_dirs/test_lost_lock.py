@@ -23,8 +23,8 @@ from compactor.outcome.round_report import LogStatus
 from compactor.recovery.log_dir_recovery import recover_log_dir
 from compactor.settings.config import load_config
 from storage.file_names import CLEANED, DELETED, LOG, SWAP, file_name
-from storage.files import filesystem
-from storage.files.local import LOCAL
+from storage.files import held_directories
+from storage.files.local import LOCAL, LocalFiles
 from storage.formats import checkpoint
 from tests.compactor.log_dirs.test_exchanged_directories import COMPACT, RETAINED
 from tests.compactor.log_dirs.test_locked_log_dirs import other_process
@@ -73,7 +73,7 @@ def test_another_owner_keeps_its_lock(partition: Path) -> None:
         with other_process(path) as said:
             assert said == "locked"
             before = state_of(partition.parent)
-            filesystem.remove(str(partition / file_name(0, LOG)))
+            LOCAL.remove(str(partition / file_name(0, LOG)))
     assert state_of(partition.parent) == before
     assert path.exists()
 
@@ -106,7 +106,7 @@ def test_no_change_is_made(partition: Path, change: str, and_made_anew: bool) ->
     theft = Theft(partition.parent, and_made_anew)
     with lost, lock_log_dirs([str(partition.parent)]):
         theft()
-        module = LOCAL if change == "truncate_file" else filesystem
+        module = held_directories if change == "private" else LOCAL
         getattr(module, change)(*arguments[change])
     theft.assert_nothing_followed()
 
@@ -118,7 +118,7 @@ def test_a_directory_in_which_it_is_held_no_longer(partition: Path) -> None:
         descriptor = os.open(log_dir, os.O_RDONLY)
         (log_dir / ".lock").rename(log_dir.parent / "away")
         os.close(descriptor)
-        filesystem.remove(str(partition / file_name(0, LOG)))
+        LOCAL.remove(str(partition / file_name(0, LOG)))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_round_ends_in_the_middle_of_a_swap(
     [
         (cleaner_manager, "write_checkpoints"),
         (cleaner_manager, "_sweep"),
-        (filesystem, "link"),
+        (LocalFiles, "link"),
         (checkpoint, "write"),
     ],
 )
@@ -222,11 +222,11 @@ def test_the_command_ends_with_1_and_says_what_it_did(
     theft = Theft(partition.parent)
     removals: list[str] = []
 
-    def is_second(path: str) -> bool:
+    def is_second(_: LocalFiles, path: str) -> bool:
         removals.append(path)
         return len(removals) == 2
 
-    before_call(theft, monkeypatch, filesystem, "remove", is_second)
+    before_call(theft, monkeypatch, LocalFiles, "remove", is_second)
     assert cli.main(["recover", str(partition.parent)]) == 1
     theft.assert_nothing_followed()
     assert len(list(partition.parent.glob("*/*.deleted"))) == 1

@@ -13,8 +13,8 @@ import pytest
 from compactor.command_line import cli
 from compactor.host import machine
 from compactor.log_dirs.locked_log_dirs import lock_log_dirs, require_free
-from storage.files import backends
 from storage.files.files import Mount
+from storage.files.local import LocalFiles
 from storage.formats import clean_shutdown
 from storage.formats.checkpoint import REPLICATION
 from tests.compactor.log_dirs.test_locked_log_dirs import other_process
@@ -53,7 +53,7 @@ def not_shut_down_cleanly(log_dir: Path, _: pytest.MonkeyPatch) -> Iterator[None
 @contextmanager
 def on_a_network(_: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     mount = Mount("/", "nfs4", frozenset())
-    monkeypatch.setattr(backends, "mount_of", lambda _: mount)
+    monkeypatch.setattr(LocalFiles, "mount_of", staticmethod(lambda _: mount))
     yield
 
 

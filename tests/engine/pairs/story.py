@@ -33,7 +33,7 @@ def is_checkpoint(path: str) -> bool:
 
 
 class StepFiles(MemoryFiles):
-    """A file is replaced in three steps: as on a disk, and as `storage.files.filesystem` does."""
+    """A file is replaced in three steps: as on a disk, and as `storage.files.local` does."""
 
     def __init__(self, may_change: Callable[[bool], None]) -> None:
         super().__init__()

@@ -112,8 +112,8 @@ def test_a_mount_is_found_though_others_hide_what_lies_beneath(tmp_path: Path) -
 
 
 def test_without_a_table_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(path: str) -> bytes:
+    def missing(path: str, **_: object) -> bytes:
         raise FileNotFoundError(path)
 
-    monkeypatch.setattr(backends, "read_bytes", missing)
+    monkeypatch.setattr("builtins.open", missing)
     assert backends.mount_of("/") is None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storage.files import backends, disk_hints
+from storage.files import disk_hints
 from storage.files.disk_hints import (
     background_closes_deferred,
     can_remove_while_open,
@@ -21,7 +21,7 @@ from storage.files.disk_hints import (
     wait_until_freed,
 )
 from storage.files.files import Mount
-from storage.files.local import LOCAL
+from storage.files.local import LOCAL, LocalFiles
 
 
 class Slow:
@@ -177,7 +177,9 @@ def test_who_finds_none_then_is_told(code: int, tries: int) -> None:
 def test_only_where_no_other_name_is_given_to_what_is_open(
     kind: str, frees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backends, "mount_of", lambda _: Mount("/", kind, frozenset()))
+    monkeypatch.setattr(
+        LocalFiles, "mount_of", staticmethod(lambda _: Mount("/", kind, frozenset()))
+    )
     assert can_remove_while_open(LOCAL, str(tmp_path)) is frees
 
 
@@ -185,7 +187,7 @@ def test_nor_where_the_file_system_is_not_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not can_remove_while_open(LOCAL, str(tmp_path / "missing"))
-    monkeypatch.setattr(backends, "mount_of", lambda _: None)
+    monkeypatch.setattr(LocalFiles, "mount_of", staticmethod(lambda _: None))
     assert not can_remove_while_open(LOCAL, str(tmp_path))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from storage.files.file_attributes import ACCESS_LIST, attributes_of, give_attributes
-from storage.files.filesystem import replace_file
+from storage.files.local import LOCAL
 
 NOBODY = 65534
 ANY = 0xFFFFFFFF
@@ -134,12 +134,12 @@ def test_root_gives_a_file_to_its_owner(tmp_path: Path) -> None:
 
 AS_NOBODY = f"""
 import os, sys
-from storage.files.filesystem import replace_file
+from storage.files.local import LOCAL
 os.setgroups([])
 os.setgid({NOBODY})
 os.setuid({NOBODY})
 try:
-    replace_file(sys.argv[1], b"new")
+    LOCAL.replace_file(sys.argv[1], b"new")
 except PermissionError as error:
     print(error.filename, error.strerror)
 """
@@ -166,6 +166,6 @@ def test_a_checkpoint_keeps_what_it_had(tmp_path: Path) -> None:
     os.setxattr(path, "user.backup", b"1")
     os.setxattr(path, ACCESS_LIST, ALLOWS_77)
     mode = os.stat(path).st_mode
-    replace_file(path, b"new")
+    LOCAL.replace_file(path, b"new")
     assert os.stat(path).st_mode == mode
     assert sorted(os.listxattr(path)) == [ACCESS_LIST, "user.backup"]

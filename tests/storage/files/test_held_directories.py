@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.files import filesystem
 from storage.files.held_directories import (
     DirectoryExchangedError,
     hold_log_dir,
     kept_open,
 )
+from storage.files.local import LOCAL
 from tests.support.exchanged import Exchange
 
 
@@ -34,18 +34,18 @@ def test_what_takes_its_place_meanwhile_is_found_before_the_next_operation(
     exchange, path = Exchange(partition, for_a_link), str(partition)
     exchanged = pytest.raises(DirectoryExchangedError, match=path)
     with hold_log_dir(os.path.dirname(path), lambda: None), kept_open(path):
-        filesystem.remove(f"{path}/a")
+        LOCAL.remove(f"{path}/a")
         exchange()
         with exchanged:
-            filesystem.rename(f"{path}/b", f"{path}/b.deleted")
+            LOCAL.rename(f"{path}/b", f"{path}/b.deleted")
         with exchanged:
-            filesystem.remove(f"{path}/b")
+            LOCAL.remove(f"{path}/b")
         with exchanged:
-            filesystem.sync_directory(path)
+            LOCAL.sync_directory(path)
         with exchanged:
-            filesystem.list_names(path)
+            LOCAL.list_names(path)
         with exchanged:
-            filesystem.read_bytes(f"{path}/c")
+            LOCAL.read_bytes(f"{path}/c")
         with exchanged, kept_open(path):
             pass
     assert exchange.is_untouched()
@@ -57,17 +57,17 @@ def test_a_directory_that_is_gone_is_an_error(partition: Path) -> None:
     with hold_log_dir(os.path.dirname(path), lambda: None), kept_open(path):
         partition.rename(partition.parent / "gone")
         with pytest.raises(FileNotFoundError, match=path):
-            filesystem.remove(f"{path}/a")
+            LOCAL.remove(f"{path}/a")
 
 
 def test_owners_are_asked_before_each_change_alone(partition: Path) -> None:
     asked: list[str] = []
     path = str(partition)
     with hold_log_dir(os.path.dirname(path), lambda: asked.append("asked")), kept_open(path):
-        filesystem.look_up(f"{path}/a")
+        LOCAL.look_up(f"{path}/a")
         assert not asked
-        filesystem.rename(f"{path}/a", f"{path}/d")
-        filesystem.remove(f"{path}/d")
+        LOCAL.rename(f"{path}/a", f"{path}/d")
+        LOCAL.remove(f"{path}/d")
     assert len(asked) == 2
 
 
@@ -78,17 +78,17 @@ def test_an_owner_who_is_none_any_more_ends_it(partition: Path) -> None:
     path = str(partition)
     refused = pytest.raises(PermissionError, match="not the owner")
     with hold_log_dir(os.path.dirname(path), refuse), kept_open(path), refused:
-        filesystem.remove(f"{path}/a")
+        LOCAL.remove(f"{path}/a")
     assert sorted(os.listdir(path)) == ["a", "b", "c"]
 
 
 def test_a_directory_of_ours_that_we_rename_or_make_anew_is_another(partition: Path) -> None:
     path = str(partition)
     with hold_log_dir(os.path.dirname(path), lambda: None), kept_open(path):
-        filesystem.rename(path, f"{path}.deleted")
-        filesystem.make_directory(path)
+        LOCAL.rename(path, f"{path}.deleted")
+        LOCAL.make_directory(path)
         with pytest.raises(DirectoryExchangedError):
-            filesystem.remove(f"{path}/a")
+            LOCAL.remove(f"{path}/a")
     assert sorted(os.listdir(f"{path}.deleted")) == ["a", "b", "c"]
 
 
@@ -100,9 +100,9 @@ def test_it_is_one_directory_at_a_time(partition: Path) -> None:
     with hold_log_dir(os.path.dirname(path), lambda: None):
         with kept_open(path):
             with kept_open(str(other)):
-                filesystem.remove(f"{other}/x")
-                filesystem.remove(f"{path}/a")
-            filesystem.remove(f"{path}/b")
+                LOCAL.remove(f"{other}/x")
+                LOCAL.remove(f"{path}/a")
+            LOCAL.remove(f"{path}/b")
             assert len(open_files()) == len(before) + 1
         assert open_files() == before
     assert (os.listdir(path), os.listdir(other)) == (["c"], [])
@@ -112,10 +112,10 @@ def test_an_error_names_the_whole_path(partition: Path) -> None:
     path = str(partition)
     with hold_log_dir(os.path.dirname(path), lambda: None), kept_open(path):
         with pytest.raises(FileNotFoundError) as found:
-            filesystem.remove(f"{path}/x")
+            LOCAL.remove(f"{path}/x")
         assert found.value.filename == f"{path}/x"
         with pytest.raises(FileNotFoundError) as found:
-            filesystem.rename(f"{path}/x", f"{path}/y")
+            LOCAL.rename(f"{path}/x", f"{path}/y")
         assert (found.value.filename, found.value.filename2) == (f"{path}/x", f"{path}/y")
 
 
@@ -123,4 +123,4 @@ def test_of_a_directory_that_nobody_holds_nothing_is_kept(partition: Path) -> No
     before = open_files()
     with kept_open(str(partition)):
         assert open_files() == before
-        filesystem.remove(f"{partition}/a")
+        LOCAL.remove(f"{partition}/a")

@@ -18,14 +18,13 @@ MACHINE = {
     "backends",
     "cloning",
     "file_attributes",
-    "filesystem",
     "held_directories",
 }
 
 # by reason, by the package that the modules stand in
 PLAIN: dict[str, dict[str, str]] = {
     "what keeps the promises of `Files` on this machine": {
-        "storage.files": "backends cloning file_attributes filesystem held_directories local",
+        "storage.files": "backends cloning file_attributes held_directories local",
     },
     "locks of log directories": {
         "storage.log": "log_dir_lock log_manager",

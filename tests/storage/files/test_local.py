@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from storage.errors import CorruptFileError
-from storage.files import filesystem
-from storage.files.filesystem import discard_directory
 from storage.files.held_directories import hold_directory
+from storage.files.local import LOCAL
 from tests.support.file_operations import LOOK_UPS, failing
 
 
@@ -20,22 +19,22 @@ from tests.support.file_operations import LOOK_UPS, failing
 def test_a_whole_file_is_read_whatever_its_size(tmp_path: Path, size_bytes: int) -> None:
     data = bytes(number % 251 for number in range(size_bytes))
     (tmp_path / "file").write_bytes(data)
-    assert filesystem.read_bytes(str(tmp_path / "file")) == data
+    assert LOCAL.read_bytes(str(tmp_path / "file")) == data
 
 
 def test_a_file_of_the_system_that_tells_no_size_is_read_whole() -> None:
-    assert filesystem.read_bytes("/proc/cpuinfo").count(b"processor") >= 1
-    assert filesystem.read_bytes("/proc/self/status").startswith(b"Name:")
+    assert LOCAL.read_bytes("/proc/cpuinfo").count(b"processor") >= 1
+    assert LOCAL.read_bytes("/proc/self/status").startswith(b"Name:")
 
 
 def test_a_listing_tells_size_times_inode_and_device(tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir()
     (tmp_path / "file").write_bytes(b"12345")
     os.utime(tmp_path / "file", ns=(1, 1_700_000_000_123_456_789))
-    entries = {entry.name: entry for entry in filesystem.list_directory(str(tmp_path))}
+    entries = {entry.name: entry for entry in LOCAL.list_directory(str(tmp_path))}
     assert entries.keys() == {"dir", "file"}
     assert entries["dir"].is_dir and not entries["file"].is_dir
-    found = {name: filesystem.look_up(str(tmp_path / name)) for name in ("dir", "file", "none")}
+    found = {name: LOCAL.look_up(str(tmp_path / name)) for name in ("dir", "file", "none")}
     assert found == {**entries, "none": None}
     state, mtime_ns = (tmp_path / "file").stat(), 1_700_000_000_123_456_789
     assert state.st_ctime_ns != mtime_ns
@@ -49,9 +48,9 @@ def test_a_listing_tells_what_is_no_file_and_follows_no_link(tmp_path: Path) -> 
     (tmp_path / "gone").symlink_to(tmp_path / "nothing")
     (tmp_path / "into").symlink_to(tmp_path / "dir")
     os.mkfifo(tmp_path / "pipe")
-    entries = {entry.name: entry for entry in filesystem.list_directory(str(tmp_path))}
+    entries = {entry.name: entry for entry in LOCAL.list_directory(str(tmp_path))}
     special = {name: (entry.is_dir, entry.special) for name, entry in entries.items()}
-    assert {name: filesystem.look_up(str(tmp_path / name)) for name in entries} == entries
+    assert {name: LOCAL.look_up(str(tmp_path / name)) for name in entries} == entries
     link = (False, "a symbolic link")
     assert special == {"dir": (True, ""), "gone": link, "into": link, "pipe": (False, "a pipe")}
 
@@ -78,9 +77,9 @@ def test_nothing_but_a_file_is_opened(
     monkeypatch.chdir(tmp_path)  # the name of a socket is short
     make(Path("x"))
     with pytest.raises(CorruptFileError, match=told):
-        filesystem.read_bytes("x")
+        LOCAL.read_bytes("x")
     with pytest.raises(CorruptFileError, match=told):
-        filesystem.read_range("x", 0, 1)
+        LOCAL.read_range("x", 0, 1)
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
@@ -89,7 +88,7 @@ def test_a_file_is_not_replaced_through_a_link(
 ) -> None:
     (tmp_path / "theirs").write_bytes(b"theirs")
     link(tmp_path / "theirs", tmp_path / "file.tmp")
-    filesystem.replace_file(str(tmp_path / "file"), b"ours")
+    LOCAL.replace_file(str(tmp_path / "file"), b"ours")
     assert (tmp_path / "theirs").read_bytes() == b"theirs"
     assert (tmp_path / "file").read_bytes() == b"ours"
     assert not (tmp_path / "file").is_symlink()
@@ -98,17 +97,17 @@ def test_a_file_is_not_replaced_through_a_link(
 def test_a_range_is_read_as_far_as_the_file_goes(tmp_path: Path) -> None:
     path = str(tmp_path / "file")
     Path(path).write_bytes(bytes(range(10)))
-    assert filesystem.read_range(path, 3, 4) == bytes([3, 4, 5, 6])
-    assert filesystem.read_range(path, 8, 4) == bytes([8, 9])
-    assert filesystem.read_range(path, 10, 4) == b""
-    assert filesystem.read_bytes(path) == bytes(range(10))
+    assert LOCAL.read_range(path, 3, 4) == bytes([3, 4, 5, 6])
+    assert LOCAL.read_range(path, 8, 4) == bytes([8, 9])
+    assert LOCAL.read_range(path, 10, 4) == b""
+    assert LOCAL.read_bytes(path) == bytes(range(10))
 
 
 def test_a_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
     path.chmod(0o640)
-    filesystem.replace_file(str(path), b"new")
+    LOCAL.replace_file(str(path), b"new")
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert os.listdir(tmp_path) == ["file"]
@@ -118,10 +117,10 @@ def test_a_new_file_belongs_to_the_owner_of_its_directory(tmp_path: Path) -> Non
     if os.getuid() != 0:
         pytest.skip("only root may give a directory away")
     os.chown(tmp_path, 1234, 5678)
-    filesystem.replace_file(str(tmp_path / "file"), b"new")
+    LOCAL.replace_file(str(tmp_path / "file"), b"new")
     assert ((tmp_path / "file").stat().st_uid, (tmp_path / "file").stat().st_gid) == (1234, 5678)
     os.chown(tmp_path / "file", 77, 88)
-    filesystem.replace_file(str(tmp_path / "file"), b"newer")
+    LOCAL.replace_file(str(tmp_path / "file"), b"newer")
     assert ((tmp_path / "file").stat().st_uid, (tmp_path / "file").stat().st_gid) == (77, 88)
 
 
@@ -143,7 +142,7 @@ def test_a_replacement_is_synced_before_its_name_and_its_name_after(
 
     monkeypatch.setattr(os, "fsync", recorded_fsync)
     monkeypatch.setattr(os, "replace", recorded_replace)
-    filesystem.replace_file(str(tmp_path / "file"), b"new")
+    LOCAL.replace_file(str(tmp_path / "file"), b"new")
     assert events == ["sync file.tmp 3", "rename file.tmp file", f"sync {tmp_path.name}"]
 
 
@@ -158,7 +157,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        filesystem.replace_file(str(path), b"new")
+        LOCAL.replace_file(str(path), b"new")
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
 
@@ -166,24 +165,24 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(
 def test_rename_replaces_its_target_and_remove_wants_the_file(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a")
     (tmp_path / "b").write_bytes(b"b")
-    filesystem.rename(str(tmp_path / "a"), str(tmp_path / "b"))
+    LOCAL.rename(str(tmp_path / "a"), str(tmp_path / "b"))
     assert os.listdir(tmp_path) == ["b"]
     assert (tmp_path / "b").read_bytes() == b"a"
-    filesystem.remove(str(tmp_path / "b"))
+    LOCAL.remove(str(tmp_path / "b"))
     with pytest.raises(FileNotFoundError):
-        filesystem.remove(str(tmp_path / "b"))
+        LOCAL.remove(str(tmp_path / "b"))
     with pytest.raises(FileNotFoundError):
-        filesystem.rename(str(tmp_path / "a"), str(tmp_path / "b"))
+        LOCAL.rename(str(tmp_path / "a"), str(tmp_path / "b"))
 
 
 def test_what_cannot_be_looked_up_is_not_taken_for_gone(tmp_path: Path) -> None:
     path = tmp_path / "file"
     (tmp_path / "link").symlink_to(tmp_path)
-    for check in (filesystem.exists, filesystem.is_directory):
+    for check in (LOCAL.exists, LOCAL.is_directory):
         assert not check(str(path))
         assert check(str(tmp_path / "link"))
-    assert filesystem.exists(os.fspath(path.parent)) and not filesystem.is_directory(__file__)
-    for check in (filesystem.exists, filesystem.is_directory):
+    assert LOCAL.exists(os.fspath(path.parent)) and not LOCAL.is_directory(__file__)
+    for check in (LOCAL.exists, LOCAL.is_directory):
         unseen = failing(str(path), LOOK_UPS)
         with unseen, pytest.raises(OSError, match="Input/output error"):
             check(str(path))
@@ -202,7 +201,7 @@ def test_a_file_that_fails_once_it_is_open_is_named_and_closed(
     with hold_directory(str(tmp_path), inode), monkeypatch.context() as patch:
         patch.setattr(os, "fstat", failing)
         with pytest.raises(OSError) as raised:
-            filesystem.open_file(str(path))
+            LOCAL.open_to_read(str(path))
     assert raised.value.filename == str(tmp_path if is_held else path)
     open_still = [os.path.realpath(found.path) for found in os.scandir("/proc/self/fd")]
     assert not [name for name in open_still if name.startswith(str(tmp_path))]
@@ -215,17 +214,17 @@ def test_a_read_that_gives_less_is_gone_on_with(
     path, pread = tmp_path / "file", os.pread
     path.write_bytes(bytes(range(100)))
     monkeypatch.setattr(os, "pread", lambda file, _, position: pread(file, 7, position))
-    assert filesystem.read_range(str(path), 3, 200) == bytes(range(3, 100))
+    assert LOCAL.read_range(str(path), 3, 200) == bytes(range(3, 100))
 
 
 def test_only_what_is_there_can_be_synced(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"1")
-    filesystem.sync_file(str(tmp_path / "file"))
-    filesystem.sync_directory(str(tmp_path))
+    LOCAL.sync_file(str(tmp_path / "file"))
+    LOCAL.sync_directory(str(tmp_path))
     with pytest.raises(FileNotFoundError):
-        filesystem.sync_file(str(tmp_path / "none"))
+        LOCAL.sync_file(str(tmp_path / "none"))
     with pytest.raises(NotADirectoryError):
-        filesystem.sync_directory(str(tmp_path / "file"))
+        LOCAL.sync_directory(str(tmp_path / "file"))
 
 
 def _failing(_: int) -> os.stat_result:
@@ -239,7 +238,7 @@ def test_all_goes_and_nothing_is_raised_where_it_cannot(
     (tmp_path / "made" / "inner").mkdir(parents=True)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fstat", _failing)
-        discard_directory(str(tmp_path / "made"))
-    discard_directory(str(tmp_path / "made"))
+        LOCAL.discard_directory(str(tmp_path / "made"))
+    LOCAL.discard_directory(str(tmp_path / "made"))
     assert not (tmp_path / "made").exists()
-    discard_directory(str(tmp_path / "made"))
+    LOCAL.discard_directory(str(tmp_path / "made"))
