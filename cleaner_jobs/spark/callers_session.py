@@ -56,7 +56,7 @@ def _given(session: "SparkSession | None") -> str:
     if session is not None:
         # not by getConf, which asks Java for each of its options
         return session.sparkContext._conf.get(LOCAL_DIR, "") or ""
-    from cleaner_jobs.spark.submitted_java import connect_to_java
+    from cleaner_jobs.spark.gateway import connect_to_java
 
     connect_to_java()  # which holds the options of spark-submit
     return SparkConf().get(LOCAL_DIR, "") or ""

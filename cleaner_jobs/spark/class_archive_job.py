@@ -5,15 +5,15 @@ Run as a process of its own by `warm_up`, since Java dumps as it ends.
 
 import os
 import signal
-import tempfile
 from types import FrameType
 
 from cleaner_jobs.spark.environment import own_environ
 from cleaner_jobs.spark.gateway import JAVA_OPTIONS
-from cleaner_jobs.spark.java_cache import archive_path, forget_older
+from cleaner_jobs.spark.java_cache import archive_path, forget, forget_older, temporary_directory
 from cleaner_jobs.spark.spark_session import end_spark, kill_java, session_options, start_spark
 from cleaner_jobs.spark.task_job import one_a_task
 from cleaner_jobs.spark.warm_up import WORK_DIR_VARIABLE
+from storage.files.local import LOCAL
 
 MASTER = "local[2]"
 
@@ -32,9 +32,9 @@ def make() -> None:
     signal.signal(signal.SIGINT, _end_once)
     environ = own_environ(os.environ, local=True)
     archive = archive_path(environ)
-    temporary = archive.with_name(f"{archive.name}.{os.getpid()}.tmp")
+    temporary = f"{archive}.{os.getpid()}.tmp"
     parent = os.environ.get(WORK_DIR_VARIABLE)
-    with tempfile.TemporaryDirectory(prefix="archive-", dir=parent) as work_dir:
+    with temporary_directory("archive-", parent) as work_dir:
         java_options = session_options(MASTER, work_dir, environ)[JAVA_OPTIONS]
         dumping = f'{java_options} "-XX:ArchiveClassesAtExit={temporary}"'
         try:
@@ -44,9 +44,9 @@ def make() -> None:
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # see _end_once
             kill_java()  # it would dump what it has
-            temporary.unlink(missing_ok=True)
+            forget(temporary)
             raise
-    temporary.replace(archive)  # whole, or not there
+    LOCAL.rename(temporary, archive)  # whole, or not there
     forget_older(archive)
 
 

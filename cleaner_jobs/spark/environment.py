@@ -13,14 +13,14 @@ import re
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from importlib.util import find_spec
-from pathlib import Path
 from typing import NamedTuple
 
-from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, spark_home
+from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, spark_home, text_of
 from storage.errors import CleaningFailedError
+from storage.files.local import LOCAL
 from storage.user_home import NOWHERE, has_name, name_of_user
 
 LOOPBACK_ADDRESS = "127.0.0.1"
@@ -122,8 +122,8 @@ def own_environ(environ: Mapping[str, str], local: bool) -> dict[str, str]:
     }
     home = spark_home(kept)
     if local and not has_jars(home) and environ.get("SPARK_HOME"):
-        home = Path(environ["SPARK_HOME"])  # a pyspark that brings no Java part
-    kept.setdefault("SPARK_HOME", str(home))
+        home = environ["SPARK_HOME"]  # a pyspark that brings no Java part
+    kept.setdefault("SPARK_HOME", home)
     kept.setdefault("PYSPARK_PYTHON", sys.executable)
     if not has_name():
         kept.setdefault("SPARK_USER", name_of_user())  # or Hadoop asks the system, and fails
@@ -153,8 +153,8 @@ def _set(names: set[str], values: Mapping[str, str]) -> None:
             os.environ.pop(name, None)
 
 
-def has_jars(home: Path) -> bool:
-    return any((home / "jars").glob("spark-core_*.jar"))
+def has_jars(home: str) -> bool:
+    return jars_version(home) is not None
 
 
 def why_unfit(environ: Mapping[str, str], local: bool) -> Unfit | None:
@@ -166,48 +166,53 @@ def _of_pyspark(environ: Mapping[str, str]) -> Unfit | None:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         return Unfit("pyspark is not installed for this Python", "pip install log-compactor.")
-    home = Path(spec.origin).parent
+    home = os.path.dirname(spec.origin)
     installed = metadata.version("pyspark")
     found = version_of(home)
     if found is None or _release(found) == _release(installed):
         return None
     variable = environ.get("PYTHONPATH", "")
-    named = f", which PYTHONPATH={variable} names" if str(home.parent) in variable else ""
+    place = os.path.dirname(home)
+    named = f", which PYTHONPATH={variable} names" if place in variable else ""
     return Unfit(
         f"the pyspark in {home}{named}, is {found}, and the one installed here is {installed}",
-        f"Take {home.parent} out of PYTHONPATH.",
+        f"Take {place} out of PYTHONPATH.",
     )
 
 
-def version_of(home: Path) -> str | None:
+def version_of(home: str) -> str | None:
     """Return the version of a pyspark, without loading it."""
-    try:
-        found = re.search(r'__version__[^=]*= *"([^"]+)"', (home / "version.py").read_text())
-    except (OSError, UnicodeDecodeError):
-        return None
+    text = text_of(os.path.join(home, "version.py")) or ""
+    found = re.search(r'__version__[^=]*= *"([^"]+)"', text)
     return found[1] if found else None
 
 
 def _of_jars(environ: Mapping[str, str], local: bool) -> Unfit | None:
-    home = Path(own_environ(environ, local)["SPARK_HOME"])
-    by = f", which SPARK_HOME={home} names," if environ.get("SPARK_HOME") == str(home) else ""
-    if not has_jars(home):
+    home = own_environ(environ, local)["SPARK_HOME"]
+    jars = os.path.join(home, "jars")
+    by = f", which SPARK_HOME={home} names," if environ.get("SPARK_HOME") == home else ""
+    python_side, java_side = metadata.version("pyspark"), jars_version(home)
+    if java_side is None:
         return Unfit(
-            f"no jars of Spark in {home / 'jars'}{by.removesuffix(',')}",
+            f"no jars of Spark in {jars}{by.removesuffix(',')}",
             "Unset SPARK_HOME, or let it name a whole Spark of the version of pyspark.",
         )
-    python_side, java_side = metadata.version("pyspark"), jars_version(home)
     if _release(java_side) == _release(python_side):
         return None
     return Unfit(
-        f"pyspark is {python_side}, and the jars in {home / 'jars'}{by} are {java_side}",
+        f"pyspark is {python_side}, and the jars in {jars}{by} are {java_side}",
         "Unset SPARK_HOME, or install the pyspark of that version.",
     )
 
 
-def jars_version(home: Path) -> str:
-    core = next((home / "jars").glob("spark-core_*.jar")).name
-    return core.removesuffix(".jar").rpartition("-")[2]
+def jars_version(home: str) -> str | None:
+    """Return the version of Spark's jars; None where there are none."""
+    with suppress(OSError):
+        _, names = LOCAL.list_names(os.path.join(home, "jars"))
+        for name in names:
+            if name.startswith("spark-core_") and name.endswith(".jar"):
+                return name.removesuffix(".jar").rpartition("-")[2]
+    return None
 
 
 def _release(version: str) -> list[str]:
@@ -254,13 +259,14 @@ def _shown(name: str, value: str) -> str:
 
 def _settings_files(environ: Mapping[str, str]) -> Iterator[str]:
     """Return the files with settings, without the values in them, which may be secret."""
-    directory = Path(environ.get("SPARK_CONF_DIR") or spark_home(environ) / "conf")
+    directory = environ.get("SPARK_CONF_DIR") or os.path.join(spark_home(environ), "conf")
     for name in CONF_FILES:
-        path = directory / name
-        try:
-            lines = path.read_text("utf-8", "replace").splitlines()
-        except OSError:
+        path = os.path.join(directory, name)
+        text = text_of(path)
+        if text is None:
             continue
-        keys = [words[0] for line in lines if (words := re.split(r"[\s=:]+", line.strip()))]
+        keys = [
+            words[0] for line in text.splitlines() if (words := re.split(r"[\s=:]+", line.strip()))
+        ]
         keys = [key for key in keys if key.startswith("spark.")]
-        yield f"{path} ({', '.join(keys)})" if keys and name == DEFAULTS_FILE else str(path)
+        yield f"{path} ({', '.join(keys)})" if keys and name == DEFAULTS_FILE else path

@@ -5,36 +5,51 @@ ours. The others start Java with what the launcher added then.
 
 Java writes where it listens to a file. Where it cannot write the file, its main thread ends, but
 Java does not: so each wait also checks whether the file could be written, and has a bound.
+
+Under `spark-submit` Java is the parent, and gets the signals of Airflow, systemd and timeout(1). A
+shutdown hook in it does two things, one after the other:
+
+1. It writes a byte to a pipe. A thread here reads it, and sends this process a SIGTERM.
+2. It waits until this process has ended, since Java carries its output on.
+
+A Java that is killed runs no hook: the pipe is closed without a byte, and the call that fails says
+that Java has gone.
 """
 
 import os
 import shlex
 import signal
+import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Any, NamedTuple
 
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
 
-from cleaner_jobs.spark import prestarted_daemon
+from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.spark.java_cache import (
     SUBMITTED_VARIABLE,
     Launch,
     command,
+    forget,
     read_launch,
     save_launch,
     spark_home,
+    temporary_directory,
 )
 from cleaner_jobs.spark.local_size import cores
 from cleaner_jobs.spark.patience import LOOK_SECONDS, Wait, end_processes, processes_below
-from cleaner_jobs.spark.prestarted_daemon import SOCKET_VARIABLE, PrestartedDaemon
-from cleaner_jobs.spark.warm_up import FEWEST_CORES
+from cleaner_jobs.spark.prestarted_daemon import MODULES, SOCKET_VARIABLE
+from cleaner_jobs.spark.warm_up import FEWEST_CORES, SOURCES
+from storage.errors import LogCompactionError
+from storage.files.local import LOCAL
 
 CONNECTION_VARIABLE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _EXISTS_SECONDS = 0.01  # between two looks whether Java listens
@@ -73,8 +88,8 @@ def start_java(
     Whatever is raised, nothing of it is left.
     """
     # for this user alone
-    with TemporaryDirectory(prefix="connection-", dir=os.path.dirname(log.name)) as directory:
-        told = Path(directory) / "connection"
+    with temporary_directory("connection-", os.path.dirname(log.name)) as directory:
+        told = os.path.join(directory, "connection")
         process = subprocess.Popen(
             words,
             stdin=subprocess.PIPE,
@@ -84,13 +99,13 @@ def start_java(
                 **environ,
                 "PYTHONHASHSEED": "0",
                 "SPARK_CONNECT_MODE": "0",
-                CONNECTION_VARIABLE: str(told),
+                CONNECTION_VARIABLE: told,
             },
             preexec_fn=_ignore_interrupts,
         )
         try:
             _wait_for(told, process, waiting)
-            port, secret = _connection(told.read_bytes())
+            port, secret = _connection(LOCAL.read_bytes(told))
         except BaseException:
             end_java(process)
             raise
@@ -105,28 +120,30 @@ def end_java(process: "subprocess.Popen[bytes]") -> None:
     process.communicate()
 
 
-def _wait_for(info_file: Path, process: "subprocess.Popen[bytes]", waiting: Waiting) -> None:
+def _wait_for(info_file: str, process: "subprocess.Popen[bytes]", waiting: Waiting) -> None:
     """Wait until Java has moved the file there, whole."""
     wait, looked = Wait(waiting.say), time.monotonic()
-    while not info_file.exists():
+    while not LOCAL.exists(info_file):
         waiting.let_signals_through()
         if process.poll() is not None:
             raise JavaStartError("Java ended before it listened")
         time.sleep(_EXISTS_SECONDS)
         if time.monotonic() - looked >= LOOK_SECONDS:
             looked = time.monotonic()
-            _require_room(info_file.with_name("probe"))
+            _require_room(os.path.dirname(info_file))
             if wait.look("Java, which was started, does not listen yet"):
                 raise JavaStartError(f"Java has not come to listen within {wait.bound:,.0f} s")
 
 
-def _require_room(path: Path) -> None:
-    """Raise OSError, with the directory, where a file cannot be written."""
+def _require_room(directory: str) -> None:
+    """Raise OSError, with the directory above, where a file cannot be written."""
+    path = os.path.join(directory, "probe")
     try:
-        path.write_bytes(_PROBE)
-        path.unlink()
+        with LOCAL.open_named(path, "wb") as probe:
+            probe.write(_PROBE)
+        LOCAL.remove(path)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path.parent.parent)) from error
+        raise OSError(error.errno, error.strerror, os.path.dirname(directory)) from error
 
 
 def _ignore_interrupts() -> None:
@@ -140,21 +157,69 @@ def _connection(data: bytes) -> tuple[int, str]:
     return port, data[8 : 8 + length].decode()
 
 
+# As Java sets them for its daemon; libraries read them as they load.
+LIKE_JAVAS = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "YES"}
+DAEMON_MODULE = "cleaner_jobs.spark.prestarted_daemon"
+SOCKET_NAME = "daemon.socket"
+END_SECONDS = 10  # it ends as soon as it sees that its input is closed
+
+
+class PrestartedDaemon(NamedTuple):
+    """One that loads, waits, or has taken the place of Java's."""
+
+    process: "subprocess.Popen[bytes]"
+    socket_path: str
+
+    def end(self) -> None:
+        """End it, if Java has not taken it; if Java has, that has to have ended."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        forget(self.socket_path)
+
+
+def start_daemon(work_dir: str, environ: Mapping[str, str], log: IO[bytes]) -> PrestartedDaemon:
+    """Start a daemon that loads what tasks need, and then waits.
+
+    Java's has to get the variable SOCKET_VARIABLE, with the path of the socket.
+    """
+    path = os.path.join(work_dir, SOCKET_NAME)
+    forget(path)  # of a session before, in the same directory
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen(1)
+        places = os.pathsep.join(filter(None, [SOURCES, environ.get(MODULES)]))
+        process = subprocess.Popen(
+            [sys.executable, "-m", DAEMON_MODULE, str(listening.fileno())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            pass_fds=[listening.fileno()],
+            process_group=0,  # Ctrl-C is for the driver alone
+            env={**environ, **LIKE_JAVAS, MODULES: places},
+        )
+    return PrestartedDaemon(process, path)
+
+
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 DRIVER_MEMORY = "spark.driver.memory"
 UNIX_SOCKETS_DIR = "spark.python.unix.domain.socket.dir"
 
 
 def start_gateway(
-    options: Mapping[str, str], source: str, log: IO[bytes], by_launcher: bool, waiting: Waiting
+    options: Mapping[str, str], log: IO[bytes], by_launcher: bool, waiting: Waiting
 ) -> Any:  # untyped in pyspark, as py4j is
     """Start Java for the options of a session; what pyspark calls it by.
 
-    source: where this package is. by_launcher: ask Spark's launcher in any case.
+    by_launcher: ask Spark's launcher in any case.
     """
     launch = None if by_launcher else read_launch(os.environ)
     if launch is not None:
-        return _started(launch, options, source, log, waiting)
+        return _started(launch, options, log, waiting)
     gateway = _connected(start_java(_launcher_command(options), os.environ, log, waiting))
     gateway.prestarted_daemon = None
     if not by_launcher:
@@ -166,28 +231,25 @@ def start_gateway(
 def _launcher_command(options: Mapping[str, str]) -> list[str]:
     """Source: pyspark, launch_gateway, which would wait forever for a Java that cannot write."""
     given = [word for name, value in options.items() for word in ("--conf", f"{name}={value}")]
-    submit = spark_home(os.environ) / "bin" / "spark-submit"
+    submit = os.path.join(spark_home(os.environ), "bin", "spark-submit")
     asked = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
-    return [str(submit), *given, *shlex.split(asked)]
+    return [submit, *given, *shlex.split(asked)]
 
 
 def end_prestarted_daemon(gateway: Any) -> None:
     """End the prestarted daemon, after Java, whose daemon it may be."""
-    daemon: PrestartedDaemon | None = (
-        gateway.prestarted_daemon
-    )  # py4j makes something up of what is not set
+    # py4j makes something up of what is not set
+    daemon: PrestartedDaemon | None = gateway.prestarted_daemon
     if daemon is not None:
         daemon.end()
 
 
-def _started(
-    launch: Launch, options: Mapping[str, str], source: str, log: IO[bytes], waiting: Waiting
-) -> Any:
+def _started(launch: Launch, options: Mapping[str, str], log: IO[bytes], waiting: Waiting) -> Any:
     """Start Java without the launcher; pyspark connects to it as under spark-submit."""
     ours = [f"-Xmx{options[DRIVER_MEMORY]}", *shlex.split(options[JAVA_OPTIONS])]
-    environ, daemon = dict(os.environ), _prestarted_daemon(options, source, log)
+    environ, daemon = dict(os.environ), _prestarted_daemon(options, log)
     if daemon is not None:
-        environ[SOCKET_VARIABLE] = str(daemon.socket_path)
+        environ[SOCKET_VARIABLE] = daemon.socket_path
     try:
         gateway = _connected(start_java(command(launch, ours, environ), environ, log, waiting))
     except BaseException:
@@ -198,15 +260,13 @@ def _started(
     return gateway
 
 
-def _prestarted_daemon(
-    options: Mapping[str, str], source: str, log: IO[bytes]
-) -> PrestartedDaemon | None:
+def _prestarted_daemon(options: Mapping[str, str], log: IO[bytes]) -> PrestartedDaemon | None:
     """Start a daemon; None where its socket has no place, or it would have no core to itself."""
     directory = options.get(UNIX_SOCKETS_DIR)
     is_ours = os.environ["PYSPARK_PYTHON"] == sys.executable
     if directory is None or not is_ours or cores() < FEWEST_CORES:
         return None
-    return prestarted_daemon.start(Path(directory), source, os.environ, log)
+    return start_daemon(directory, os.environ, log)
 
 
 def _connected(java: StartedJava) -> Any:
@@ -243,3 +303,61 @@ def _drop_numpy_converters(gateway: Any) -> None:
     """
     client = gateway._gateway_client
     client.converters = [c for c in client.converters if "Numpy" not in type(c).__name__]
+
+
+_ENDS = b"1"
+_kept_open: list[int] = []  # until this process ends: so long does Java wait
+
+
+class JavaIsGoneError(LogCompactionError):
+    """Spark's Java does not answer. Nothing was changed."""
+
+    reason_code = "spark-failed"
+
+
+def connect_to_java() -> None:
+    """Connect to the Java of spark-submit, and follow it to its end. Raise LogCompactionError."""
+    try:
+        SparkContext._ensure_initialized()
+    except (Py4JError, ConnectionError, KeyError, ValueError) as error:
+        raise JavaIsGoneError(
+            f"the Java of spark-submit does not answer at {SUBMITTED_VARIABLE}="
+            f"{os.environ.get(SUBMITTED_VARIABLE)}: it has ended. If spark-submit did not start "
+            "this command, unset that variable"
+        ) from error
+    with suppress(OSError):  # no room for a pipe: then its end is noticed by the next call
+        _follow_to_its_end(SparkContext._jvm)
+
+
+def _follow_to_its_end(jvm: Any) -> None:
+    """Let Java's orderly end be a SIGTERM here; once in a process, and where one is waited for."""
+    if _kept_open or signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, signal.SIG_IGN):
+        return
+    with temporary_directory("compactor-") as directory, deferred_signals():
+        told, alive = os.path.join(directory, "told"), os.path.join(directory, "alive")
+        for path in (told, alive):
+            os.mkfifo(path, 0o600)
+        reading = LOCAL.open_descriptor(told, os.O_RDONLY | os.O_NONBLOCK)
+        _kept_open.append(
+            LOCAL.open_descriptor(alive, os.O_RDWR)
+        )  # or Java would wait for somebody to write
+        with suppress(Py4JError, TypeError):  # another Spark may have other insides
+            _add_hook(jvm, told, alive)
+    os.set_blocking(reading, True)
+    threading.Thread(target=_wait_for_end, args=(reading,), name="Java's end", daemon=True).start()
+
+
+def _add_hook(jvm: Any, pipe: str, alive: str) -> None:
+    """RedirectThread copies what it reads: here a byte, and then nothing until the pipe's end."""
+    java = jvm.java.io
+    begun = java.ByteArrayInputStream(_ENDS)
+    source = java.SequenceInputStream(begun, java.FileInputStream(alive))
+    hook = jvm.org.apache.spark.util.RedirectThread(
+        source, java.FileOutputStream(pipe), "compactor", False
+    )
+    jvm.java.lang.Runtime.getRuntime().addShutdownHook(hook)
+
+
+def _wait_for_end(reading: int) -> None:
+    if os.read(reading, 1) == _ENDS:
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -15,13 +15,14 @@ PythonGatewayServer.
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from importlib.util import find_spec
-from pathlib import Path
 from shutil import which
 from typing import NamedTuple
 
+from storage.files.local import LOCAL
 from storage.user_home import home_of
 
 CACHE_FOLDER = "log-compactor"
@@ -30,73 +31,99 @@ MAKING_SECONDS = 180
 SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the Python that it starts
 
 
-def cache_dir(environ: Mapping[str, str]) -> Path:
+def cache_dir(environ: Mapping[str, str]) -> str:
     """Return the user's folder for what can be made again."""
-    base = environ.get("XDG_CACHE_HOME") or Path(home_of(environ)) / ".cache"
-    return Path(base) / CACHE_FOLDER
+    base = environ.get("XDG_CACHE_HOME") or os.path.join(home_of(environ), ".cache")
+    return os.path.join(base, CACHE_FOLDER)
 
 
-def archive_path(environ: Mapping[str, str]) -> Path:
+def archive_path(environ: Mapping[str, str]) -> str:
     """Return the archive for the Java that JAVA_HOME or PATH name, whether it is there or not.
 
     environ: the one that Spark is started in (`environment.own_environ`).
     """
-    jars = spark_home(environ) / "jars"
+    jars = os.path.join(spark_home(environ), "jars")
     state = [_identity(java_path(environ)), _identity(jars), environ.get("SPARK_CONF_DIR", "")]
     return kept_file(environ, "spark", jars, state, ".jsa")
 
 
 def can_be_made(environ: Mapping[str, str]) -> bool:
     """Return whether Java has its own class archive, which ours extends."""
-    home = java_path(environ).resolve().parent.parent
-    return is_kept(home / "lib" / "server" / "classes.jsa")
+    home = os.path.dirname(os.path.dirname(LOCAL.resolve(java_path(environ))))
+    return is_kept(os.path.join(home, "lib", "server", "classes.jsa"))
 
 
 def kept_file(
-    environ: Mapping[str, str], kind: str, owner: Path, state: Sequence[str], suffix: str = ""
-) -> Path:
+    environ: Mapping[str, str], kind: str, owner: str, state: Sequence[str], suffix: str = ""
+) -> str:
     """Name a file of the cache after the folder that it belongs to and what it depends on."""
-    names = (sha256(text.encode()).hexdigest()[:12] for text in (str(owner), "\n".join(state)))
-    return cache_dir(environ) / f"{kind}-{'-'.join(names)}{suffix}"
+    names = (sha256(text.encode()).hexdigest()[:12] for text in (owner, "\n".join(state)))
+    return os.path.join(cache_dir(environ), f"{kind}-{'-'.join(names)}{suffix}")
 
 
-def is_kept(path: Path) -> bool:
+def is_kept(path: str) -> bool:
     """Return whether a file of the cache is there; not if the cache cannot be read."""
     try:
-        return path.exists()
+        return LOCAL.exists(path)
     except OSError:
         return False
 
 
-def forget_older(kept: Path) -> None:
+def forget(path: str) -> None:
+    """Remove a file, if it is there."""
+    with suppress(FileNotFoundError):
+        LOCAL.remove(path)
+
+
+def forget_older(kept: str) -> None:
     """Remove what the cache has of the same folder in an earlier state."""
-    owner = kept.name.rpartition("-")[0]
-    for other in kept.parent.glob(f"{owner}-*"):
-        if other != kept:
-            other.unlink(missing_ok=True)
+    directory, name = os.path.split(kept)
+    owner = name.rpartition("-")[0]
+    _, names = LOCAL.list_names(directory)
+    for other in names:
+        if other != name and other.startswith(f"{owner}-"):
+            forget(os.path.join(directory, other))
 
 
-def spark_home(environ: Mapping[str, str]) -> Path:
+def text_of(path: str) -> str | None:
+    """Return the text of a file of this machine, be it by a link; None where it cannot be read."""
+    try:
+        with LOCAL.open_named(path) as file:
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+@contextmanager
+def temporary_directory(prefix: str, parent: str | None = None) -> Iterator[str]:
+    """Make a directory for this user alone, and remove it at the end."""
+    path = LOCAL.make_temporary_directory(prefix, parent)
+    try:
+        yield path
+    finally:
+        LOCAL.discard_directory(path)
+
+
+def spark_home(environ: Mapping[str, str]) -> str:
     """Return where Spark's jars are: SPARK_HOME, or else the pyspark package."""
     if environ.get("SPARK_HOME"):
-        return Path(environ["SPARK_HOME"])
+        return environ["SPARK_HOME"]
     package = find_spec("pyspark")
     assert package and package.origin, "pyspark is a dependency of this project"
-    return Path(package.origin).parent
+    return os.path.dirname(package.origin)
 
 
-def java_path(environ: Mapping[str, str]) -> Path:
+def java_path(environ: Mapping[str, str]) -> str:
     """Return the Java that JAVA_HOME names, or else the one in PATH."""
     home = environ.get("JAVA_HOME")
-    return Path(home) / "bin" / "java" if home else Path(which("java") or "java")
+    return os.path.join(home, "bin", "java") if home else which("java") or "java"
 
 
-def _identity(path: Path) -> str:
+def _identity(path: str) -> str:
     try:
-        real = path.resolve(strict=True)
-        return f"{real} {real.stat().st_mtime_ns}"
+        return f"{LOCAL.resolve(path)} {LOCAL.status(path).st_mtime_ns}"
     except OSError:
-        return str(path)
+        return path
 
 
 MAIN_CLASS = "org.apache.spark.api.python.PythonGatewayServer"  # as for spark-submit pyspark-shell
@@ -111,18 +138,19 @@ class Launch(NamedTuple):
     options: tuple[str, ...]
 
 
-def launch_path(environ: Mapping[str, str]) -> Path:
+def launch_path(environ: Mapping[str, str]) -> str:
     """Return the file for the Java and the jars of environ, whether it is there or not."""
-    return kept_file(environ, "launch", spark_home(environ) / "jars", [str(archive_path(environ))])
+    jars = os.path.join(spark_home(environ), "jars")
+    return kept_file(environ, "launch", jars, [archive_path(environ)])
 
 
 def read_launch(environ: Mapping[str, str]) -> Launch | None:
     """Return what an earlier session wrote down, if it may be used."""
     try:
-        match json.loads(launch_path(environ).read_text("utf-8")):
+        match json.loads(text_of(launch_path(environ)) or ""):
             case [str(class_path), [*options]] if all(isinstance(word, str) for word in options):
                 return Launch(class_path, tuple(options))
-    except (OSError, ValueError):
+    except ValueError:
         pass
     return None  # there is none, or it cannot be read: the launcher knows it, too
 
@@ -132,14 +160,12 @@ def save_launch(environ: Mapping[str, str], launch: Launch) -> None:
     if len(launch.class_path) > MAX_WORD_BYTES:
         return
     path = launch_path(environ)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(launch), "utf-8")
-    temporary.replace(path)
+    LOCAL.make_directories(os.path.dirname(path))
+    LOCAL.replace_file(path, json.dumps(launch).encode())
     forget_older(path)
 
 
 def command(launch: Launch, options: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     """Return the command line of a Java. options: ours, before those of the launch."""
     words = [*options, "-cp", launch.class_path, *launch.options, MAIN_CLASS]
-    return [str(java_path(environ)), *words]
+    return [java_path(environ), *words]

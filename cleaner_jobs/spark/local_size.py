@@ -15,10 +15,11 @@ import os
 import re
 from collections.abc import Iterator
 from math import ceil
-from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path("/")
+from cleaner_jobs.spark.java_cache import text_of
+
+ROOT = "/"
 _OCTAL = re.compile(r"\\([0-7]{3})")  # how mountinfo writes a blank in a path
 _FEWEST_UNLIMITED = 1 << 62  # version 1 has no word for it: a number near the largest
 
@@ -27,7 +28,7 @@ class Limit(NamedTuple):
     """The least limit, and whose it is."""
 
     value: int  # bytes
-    group: Path
+    group: str
 
 
 class Memory(NamedTuple):
@@ -38,9 +39,9 @@ class Memory(NamedTuple):
     limit: Limit | None  # None: no group sets one below the machine's
 
 
-def memory(root: Path = ROOT) -> Memory:
+def memory(root: str = ROOT) -> Memory:
     """root: of the trees /proc and /sys, for tests."""
-    sizes = _numbers(root / "proc/meminfo", ":")
+    sizes = _numbers(os.path.join(root, "proc/meminfo"), ":")
     total, free = sizes["MemTotal"] * 1024, sizes["MemAvailable"] * 1024
     limits = [limit for group in _groups("memory", root) for limit in _memory_limit(group)]
     for group, limit in limits:
@@ -51,7 +52,7 @@ def memory(root: Path = ROOT) -> Memory:
     return Memory(least.value, free, least)
 
 
-def processors(root: Path = ROOT) -> int | None:
+def processors(root: str = ROOT) -> int | None:
     """Return how many the quota of a group comes to, rounded up; None: there is no quota."""
     quotas = [quota for group in _groups("cpu", root) for quota in _quota(group)]
     return None if not quotas else max(1, ceil(min(quotas)))
@@ -63,30 +64,33 @@ def cores() -> int:
     return min(own, processors() or own)
 
 
-def memory_kills(root: Path = ROOT) -> int | None:
+def memory_kills(root: str = ROOT) -> int | None:
     """Return how many processes of this group the kernel has killed for memory, if known."""
     own = next(_groups("memory", root), None)
     if own is not None:
         for name in ("memory.events", "memory.oom_control"):
-            found = _numbers(own / name, " ").get("oom_kill")
+            found = _numbers(os.path.join(own, name), " ").get("oom_kill")
             if found is not None:
                 return found
-    return _numbers(root / "proc/vmstat", " ").get("oom_kill")  # of the whole machine
+    return _numbers(os.path.join(root, "proc/vmstat"), " ").get("oom_kill")  # of the whole machine
 
 
-def _groups(controller: str, root: Path) -> Iterator[Path]:
+def _groups(controller: str, root: str) -> Iterator[str]:
     """Yield the directories of the groups that limit this process, its own first."""
     found = _hierarchy(controller, root)
     if found is None:
         return
     top, below = found
-    yield from (top / below, *((top / below).parents[: len(below.parts)]))
+    while below:
+        yield os.path.join(top, below)
+        below = os.path.dirname(below)
+    yield top
 
 
-def _hierarchy(controller: str, root: Path) -> tuple[Path, Path] | None:
+def _hierarchy(controller: str, root: str) -> tuple[str, str] | None:
     """Return where the hierarchy of a controller is mounted, and the own group below that."""
     version_2 = None
-    for line in _lines(root / "proc/self/cgroup"):
+    for line in _lines(os.path.join(root, "proc/self/cgroup")):
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
             return _mounted(root, path, "cgroup", controller)
@@ -95,8 +99,8 @@ def _hierarchy(controller: str, root: Path) -> tuple[Path, Path] | None:
     return None if version_2 is None else _mounted(root, version_2, "cgroup2", None)
 
 
-def _mounted(root: Path, path: str, kind: str, controller: str | None) -> tuple[Path, Path] | None:
-    for line in _lines(root / "proc/self/mountinfo"):
+def _mounted(root: str, path: str, kind: str, controller: str | None) -> tuple[str, str] | None:
+    for line in _lines(os.path.join(root, "proc/self/mountinfo")):
         before, _, behind = line.partition(" - ")
         type_, _, options = behind.split(" ", 2)
         if type_ != kind or (controller and controller not in options.split(",")):
@@ -105,7 +109,7 @@ def _mounted(root: Path, path: str, kind: str, controller: str | None) -> tuple[
         below = os.path.relpath(path, of_tree)
         if below.startswith(".."):  # a group that this mount does not show: all that is seen is it
             below = "."
-        return root / mount_point.lstrip("/"), Path(below)
+        return os.path.join(root, mount_point.lstrip("/")), below.removeprefix(".")
     return None
 
 
@@ -113,32 +117,32 @@ def _unescaped(match: re.Match[str]) -> str:
     return chr(int(match[1], 8))
 
 
-def _memory_limit(group: Path) -> Iterator[tuple[Path, int]]:
+def _memory_limit(group: str) -> Iterator[tuple[str, int]]:
     for name in ("memory.max", "memory.limit_in_bytes"):
-        for word in _lines(group / name):
+        for word in _lines(os.path.join(group, name)):
             if word.isdigit() and int(word) < _FEWEST_UNLIMITED:
                 yield group, int(word)
 
 
-def _used(group: Path) -> int:
+def _used(group: str) -> int:
     """Return the bytes in use, without page cache that is freed before anything is killed."""
-    statistics = _numbers(group / "memory.stat", " ")
+    statistics = _numbers(os.path.join(group, "memory.stat"), " ")
     cache = statistics.get("total_inactive_file", statistics.get("inactive_file", 0))
     for name in ("memory.current", "memory.usage_in_bytes"):
-        for word in _lines(group / name):
+        for word in _lines(os.path.join(group, name)):
             return max(int(word) - cache, 0)
     return 0
 
 
-def _quota(group: Path) -> Iterator[float]:
-    words = [word for line in _lines(group / "cpu.max") for word in line.split()]
+def _quota(group: str) -> Iterator[float]:
+    words = [word for line in _lines(os.path.join(group, "cpu.max")) for word in line.split()]
     for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us"):
-        words += _lines(group / name)
+        words += _lines(os.path.join(group, name))
     if len(words) == 2 and all(word.isdigit() for word in words) and int(words[1]):
         yield int(words[0]) / int(words[1])  # "max" and -1 are none
 
 
-def _numbers(path: Path, separator: str) -> dict[str, int]:
+def _numbers(path: str, separator: str) -> dict[str, int]:
     found = {}
     for line in _lines(path):
         name, _, value = line.partition(separator)
@@ -147,11 +151,8 @@ def _numbers(path: Path, separator: str) -> dict[str, int]:
     return found
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text("ascii", "replace").splitlines()
-    except OSError:  # not of this version, or not shown to us
-        return []
+def _lines(path: str) -> list[str]:
+    return (text_of(path) or "").splitlines()  # none: not of this version, or not shown to us
 
 
 MIB = 1 << 20

@@ -11,16 +11,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import NamedTuple
 
-from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE
+from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, text_of
+from storage.files.local import LOCAL
 
 VARIABLE, DEFAULT_SECONDS = "COMPACTOR_WAIT_SECONDS", 600.0
 SAID_SECONDS = 15.0
 LOOK_SECONDS = 1.0
 _MOST_COUNTED_SECONDS = 2.0
-PROC = Path("/proc")
+PROC = "/proc"
 
 _ended: list[str] = []  # why processes were ended, since the last watch began
 
@@ -102,48 +102,50 @@ def end_processes(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def stopped_processes(proc: Path = PROC, top: Sequence[int] = ()) -> list[tuple[int, str]]:
+def stopped_processes(proc: str = PROC, top: Sequence[int] = ()) -> list[tuple[int, str]]:
     """Return the stopped processes of this run, or of some and their children, with names."""
     if not top:
         top = [os.getpid(), *([os.getppid()] if SUBMITTED_VARIABLE in os.environ else [])]
     found = []
     for pid in processes_below(top, proc):
-        known = _process(proc / str(pid))
+        known = _process(f"{proc}/{pid}")
         if known is not None and known.state == "T" and pid != os.getpid():
             found.append((pid, known.name))
     return sorted(found)
 
 
-def processes_below(top: Sequence[int], proc: Path = PROC) -> Iterator[int]:
+def processes_below(top: Sequence[int], proc: str = PROC) -> Iterator[int]:
     """These, and all that descend from them."""
     parents = None if _has_children(proc) else _parents(proc)
     reached = list(dict.fromkeys(top))
     for pid in reached:  # it grows meanwhile
         yield pid
         if parents is None:
-            below = _children(proc / str(pid))
+            below = _children(f"{proc}/{pid}")
         else:
             below = [child for child, parent in parents.items() if parent == pid]
         reached += [child for child in below if child not in reached]
 
 
-def _has_children(proc: Path) -> bool:
+def _has_children(proc: str) -> bool:
     """Return whether this kernel lists children; if not, all processes have to be asked."""
     own = str(os.getpid())
-    return (proc / own / "task" / own / "children").exists()
+    return LOCAL.exists(f"{proc}/{own}/task/{own}/children")
 
 
-def _children(of: Path) -> list[int]:
+def _children(of: str) -> list[int]:
     """Return the children of a process, by the threads that have started them."""
-    found = []
-    for listed in (of / "task").glob("*/children"):
-        with suppress(OSError):  # the thread has ended
-            found += [int(word) for word in listed.read_text().split()]
+    found: list[int] = []
+    with suppress(OSError):  # the process has ended
+        threads, _ = LOCAL.list_names(f"{of}/task")
+        for thread in threads:
+            found += map(int, (text_of(f"{of}/task/{thread}/children") or "").split())
     return found
 
 
-def _parents(proc: Path) -> dict[int, int]:
-    known = {int(entry.name): _process(entry) for entry in proc.iterdir() if entry.name.isdigit()}
+def _parents(proc: str) -> dict[int, int]:
+    names, _ = LOCAL.list_names(proc)
+    known = {int(name): _process(f"{proc}/{name}") for name in names if name.isdigit()}
     return {pid: process.parent for pid, process in known.items() if process is not None}
 
 
@@ -153,11 +155,10 @@ class _Process(NamedTuple):
     parent: int
 
 
-def _process(of: Path) -> _Process | None:
+def _process(of: str) -> _Process | None:
     """Return a process, or None: it has ended."""
-    try:
-        text = (of / "stat").read_text("utf-8", "replace")
-    except OSError:
+    text = text_of(f"{of}/stat")
+    if text is None:
         return None
     begin, end = text.index("("), text.rindex(")")
     state, parent = text[end + 2 :].split()[:2]

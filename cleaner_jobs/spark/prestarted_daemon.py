@@ -17,68 +17,18 @@ import json
 import os
 import selectors
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, NamedTuple
 
 SOCKET_VARIABLE = "COMPACTOR_EARLY_DAEMON"
-SOCKET_NAME = "daemon.socket"
 TAKEN = b"1"
 STANDARD_STREAMS = (0, 1, 2)
-END_SECONDS = 10  # it ends as soon as it sees that its input is closed
 
-# As Java sets them for its daemon; libraries read them as they load.
-LIKE_JAVAS = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "YES"}
 MODULES = "PYTHONPATH"  # in Java's, Spark's own places come before
 # Read by Spark's worker when it runs; no library looks at them as it loads.
 OF_SPARK = ("SPARK_", "PYTHON_", "_PYSPARK_")
-
-
-class PrestartedDaemon(NamedTuple):
-    """One that loads, waits, or has taken the place of Java's."""
-
-    process: "subprocess.Popen[bytes]"
-    socket_path: Path
-
-    def end(self) -> None:
-        """End it, if Java has not taken it; if Java has, that has to have ended."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.socket_path.unlink(missing_ok=True)
-
-
-def start(
-    work_dir: Path, source: str, environ: Mapping[str, str], log: IO[bytes]
-) -> PrestartedDaemon:
-    """Start one. source: where this package is, for its PYTHONPATH.
-
-    Java's has to get the variable SOCKET_VARIABLE, with the path of the socket.
-    """
-    path = work_dir / SOCKET_NAME
-    path.unlink(missing_ok=True)  # of a session before, in the same directory
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(path))
-        listening.listen(1)
-        places = os.pathsep.join(filter(None, [source, environ.get(MODULES)]))
-        process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(listening.fileno())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-            pass_fds=[listening.fileno()],
-            process_group=0,  # Ctrl-C is for the driver alone
-            env={**environ, **LIKE_JAVAS, MODULES: places},
-        )
-    return PrestartedDaemon(process, path)
 
 
 def adopt(environ: Mapping[str, str]) -> bool:

@@ -16,9 +16,9 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
+from urllib.parse import quote
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -40,14 +40,16 @@ from cleaner_jobs.spark.gateway import (
     JAVA_OPTIONS,
     UNIX_SOCKETS_DIR,
     Waiting,
+    connect_to_java,
     end_prestarted_daemon,
     start_gateway,
 )
-from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, archive_path, is_kept
+from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, archive_path, is_kept, text_of
 from cleaner_jobs.spark.local_size import KillWatch, local_size
 from cleaner_jobs.spark.patience import end_processes, stopped_processes, why_ended
-from cleaner_jobs.spark.submitted_java import connect_to_java
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
+from cleaner_jobs.spark.warm_up import SOURCES
+from storage.files.local import LOCAL
 from storage.user_home import has_name, home_of, name_of_user
 
 _COMPLAINT = re.compile(r"error|exception|not found|unable|cannot|must ", re.IGNORECASE)
@@ -59,7 +61,7 @@ _NO_MACHINE = "Error occurred during initialization of VM"
 _NO_MACHINE_CREATED = "Error: Could not create the Java Virtual Machine."
 
 
-def cause_of_no_start(error: Exception, log_path: Path) -> str:
+def cause_of_no_start(error: Exception, log_path: str) -> str:
     """Return one line for the operator: Java's own words if it left any, or else Python's."""
     java_exception = getattr(error, "java_exception", None)
     if java_exception is not None:
@@ -74,12 +76,9 @@ def cause_of_no_start(error: Exception, log_path: Path) -> str:
     return _JAVA_CLASS.sub("", first.strip()).removesuffix(".")
 
 
-def _complaint(log_path: Path) -> str | None:
+def _complaint(log_path: str) -> str | None:
     """Return what Java wrote before it ended; its virtual machine says it in two lines."""
-    try:
-        lines = log_path.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return None
+    lines = (text_of(log_path) or "").splitlines()
     for before, line in pairwise(lines):
         if before == _NO_MACHINE or line == _NO_MACHINE_CREATED:
             return f"{before}: {line}"
@@ -153,7 +152,7 @@ def start_spark(
     """
     if has_session():
         raise start_failed(None, HAS_SESSION)
-    log_path = Path(work_dir) / LOG_NAME
+    log_path = os.path.join(work_dir, LOG_NAME)
     handler = signal.getsignal(signal.SIGINT)
     _watches[:] = [KillWatch()]
     try:
@@ -287,12 +286,12 @@ def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> d
     of_user = _user_options(environ)
     if not is_local(master):
         return {**options, JAVA_OPTIONS: " ".join(of_user)} if of_user else options
-    own_directory = str(Path(work_dir).absolute())
+    own_directory = os.path.abspath(work_dir)
     size = local_size()
     java_options = [
         LOCAL_JAVA_OPTIONS,
         f"-Xmn{size.young}",
-        f"-Dlog4j2.configurationFile={_log4j_file().as_uri()}",
+        f"-Dlog4j2.configurationFile=file://{quote(_log4j_file())}",
         _quoted(f"-Djava.io.tmpdir={own_directory}"),  # where a Java that was killed leaves files
         *of_user,
     ]
@@ -337,15 +336,11 @@ def _socket_options(directory: str) -> dict[str, str]:
 
 def _worker_options() -> dict[str, str]:
     """Workers fork from a daemon that has the kernels loaded, out of this very source."""
-    paths = [_source(), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [SOURCES, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "spark.python.daemon.module": DAEMON_MODULE,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
     }
-
-
-def _source() -> str:
-    return str(Path(__file__).resolve().parents[2])
 
 
 def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str]) -> SparkConf:
@@ -364,25 +359,24 @@ def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str])
 
 
 def _start_java_and_context(
-    options: Mapping[str, str], log_path: Path, by_launcher: bool, say: Callable[[str], None]
+    options: Mapping[str, str], log_path: str, by_launcher: bool, say: Callable[[str], None]
 ) -> SparkContext:
     by_launcher = by_launcher or not is_local(options["spark.master"])
     if SparkContext._gateway is None:
         # Not to be cut off but where it waits: of a Java that has started nobody would know.
-        with log_path.open("ab") as log, deferred_signals() as let_signals_through:
+        with LOCAL.open_named(log_path, "ab") as log, deferred_signals() as let_signals_through:
             waiting = Waiting(say, let_signals_through)
-            gateway = start_gateway(options, _source(), log, by_launcher, waiting)
+            gateway = start_gateway(options, log, by_launcher, waiting)
             _started_here.append(gateway)
             SparkContext._ensure_initialized(gateway=gateway)
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
     return SparkContext(conf=conf)
 
 
-def _log4j_file() -> Path:
+def _log4j_file() -> str:
     """Return the file in `conf/` of the source tree, or in the installed package."""
-    package = Path(__file__).resolve().parent.parent
-    installed = package / "conf" / "log4j2.properties"
-    return installed if installed.exists() else package.parent / "conf" / "log4j2.properties"
+    installed = os.path.join(SOURCES, "cleaner_jobs", "conf", "log4j2.properties")
+    return installed if LOCAL.exists(installed) else f"{SOURCES}/conf/log4j2.properties"
 
 
 def quieten(conf: SparkConf, jvm: Any, is_local: bool) -> None:

@@ -9,10 +9,9 @@ import compileall
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib import metadata
-from pathlib import Path
 from signal import SIGINT, SIGKILL, Signals
 from subprocess import DEVNULL, STDOUT, Popen, TimeoutExpired
 from typing import NamedTuple, Self
@@ -25,13 +24,16 @@ from cleaner_jobs.spark.java_cache import (
     SUBMITTED_VARIABLE,
     archive_path,
     can_be_made,
+    forget,
     forget_older,
     kept_file,
+    text_of,
 )
 from cleaner_jobs.spark.local_size import cores, memory_kills
 from cleaner_jobs.spark.worker_daemon import KERNELS_MODULE
+from storage.files.local import LOCAL
 
-SOURCES = Path(__file__).resolve().parents[2]
+SOURCES = os.path.dirname(os.path.dirname(os.path.dirname(LOCAL.resolve(__file__))))
 PACKAGES_WITH_KERNELS = ("storage", "cleaner_jobs")
 PACKED = (
     "log-compactor-packed.json"  # beside the packages of an environment that brings its kernels
@@ -53,16 +55,16 @@ def prepare(
     """
     mark = kernels_mark(environ)
     try:
-        mark.parent.mkdir(parents=True, exist_ok=True)
+        LOCAL.make_directories(os.path.dirname(mark))
         archive = archive_path(own_environ(environ, local=True))
-        log_path = archive.with_suffix(".log")  # stays where it could not be made
+        log_path = log_of(archive)  # stays where it could not be made
         archive_is_wanted = (
             SUBMITTED_VARIABLE not in environ  # or Java is there already
             and cores() >= FEWEST_CORES
             and can_be_made(environ)
-            and not (archive.exists() or log_path.exists())
+            and not (LOCAL.exists(archive) or LOCAL.exists(log_path))
         )
-        has_kernels = mark.exists() or (SOURCES / PACKED).exists()
+        has_kernels = LOCAL.exists(mark) or LOCAL.exists(os.path.join(SOURCES, PACKED))
         if has_kernels and not archive_is_wanted:
             return
         what = ["compiling kernels"] * (not has_kernels)
@@ -77,31 +79,46 @@ def prepare(
         say(f"{where}{error.strerror}: nothing can be kept there, so each start is slow")
 
 
-def kernels_mark(environ: Mapping[str, str]) -> Path:
+def kernels_mark(environ: Mapping[str, str]) -> str:
     """Return the file that says that the kernels of this very source are compiled."""
-    files = sorted(p for name in PACKAGES_WITH_KERNELS for p in (SOURCES / name).rglob("*.py"))
-    facts = [f"{file} {file.stat().st_mtime_ns} {file.stat().st_size}" for file in files]
+    packages = (os.path.join(SOURCES, name) for name in PACKAGES_WITH_KERNELS)
+    files = sorted(file for package in packages for file in _modules_in(package))
+    found = ((file, LOCAL.status(file)) for file in files)
+    facts = [f"{file} {status.st_mtime_ns} {status.st_size}" for file, status in found]
     facts += [sys.version, platform.machine(), metadata.version("numba")]
     facts.append(environ.get("NUMBA_CACHE_DIR", ""))  # which may lack what another one has
     return kept_file(environ, "kernels", SOURCES, facts)
+
+
+def _modules_in(directory: str) -> Iterator[str]:
+    """Yield the paths of the modules in a directory and below it."""
+    directories, names = LOCAL.list_names(directory)
+    yield from (os.path.join(directory, name) for name in names if name.endswith(".py"))
+    for name in directories:
+        yield from _modules_in(os.path.join(directory, name))
+
+
+def log_of(path: str) -> str:
+    """Return where the process that makes a file says what went wrong."""
+    return f"{os.path.splitext(path)[0]}.log"
 
 
 class _Maker(NamedTuple):
     """A process that makes one of the two things, and says in a file what went wrong."""
 
     process: Popen[bytes]
-    log_path: Path
+    log_path: str
     ended_by: Signals  # where it is not to go on
     kills_before: int | None  # of the kernel, for memory
 
     @classmethod
     def start(
-        cls, module: str, environ: Mapping[str, str], log_path: Path, ended_by: Signals
+        cls, module: str, environ: Mapping[str, str], log_path: str, ended_by: Signals
     ) -> Self:
-        log_path.parent.mkdir(parents=True, exist_ok=True)
+        LOCAL.make_directories(os.path.dirname(log_path))
         kills_before = memory_kills()
         try:
-            with log_path.open("wb") as log:
+            with LOCAL.open_named(log_path, "wb") as log:
                 process = Popen(
                     [sys.executable, "-P", "-m", module],  # the modules that this process has
                     stdin=DEVNULL,
@@ -111,7 +128,7 @@ class _Maker(NamedTuple):
                     env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                 )
         except OSError:
-            log_path.unlink(missing_ok=True)  # or the archive would not be tried again
+            forget(log_path)  # or the archive would not be tried again
             raise
         return cls(process, log_path, ended_by, kills_before)
 
@@ -123,16 +140,16 @@ class _Maker(NamedTuple):
             self.process.kill()
             code = self.process.wait()
         if code == 0:
-            self.log_path.unlink(missing_ok=True)
+            forget(self.log_path)
         return code == 0
 
     def why_not(self) -> str:
         """Return why it has not made it; one that was killed is tried again next time."""
         now = memory_kills()
         if self.process.returncode != -SIGKILL or now is None or now <= (self.kills_before or 0):
-            lines = self.log_path.read_text(errors="replace").splitlines()
+            lines = (text_of(self.log_path) or "").splitlines()
             return f": {lines[-1] if lines else 'it does not say why'}; see {self.log_path}"
-        self.log_path.unlink(missing_ok=True)
+        forget(self.log_path)
         return ": the kernel killed a process for want of memory"
 
     def stop(self) -> None:
@@ -144,13 +161,13 @@ class _Maker(NamedTuple):
             except TimeoutExpired:  # whatever keeps it
                 self.process.kill()
                 self.process.wait()
-            self.log_path.unlink(missing_ok=True)
+            forget(self.log_path)
 
 
 def _make_both(
     environ: Mapping[str, str],
-    mark: Path | None,
-    archive_log: Path | None,
+    mark: str | None,
+    archive_log: str | None,
     say: Callable[[str], None],
 ) -> None:
     """mark: for the kernels; None: they are there. archive_log: None: no archive is wanted."""
@@ -162,13 +179,12 @@ def _make_both(
             if mark:
                 # Not in this process: LLVM calls Python back, and an interrupt that arrives in
                 # there is lost, or ends the process with a segmentation fault.
-                log_path = mark.with_suffix(".log")
-                kernels = _Maker.start(KERNELS_MODULE, environ, log_path, SIGKILL)
+                kernels = _Maker.start(KERNELS_MODULE, environ, log_of(mark), SIGKILL)
         if mark and kernels:
             if kernels.made_it():
                 for name in PACKAGES_WITH_KERNELS:  # bytecode, which workers of Spark never write
-                    compileall.compile_dir(SOURCES / name, quiet=2)
-                mark.touch()
+                    compileall.compile_dir(os.path.join(SOURCES, name), quiet=2)
+                LOCAL.open_named(mark, "ab").close()
                 forget_older(mark)
             else:
                 say(

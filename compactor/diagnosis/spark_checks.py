@@ -13,7 +13,7 @@ from cleaner_jobs.spark.java_cache import (
     can_be_made,
     is_kept,
 )
-from cleaner_jobs.spark.warm_up import kernels_mark
+from cleaner_jobs.spark.warm_up import kernels_mark, log_of
 from compactor.diagnosis.checks import Check, Grade, fail, ok, warn
 from compactor.errors import CleaningFailedError
 from compactor.host.java import Java, find_java, home_to_use
@@ -81,8 +81,8 @@ def _archive(environ: Mapping[str, str], java: Java) -> Check:
     subject = "class archive"
     archive = archive_path(environ)
     if is_kept(archive):
-        return ok(subject, str(archive))
-    failed = archive.with_suffix(".log")
+        return ok(subject, archive)
+    failed = log_of(archive)
     if is_kept(failed):
         return warn(
             subject,

@@ -51,7 +51,7 @@ class Java:
 
 def use_java(
     environ: MutableMapping[str, str],
-    cache_dir: Path,
+    cache_dir: str | Path,
     system_folders: Sequence[Path] = SYSTEM_FOLDERS,
     work_dir: str | None = None,
 ) -> Java:
@@ -65,7 +65,7 @@ def use_java(
     return java
 
 
-def home_to_use(java: Java, cache_dir: Path) -> Path:
+def home_to_use(java: Java, cache_dir: str | Path) -> Path:
     """What JAVA_HOME is to be for this Java. Of a trimmed one it may have to be made first."""
     return java.home if java.is_complete else _shim_of(java.home, cache_dir)[0]
 
@@ -122,16 +122,16 @@ def probe(home: Path, origin: str) -> Java | None:
     return Java(home, int(major[1]), WANTED_MODULE in modules.split(), origin)
 
 
-def _starter_of(home: Path, cache_dir: Path, work_dir: str | None) -> Path:
+def _starter_of(home: Path, cache_dir: str | Path, work_dir: str | None) -> Path:
     try:
         return make_shim(home, cache_dir)
     except CleaningFailedError:
         if work_dir is None:
             raise
-        return make_shim(home, Path(work_dir))
+        return make_shim(home, work_dir)
 
 
-def make_shim(home: Path, cache_dir: Path) -> Path:
+def make_shim(home: Path, cache_dir: str | Path) -> Path:
     """A directory to use as JAVA_HOME in place of home, named after what it does."""
     shim_home, text = _shim_of(home, cache_dir)
     shim = shim_home / "bin" / "java"
@@ -149,11 +149,11 @@ def make_shim(home: Path, cache_dir: Path) -> Path:
     return shim_home
 
 
-def _shim_of(home: Path, cache_dir: Path) -> tuple[Path, str]:
+def _shim_of(home: Path, cache_dir: str | Path) -> tuple[Path, str]:
     """The directory of a starter, and what its `bin/java` says."""
     real_java = home.resolve() / "bin" / "java"
     text = SHIM.replace("REAL_JAVA", quote(str(real_java)))
-    return cache_dir / f"java-{sha256(text.encode()).hexdigest()[:16]}", text
+    return Path(cache_dir) / f"java-{sha256(text.encode()).hexdigest()[:16]}", text
 
 
 def _candidates(

@@ -136,7 +136,7 @@ def _daemon(
     by: Sequence[str] = (),
 ) -> "Iterator[subprocess.Popen[bytes]]":
     kind = name.partition("-")[0]
-    start = [str(spark_home(os.environ) / "bin" / "spark-class")]
+    start = [str(Path(spark_home(os.environ)) / "bin" / "spark-class")]
     argv = [*by, *start, f"{_DEPLOY}.{kind}.{kind.title()}", *words]
     memory = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": QUICK_START}
     with (folder / f"{name}.log").open("wb") as log:

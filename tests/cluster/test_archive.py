@@ -95,7 +95,7 @@ def bare_environment(home: Path) -> dict[str, str]:
     """That of a host with Java and Spark, where nobody has ever installed a Python package."""
     home.mkdir(parents=True, exist_ok=True)
     kept = {name: os.environ[name] for name in ("JAVA_HOME", "LANG") if name in os.environ}
-    spark = {"SPARK_HOME": str(spark_home(os.environ)), "SPARK_LOCAL_IP": HOSTS[0]}
+    spark = {"SPARK_HOME": spark_home(os.environ), "SPARK_LOCAL_IP": HOSTS[0]}
     java = os.path.dirname(shutil.which("java") or "/usr/bin/java")
     return {"PATH": f"/usr/bin:/bin:{java}", "HOME": str(home), **kept, **spark}
 

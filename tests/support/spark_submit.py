@@ -13,6 +13,6 @@ def spark_submit(
     conf: Mapping[str, object] = {},
 ) -> list[str]:
     """The command that runs a script with its words; conf: Spark's options."""
-    submit = spark_home(os.environ) / "bin" / "spark-submit"
+    submit = os.path.join(spark_home(os.environ), "bin", "spark-submit")
     options = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     return [*map(str, (submit, "--master", master, *options, script, *words))]

@@ -50,7 +50,7 @@ def test_a_launch_is_kept_for_the_same_java_and_jars(
 @pytest.mark.parametrize("damage", ["", "[", "{}", "[1]", '["/a", "text", 3]'])
 def test_a_damaged_file_is_as_none(damage: str, environ: dict[str, str]) -> None:
     java_cache.save_launch(environ, LAUNCH)
-    java_cache.launch_path(environ).write_text(damage)
+    Path(java_cache.launch_path(environ)).write_text(damage)
     assert java_cache.read_launch(environ) is None
 
 

@@ -16,7 +16,7 @@ from cleaner_jobs.spark.local_size import (
     size_within,
 )
 
-LIMITED = Memory(1 << 30, 1 << 29, Limit(1 << 30, Path("/sys/fs/cgroup")))
+LIMITED = Memory(1 << 30, 1 << 29, Limit(1 << 30, "/sys/fs/cgroup"))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_kill_for_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         "(/sys/fs/cgroup allows 1,074 MB)"
     )
     assert found.endswith("have fewer tasks work at once: --master 'local[1]'")
-    small = LIMITED._replace(limit=Limit(330 * MIB, Path("/sys/fs/cgroup")))
+    small = LIMITED._replace(limit=Limit(330 * MIB, "/sys/fs/cgroup"))
     monkeypatch.setattr(local_size, "memory", lambda: small)
     found = spark_session.cause_of_failure(gone)
     assert found.endswith("A run on this machine needs 1,055 MB or more: allow that")
@@ -109,9 +109,9 @@ def version_1(root: Path, path: str, tree: str = "/") -> None:
 
 
 def test_without_groups_it_is_the_machine(root: Path) -> None:
-    assert memory(root) == (8 * GIB, 6 * GIB, None)
-    assert processors(root) is None
-    assert memory_kills(root) == 7
+    assert memory(str(root)) == (8 * GIB, 6 * GIB, None)
+    assert processors(str(root)) is None
+    assert memory_kills(str(root)) == 7
 
 
 @pytest.mark.parametrize("path", ["/", "/system.slice/compactor.service"])
@@ -124,11 +124,11 @@ def test_a_limit_of_version_2_is_that_of_the_own_group(root: Path, path: str) ->
     put(root, f"{own}/memory.stat", f"anon 5\ninactive_file {200 * MIB}\n")
     put(root, f"{own}/cpu.max", "50000 100000")
     put(root, f"{own}/memory.events", "low 0\nhigh 0\nmax 9\noom 2\noom_kill 2\n")
-    found = memory(root)
+    found = memory(str(root))
     assert (found.total_bytes, found.free_bytes) == (1 * GIB, 1 * GIB - 500 * MIB)
-    assert found.limit is not None and found.limit.group == root / own
-    assert processors(root) == 1
-    assert memory_kills(root) == 2
+    assert found.limit is not None and found.limit.group == str(root / own)
+    assert processors(str(root)) == 1
+    assert memory_kills(str(root)) == 2
 
 
 def test_the_least_limit_from_the_own_group_to_the_top_counts(root: Path) -> None:
@@ -141,9 +141,9 @@ def test_the_least_limit_from_the_own_group_to_the_top_counts(root: Path) -> Non
         put(root, f"sys/fs/cgroup/{path}/memory.max", limit)
         put(root, f"sys/fs/cgroup/{path}/memory.current", used)
         put(root, f"sys/fs/cgroup/{path}/cpu.max", quota)
-    found = memory(root)
+    found = memory(str(root))
     assert (found.total_bytes, found.free_bytes) == (2 * GIB, 1 * GIB)
-    assert processors(root) == 3
+    assert processors(str(root)) == 3
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,10 @@ def test_a_limit_of_version_1_is_found_below_its_mount(
     put(root, f"{own}/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
     put(root, f"sys/fs/cgroup/cpu,cpuacct{below}/cpu.cfs_quota_us", 150000)
     put(root, f"sys/fs/cgroup/cpu,cpuacct{below}/cpu.cfs_period_us", 100000)
-    found = memory(root)
+    found = memory(str(root))
     assert (found.total_bytes, found.free_bytes) == (1 * GIB, 1 * GIB - 500 * MIB)
-    assert processors(root) == 2
-    assert memory_kills(root) == 3
+    assert processors(str(root)) == 2
+    assert memory_kills(str(root)) == 3
 
 
 def test_version_1_has_a_number_for_no_limit(root: Path) -> None:
@@ -178,12 +178,12 @@ def test_version_1_has_a_number_for_no_limit(root: Path) -> None:
         put(root, f"sys/fs/cgroup/memory{path}/memory.usage_in_bytes", 7 * GIB)
         put(root, f"sys/fs/cgroup/cpu,cpuacct{path}/cpu.cfs_quota_us", -1)
         put(root, f"sys/fs/cgroup/cpu,cpuacct{path}/cpu.cfs_period_us", 100000)
-    assert memory(root) == (8 * GIB, 6 * GIB, None)
-    assert processors(root) is None
+    assert memory(str(root)) == (8 * GIB, 6 * GIB, None)
+    assert processors(str(root)) is None
 
 
 def test_a_limit_above_what_the_machine_has_is_none(root: Path) -> None:
     version_2(root, "/")
     put(root, "sys/fs/cgroup/memory.max", 100 * GIB)
     put(root, "sys/fs/cgroup/memory.current", 1 * GIB)
-    assert memory(root).limit is None
+    assert memory(str(root)).limit is None

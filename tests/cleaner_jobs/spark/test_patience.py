@@ -91,7 +91,7 @@ def test_a_stopped_process_of_this_run_is_found_and_no_other(
     process(70_002, 70_001, "T", "a (b) c")  # below one that is not stopped
     process(70_003, 1, "T")  # somebody else's
     (tmp_path / "70004").mkdir()  # it has just ended
-    assert stopped_processes(tmp_path) == [(70_002, "a (b) c")]
+    assert stopped_processes(str(tmp_path)) == [(70_002, "a (b) c")]
 
 
 def test_the_processes_below_one_are_those_of_its_threads_too() -> None:

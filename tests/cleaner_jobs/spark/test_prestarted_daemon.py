@@ -12,16 +12,16 @@ import psutil
 import pytest
 
 from cleaner_jobs.spark import prestarted_daemon
-from cleaner_jobs.spark.prestarted_daemon import LIKE_JAVAS, SOCKET_VARIABLE, PrestartedDaemon
+from cleaner_jobs.spark.gateway import LIKE_JAVAS, PrestartedDaemon, start_daemon
+from cleaner_jobs.spark.prestarted_daemon import SOCKET_VARIABLE
 
 PROJECT = Path(__file__).parents[3]
 LOADING_SECONDS = 120  # two, on a machine with nothing else to do
 AS_LOADED = {"PATH": "/bin", "PYTHONPATH": "/source", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 STARTER = """
 import os, sys, time
-from pathlib import Path
-from cleaner_jobs.spark import prestarted_daemon
-early = prestarted_daemon.start(Path(sys.argv[1]), sys.argv[2], os.environ, sys.stderr)
+from cleaner_jobs.spark.gateway import start_daemon
+early = start_daemon(sys.argv[1], os.environ, sys.stderr)
 print(early.process.pid, flush=True)
 time.sleep(600)
 """
@@ -41,7 +41,7 @@ def short_dir() -> Iterator[Path]:
 @pytest.fixture
 def early(short_dir: Path) -> Iterator[PrestartedDaemon]:
     with (short_dir / "log").open("wb") as log:
-        daemon = prestarted_daemon.start(short_dir, str(PROJECT), environ(), log)
+        daemon = start_daemon(str(short_dir), environ(), log)
     yield daemon
     daemon.end()
 
@@ -69,7 +69,7 @@ def javas_daemon(early: PrestartedDaemon, **others: str) -> "subprocess.Popen[by
             **LIKE_JAVAS,
             "PYTHONPATH": f"/spark/py4j.zip:{PROJECT}:{os.environ.get('PYTHONPATH', '')}",
             "SPARK_REUSE_WORKER": "1",
-            SOCKET_VARIABLE: str(early.socket_path),
+            SOCKET_VARIABLE: early.socket_path,
             **others,
         },
     )

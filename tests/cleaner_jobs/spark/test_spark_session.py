@@ -81,7 +81,7 @@ def test_a_local_session_is_quiet_on_loopback_and_leaves_nothing(tmp_path: Path)
 def test_what_spark_submit_was_given_stands_and_the_rest_is_ours(tmp_path: Path) -> None:
     entry = tmp_path / "entry.py"
     entry.write_text(f"from {PROBE} import main\nmain('local[2]', {str(tmp_path)!r})\n")
-    submit = java_cache.spark_home(os.environ) / "bin" / "spark-submit"
+    submit = Path(java_cache.spark_home(os.environ)) / "bin" / "spark-submit"
     options = ["--master", "local[1]", "--conf", "spark.python.worker.reuse=false"]
     options += ["--conf", "spark.log.level=INFO"]
     probe = ended(
@@ -147,7 +147,7 @@ def test_a_class_archive_is_used_where_there_is_one(tmp_path: Path) -> None:
         return options[JAVA_OPTIONS]
 
     assert "SharedArchiveFile" not in java_options()
-    archive = java_cache.archive_path(environ)
+    archive = Path(java_cache.archive_path(environ))
     archive.parent.mkdir(parents=True)
     archive.touch()
     assert f'"-XX:SharedArchiveFile={archive}"' in java_options()

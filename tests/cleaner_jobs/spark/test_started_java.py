@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 import psutil
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.spark import gateway, patience
 from cleaner_jobs.spark.gateway import JavaStartError, Waiting, start_java
+from storage.files.local import LocalFiles
 
 SLEEPS = ("sh", "-c", "exec sleep 1000")
 LAUNCHES = ("sh", "-c", "sleep 1000; exec sleep 1000")  # as Spark's launcher, with a child
@@ -26,11 +28,15 @@ def start(tmp_path: Path, *words: str, waiting: Waiting = NOTHING) -> None:
 def test_one_that_cannot_write_where_it_listens_is_no_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_room(path: Path, _: bytes) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    open_named = LocalFiles.open_named
+
+    def no_room(files: LocalFiles, path: str, mode: str = "rb") -> BinaryIO:
+        if mode == "wb":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        return open_named(files, path, mode)
 
     monkeypatch.setattr(gateway, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(Path, "write_bytes", no_room)
+    monkeypatch.setattr(LocalFiles, "open_named", no_room)
     with pytest.raises(OSError, match="No space left on device") as raised:
         start(tmp_path, *SLEEPS)
     assert raised.value.filename == str(tmp_path)

@@ -141,7 +141,7 @@ def test_what_a_limited_group_allows_is_told_with_what_a_run_needs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """1 GiB, as many a container has: one task, and 256 MiB of heap."""
-    of_group = Limit(1 << 30, Path("/sys/fs/cgroup"))
+    of_group = Limit(1 << 30, "/sys/fs/cgroup")
     for free, grade in (((1 << 30) - 4096, Grade.OK), (700 << 20, Grade.WARN)):
         there = Memory(1 << 30, free, of_group)
         monkeypatch.setattr(machine_checks, "memory", lambda there=there: there)

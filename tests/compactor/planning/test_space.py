@@ -209,7 +209,7 @@ def test_a_file_system_may_have_no_limit_of_files(
 
 
 def test_a_limited_group_has_its_memory_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = Memory(1 << 30, 1 << 29, Limit(1 << 30, Path("/sys/fs/cgroup")))
+    there = Memory(1 << 30, 1 << 29, Limit(1 << 30, "/sys/fs/cgroup"))
     monkeypatch.setattr(space, "memory", lambda: there)
     assert space.memory_notices(is_needed=False) == []
     assert space.memory_notices(is_needed=True) == [

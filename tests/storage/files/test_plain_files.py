@@ -33,8 +33,6 @@ PLAIN: dict[str, dict[str, str]] = {
         "compactor.log_dirs": "kept_files",
     },
     "files that are in no log directory: caches, Java, the terminal": {
-        "cleaner_jobs.spark": "class_archive_job environment gateway java_cache local_size "
-        "patience prestarted_daemon spark_session submitted_java warm_up",
         "compactor": "airflow",
         "compactor.host": "java output",
         "storage": "user_home",
