@@ -99,8 +99,3 @@ def added(all_counters: Sequence[Sequence[int]]) -> Int64Array:
     total[LEAST_AT:GREATEST_AT] = rows[:, LEAST_AT:GREATEST_AT].min(axis=0)
     total[GREATEST_AT:] = rows[:, GREATEST_AT:].max(axis=0)
     return total
-
-
-def counted_run_from(values: Sequence[object]) -> CountedRun:
-    """Make a value of the list that JSON has made of it."""
-    return CountedRun(*values)  # type: ignore[arg-type]

@@ -9,10 +9,11 @@ import functools
 import json
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import BufferedWriter
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, Segment, file_name
@@ -136,6 +137,12 @@ ENTRY_BYTES = 24  # of a map entry in a part's file
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 
 Row = tuple[str, str]  # kind, and the value as a JSON array
+T = TypeVar("T")
+Value = TypeVar("Value", bound=tuple[Any, ...])  # a named tuple
+
+
+class WrongMessageError(Exception):
+    """What was sent is no value of the class that is expected: a fault of this program."""
 
 
 class RoundSettings(NamedTuple):
@@ -346,32 +353,42 @@ class TaskProblem(NamedTuple):
     is_proof: bool = False  # the driver's: the counts of the tasks contradict one another
 
 
-def stretch_from(values: Sequence[Any]) -> Stretch:
-    """Make a value of the list that JSON has made of it; so do the following functions."""
-    stretch = Stretch(*values)
-    return stretch._replace(source=Source(*stretch.source))
+def value_of(kind: type[Value], values: object) -> Value:
+    """Return the value of a class that JSON has made a list of, and those in it.
+
+    Raise WrongMessageError where the list has not exactly the fields of the class, with their
+    types. Field by field, so that a value of another class, or of another state of the source, is
+    never taken for one.
+    """
+    decoders = _decoders(kind)
+    if not isinstance(values, list) or len(values) != len(decoders):
+        raise WrongMessageError(f"not the fields of {kind.__name__}: {values!r}")
+    decoded = [decode(value) for decode, value in zip(decoders, values, strict=True)]
+    return tuple.__new__(kind, decoded)
 
 
-def part_from(values: Sequence[Any]) -> Part:
-    part = Part(*values)
-    sections = tuple(PartSection(*section) for section in part.sections)
-    return part._replace(sections=sections, builds=tuple(part.builds))
+@functools.cache
+def _decoders(kind: Any) -> tuple[Callable[[Any], Any], ...]:
+    """Return what makes each field of a value of what JSON has made of it."""
+    return tuple(_decoder(of_field) for of_field in get_type_hints(kind).values())
 
 
-def piece_from(values: Sequence[Any]) -> Piece:
-    piece = Piece(*values)
-    return piece._replace(
-        parts=tuple(part_from(part) for part in piece.parts),
-        sources=tuple(Source(*source) for source in piece.sources),
-    )
+def _decoder(of_field: Any) -> Callable[[Any], Any]:
+    items = [item for item in get_args(of_field) if item is not ...]
+    if isinstance(of_field, type) and hasattr(of_field, "_fields"):
+        return functools.partial(value_of, of_field)
+    if isinstance(of_field, UnionType):
+        return functools.partial(_checked, tuple(items))
+    if not items:
+        return functools.partial(_checked, of_field)
+    of_item = _decoder(items[0])
+    return lambda values: tuple([of_item(value) for value in _checked(list, values)])
 
 
-def log_rules_from(values: Sequence[Any]) -> LogRules:
-    rules = LogRules(*values)
-    return rules._replace(
-        active_producers=tuple(ActiveProducer(*producer) for producer in rules.active_producers),
-        verdicts=tuple(Verdict(*verdict) for verdict in rules.verdicts),
-    )
+def _checked(kinds: Any, value: T) -> T:
+    if not isinstance(value, kinds):
+        raise WrongMessageError(f"not of type {kinds}: {value!r}")
+    return value
 
 
 def io_limit_file(work_dir: str) -> str:

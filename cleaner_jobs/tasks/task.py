@@ -34,13 +34,11 @@ from cleaner_jobs.messages import (
     Rewritten,
     RoundSettings,
     Row,
+    Stretch,
     io_limit_file,
     load_task,
-    log_rules_from,
-    part_from,
-    piece_from,
-    stretch_from,
     task_file,
+    value_of,
 )
 from cleaner_jobs.niceness import be_nice
 from cleaner_jobs.problems import problem_of
@@ -78,7 +76,7 @@ def run_task(
     with Heartbeat(work_dir, stage, number, attempt, disk) as heartbeat:
         # only now: a driver that gives up takes the tasks away, then waits for every heart
         task = paths.to_executor(load_task(task_file(work_dir, stage, number), disk))
-        settings = RoundSettings(*task["settings"])
+        settings = value_of(RoundSettings, task["settings"])
         tried = _Try(
             settings=settings,
             number=number,
@@ -107,7 +105,7 @@ class _Try(NamedTuple):
 
 def _scan(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     path = os.path.join(tried.settings.work_dir, "parts", f"{tried.attempt}.parts")
-    stretches = [stretch_from(values) for values in task["stretches"]]
+    stretches = [value_of(Stretch, values) for values in task["stretches"]]
     for found in scan_stretches(stretches, tried.settings, path, WORKER_BUFFERS, tried.disk):
         if isinstance(found, Part):
             tried.heartbeat.advance(found.log_bytes)
@@ -118,7 +116,7 @@ def _scan(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, .
 
 def _fill_map(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     for values in task["logs"]:
-        stretches = [stretch_from(stretch) for stretch in values]
+        stretches = [value_of(Stretch, stretch) for stretch in values]
         try:
             yield (
                 MAP_END,
@@ -133,7 +131,7 @@ def _fill_map(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[An
 
 def _resolve(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     path = os.path.join(tried.settings.work_dir, "verdicts", f"{tried.attempt}.verdicts")
-    logs = {log_id: [part_from(part) for part in parts] for log_id, parts in task["logs"]}
+    logs = {log_id: [value_of(Part, part) for part in parts] for log_id, parts in task["logs"]}
     with PartFiles(tried.disk) as files, naming(path), tried.disk.open_raw(path, "wb") as out:
         for log_id, hash_partition in task["hash_partitions"]:
             parts = logs[log_id]
@@ -149,9 +147,14 @@ def _resolve(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
 
 def _inspect(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     path = os.path.join(tried.settings.work_dir, "parts", f"{tried.attempt}.counted")
-    stretches = [stretch_from(values) for values in task["stretches"]]
+    stretches = [value_of(Stretch, values) for values in task["stretches"]]
     for found in count_stretches(
-        stretches, tried.settings, path, WORKER_BUFFERS, Choices(*task["choices"]), tried.disk
+        stretches,
+        tried.settings,
+        path,
+        WORKER_BUFFERS,
+        value_of(Choices, task["choices"]),
+        tried.disk,
     ):
         if isinstance(found, CountedRun):
             tried.heartbeat.advance(found.log_bytes)
@@ -162,7 +165,7 @@ def _inspect(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
 
 def _merge(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     path = os.path.join(tried.settings.work_dir, "verdicts", f"{tried.attempt}.keys")
-    logs = {log_id: [CountedRun(*run) for run in runs] for log_id, runs in task["logs"]}
+    logs = {log_id: [value_of(CountedRun, run) for run in runs] for log_id, runs in task["logs"]}
     with PartFiles(tried.disk) as files:
         for log_id, hash_partition in task["hash_partitions"]:
             runs = logs[log_id]
@@ -175,7 +178,7 @@ def _merge(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, 
 
 def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     settings, disk = tried.settings, tried.disk
-    logs = {rules[0]: log_rules_from(rules) for rules in task["logs"]}
+    logs = {rules.log_id: rules for rules in (value_of(LogRules, log) for log in task["logs"])}
     early_pieces = _EarlyPieces(settings.work_dir, tried)
     failed: set[int] = set()
     with (
@@ -196,7 +199,7 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
             disk=disk,
         )
         for values in task["pieces"]:
-            piece = piece_from(values)
+            piece = value_of(Piece, values)
             if piece.log_id in failed:
                 continue
             result = early_pieces.of(piece)
@@ -242,7 +245,7 @@ class _EarlyPieces:
 
     def _look(self) -> None:
         for _, value in self._rows.new():
-            result = Rewritten(*self._paths.to_executor(json.loads(value)))
+            result = value_of(Rewritten, self._paths.to_executor(json.loads(value)))
             self._pieces.setdefault((result.log_id, result.group, result.number), result)
 
     def of(self, piece: Piece, look_again: bool = False) -> Rewritten | None:

@@ -32,7 +32,7 @@ from cleaner_jobs.messages import (
     RoundSettings,
     TaskProblem,
     Verdict,
-    part_from,
+    value_of,
 )
 from cleaner_jobs.problems import problem_of
 from compactor.cleaning.stage_values import (
@@ -166,7 +166,7 @@ class Stages:
         ends = self._run(FILL_MAP, [{"logs": own, "capacity": capacity} for own in tasks])
         again = {}
         for values in ends:
-            end = MapEnd(*values)
+            end = value_of(MapEnd, values)
             plan = self._plans[end.log_id]
             if end.offset < plan.first_uncleanable_offset:
                 self._plans[end.log_id] = with_map_end(plan, end.offset)
@@ -223,7 +223,7 @@ class Stages:
         tasks = layout.scan_tasks(stretches, self._cores)
         parts: dict[int, list[Part]] = defaultdict(list)
         for values in self._run(stage, [{"stretches": own} for own in tasks]):
-            part = part_from(values)
+            part = value_of(Part, values)
             parts[part.log_id].append(part)
         for log_id, aborted_file in aborted_files.items():
             self._scans[log_id] = Scan(tuple(sorted(parts[log_id], key=_place)), aborted_file)
@@ -260,7 +260,7 @@ class Stages:
             own = [(log_id, logs[log_id]) for log_id in needed]
             tasks.append({"logs": own, "hash_partitions": pairs})
         for values in self._run(stage, tasks):
-            verdict = Verdict(*values)
+            verdict = value_of(Verdict, values)
             self._verdicts[verdict.log_id].append(verdict)
 
     def rewrite(
@@ -286,7 +286,7 @@ class Stages:
             group.numbers.add(piece.number)
 
         def take_rewritten(values: list[Any]) -> None:
-            piece = Rewritten(*values)
+            piece = value_of(Rewritten, values)
             group = awaited[piece.log_id, piece.group]
             if piece.number not in group.numbers:
                 return  # it has come before, perhaps from another try of its task

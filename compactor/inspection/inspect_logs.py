@@ -25,6 +25,7 @@ from cleaner_jobs.messages import (
     SegmentGroup,
     Stretch,
     TaskProblem,
+    value_of,
 )
 from cleaner_jobs.problems import problem_of
 from cleaner_jobs.signals import deferred_signals
@@ -183,14 +184,14 @@ class _Stages:
         tasks = [{"stretches": own, "choices": self._choices} for own in dealt]
         runs: dict[int, list[CountedRun]] = defaultdict(list)
         for values in self._stage(INSPECT, tasks, read_bytes):
-            run = CountedRun(*values)
+            run = value_of(CountedRun, values)
             runs[run.log_id].append(run)
         for of_log in runs.values():
             of_log.sort(key=lambda run: run.first_record_offset)
         sound = {log_id: of for log_id, of in runs.items() if log_id not in self._problems}
         keys: dict[int, list[CountedKeys]] = defaultdict(list)
         for values in self._stage(MERGE, self._merge_tasks(sound), read_bytes):
-            found = CountedKeys(*values)
+            found = value_of(CountedKeys, values)
             keys[found.log_id].append(found)
         return _CountedLogs(runs, keys, self._problems)
 

@@ -16,7 +16,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cleaner_jobs.messages import PROBLEM, LogPlan, RoundSettings, Row, Source, TaskProblem
+from cleaner_jobs.messages import (
+    PROBLEM,
+    LogPlan,
+    RoundSettings,
+    Row,
+    Source,
+    TaskProblem,
+    value_of,
+)
 from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.spark import warm_up
 from cleaner_jobs.spark.callers_session import HAS_SESSION, has_session, why_unusable
@@ -224,7 +232,7 @@ class StageRunner:
         rows = self._runner.run_stage(work_dir, stage, tasks, look)
         self._progress.advance(log_bytes)
         decoded = [(kind, json.loads(value)) for kind, value in rows]
-        problems = [TaskProblem(*values) for kind, values in decoded if kind == PROBLEM]
+        problems = [value_of(TaskProblem, values) for kind, values in decoded if kind == PROBLEM]
         return [values for kind, values in decoded if kind != PROBLEM], problems
 
 

@@ -12,18 +12,18 @@ from cleaner_jobs.messages import (
     ActiveProducer,
     LogPlan,
     LogRules,
+    Part,
     PartSection,
     Piece,
     SegmentGroup,
     Source,
+    Stretch,
     Verdict,
+    WrongMessageError,
     io_limit_file,
     load_task,
-    log_rules_from,
-    part_from,
-    piece_from,
     save_task,
-    stretch_from,
+    value_of,
 )
 from storage.file_names import Segment
 from tests.support.made_values import part, stretch
@@ -65,14 +65,39 @@ def test_values_come_back_as_they_went(tmp_path: Path) -> None:
     path = str(tmp_path / "task.json")
     save_task(path, {"stretch": STRETCH, "part": PART, "piece": PIECE, "rules": RULES})
     task = load_task(path)
-    assert stretch_from(task["stretch"]) == STRETCH
-    assert part_from(task["part"]) == PART
-    assert piece_from(task["piece"]) == PIECE
-    assert log_rules_from(task["rules"]) == RULES
-    nested = piece_from(json.loads(json.dumps(PIECE)))
-    assert isinstance(nested.parts[0].sections[0], PartSection)
-    assert isinstance(nested.sources[0], Source)
-    assert isinstance(log_rules_from(json.loads(json.dumps(RULES))).verdicts[0], Verdict)
+    assert value_of(Stretch, task["stretch"]) == STRETCH
+    assert value_of(Part, task["part"]) == PART
+    assert value_of(LogRules, task["rules"]) == RULES
+    piece, rules = value_of(Piece, task["piece"]), value_of(LogRules, task["rules"])
+    assert piece == PIECE
+    assert isinstance(piece.parts[0].sections[0], PartSection)
+    assert isinstance(piece.sources[0], Source)
+    assert isinstance(rules.verdicts[0], Verdict)
+
+
+def with_field(kind: str, value: object) -> list[object]:
+    """The stretch as JSON has it, with another value in one field."""
+    values: list[object] = json.loads(json.dumps(STRETCH))
+    values[Stretch._fields.index(kind)] = value
+    return values
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        json.loads(json.dumps(STRETCH))[:-1],
+        [*json.loads(json.dumps(STRETCH)), 1],
+        json.loads(json.dumps(PART)),
+        with_field("log_id", "1"),
+        with_field("aborted_file", None),
+        with_field("source", json.loads(json.dumps(SOURCE))[:-1]),
+        with_field("max_record_bytes", "5"),
+        {},
+    ],
+)
+def test_what_is_not_the_fields_of_a_value_is_refused(values: object) -> None:
+    with pytest.raises(WrongMessageError):
+        value_of(Stretch, values)
 
 
 def test_a_task_is_private_and_never_overwritten(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from cleaner_jobs.messages import (
     RoundSettings,
     TaskProblem,
     Verdict,
-    part_from,
     save_task,
     task_file,
+    value_of,
 )
 from cleaner_jobs.tasks import task as tasks
 from cleaner_jobs.tasks.rewrite_task import rewrite_piece
@@ -66,12 +66,12 @@ class Stage:
 
     def parts(self) -> list[Part]:
         (rows,) = self.run("scan", ["s"], stretches=stretches_of(self.plan, lambda _: ()))
-        return [part_from(values) for _, values in rows]
+        return [value_of(Part, values) for _, values in rows]
 
     def rewrite_task(self) -> dict[str, Any]:
         parts = self.parts()
         (rows,) = self.run("resolve", ["r"], logs=[(0, parts)], hash_partitions=[(0, 0)])
-        verdicts = tuple(Verdict(*values) for _, values in rows)
+        verdicts = tuple(value_of(Verdict, values) for _, values in rows)
         rules = LogRules(0, str(self.partition), 4, 1000, 4096, 1 << 20, (), verdicts)
         piece = Piece(0, 0, 0, 1, tuple(parts), 0, sources_of(self.plan)[0])
         return {"logs": [rules], "pieces": [piece]}
@@ -83,7 +83,7 @@ def test_two_attempts_write_under_names_of_their_own(tmp_path: Path) -> None:
     first, second = stage.run(
         "scan", ["one", "two"], stretches=stretches_of(stage.plan, lambda _: ())
     )
-    names = [os.path.basename(part_from(rows[0][1]).file) for rows in (first, second)]
+    names = [os.path.basename(value_of(Part, rows[0][1]).file) for rows in (first, second)]
     assert names == ["one.parts", "two.parts"]
     place = Part._fields.index("file")
     for rows in (first, second):
@@ -153,7 +153,7 @@ def test_a_rewrite_that_fails_leaves_no_staged_file(tmp_path: Path) -> None:
     (rows,) = stage.run("rewrite", ["a"], **task)
     ((kind, values),) = rows
     assert kind == "problem"
-    problem = TaskProblem(*values)
+    problem = value_of(TaskProblem, values)
     assert (problem.log_id, problem.code, problem.path) == (0, "changed-meanwhile", str(path))
     assert files_of(stage.partition) == before
 
@@ -174,7 +174,7 @@ def test_a_damaged_part_file_fails_the_rewrite_with_its_name(tmp_path: Path) -> 
     path.write_bytes(path.read_bytes()[:-1] + b"\x03")
     (rows,) = stage.run("rewrite", ["a"], **task)
     assert rows[0][0] == "problem"
-    assert TaskProblem(*rows[0][1]).path == str(path)
+    assert value_of(TaskProblem, rows[0][1]).path == str(path)
 
 
 def test_a_dry_run_stages_nothing_and_counts_the_same(tmp_path: Path) -> None:
@@ -184,7 +184,10 @@ def test_a_dry_run_stages_nothing_and_counts_the_same(tmp_path: Path) -> None:
     (dry_rows,) = dry.run("rewrite", ["a"], **dry.rewrite_task())
     assert files_of(dry.partition) == before
     names = ("log_bytes", "records_kept", "batches_kept", "batches_rebuilt", "batches_emptied")
-    wet_result, dry_result = Rewritten(*wet_rows[0][1]), Rewritten(*dry_rows[0][1])
+    wet_result, dry_result = (
+        value_of(Rewritten, wet_rows[0][1]),
+        value_of(Rewritten, dry_rows[0][1]),
+    )
     assert [getattr(wet_result, n) for n in names] == [getattr(dry_result, n) for n in names]
     assert dry_result[4:8] == ("", "", "", "")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.messages import PROBLEM, REWRITE, SCAN, Part, TaskProblem, part_from
+from cleaner_jobs.messages import PROBLEM, REWRITE, SCAN, Part, TaskProblem, value_of
 from cleaner_jobs.tasks import scan
 from compactor.cleaning.stages import release_entries
 from compactor.jobs import runners
@@ -156,7 +156,7 @@ def test_a_round_reads_no_entry_after_its_resolve(
     left: dict[str, bytes] = {}
 
     def note(rows: Rows) -> Rows:
-        parts.extend(part_from(json.loads(value)) for kind, value in rows if kind != PROBLEM)
+        parts.extend(value_of(Part, json.loads(value)) for kind, value in rows if kind != PROBLEM)
         written.update((part.file, Path(part.file).read_bytes()) for part in parts)
         return rows
 
@@ -177,7 +177,7 @@ def test_a_file_that_is_gone_is_no_error(local: LocalRound, tmp_path: Path) -> N
     parts: list[Part] = []
 
     def note(rows: Rows) -> Rows:
-        parts.extend(part_from(json.loads(value)) for _, value in rows)
+        parts.extend(value_of(Part, json.loads(value)) for _, value in rows)
         return rows
 
     local.after[SCAN] = note
