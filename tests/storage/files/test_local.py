@@ -94,15 +94,6 @@ def test_a_file_is_not_replaced_through_a_link(
     assert not (tmp_path / "file").is_symlink()
 
 
-def test_a_range_is_read_as_far_as_the_file_goes(tmp_path: Path) -> None:
-    path = str(tmp_path / "file")
-    Path(path).write_bytes(bytes(range(10)))
-    assert LOCAL.read_range(path, 3, 4) == bytes([3, 4, 5, 6])
-    assert LOCAL.read_range(path, 8, 4) == bytes([8, 9])
-    assert LOCAL.read_range(path, 10, 4) == b""
-    assert LOCAL.read_bytes(path) == bytes(range(10))
-
-
 def test_a_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
@@ -162,19 +153,6 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_rename_replaces_its_target_and_remove_wants_the_file(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"a")
-    (tmp_path / "b").write_bytes(b"b")
-    LOCAL.rename(str(tmp_path / "a"), str(tmp_path / "b"))
-    assert os.listdir(tmp_path) == ["b"]
-    assert (tmp_path / "b").read_bytes() == b"a"
-    LOCAL.remove(str(tmp_path / "b"))
-    with pytest.raises(FileNotFoundError):
-        LOCAL.remove(str(tmp_path / "b"))
-    with pytest.raises(FileNotFoundError):
-        LOCAL.rename(str(tmp_path / "a"), str(tmp_path / "b"))
-
-
 def test_what_cannot_be_looked_up_is_not_taken_for_gone(tmp_path: Path) -> None:
     path = tmp_path / "file"
     (tmp_path / "link").symlink_to(tmp_path)
@@ -192,14 +170,11 @@ def test_what_cannot_be_looked_up_is_not_taken_for_gone(tmp_path: Path) -> None:
 def test_a_file_that_fails_once_it_is_open_is_named_and_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
 ) -> None:
-    def failing(_: int) -> os.stat_result:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
     path = tmp_path / "file"
     path.touch()
     inode = tmp_path.stat().st_ino if is_held else None
     with hold_directory(str(tmp_path), inode), monkeypatch.context() as patch:
-        patch.setattr(os, "fstat", failing)
+        patch.setattr(os, "fstat", _failing)
         with pytest.raises(OSError) as raised:
             LOCAL.open_to_read(str(path))
     assert raised.value.filename == str(tmp_path if is_held else path)
@@ -215,16 +190,6 @@ def test_a_read_that_gives_less_is_gone_on_with(
     path.write_bytes(bytes(range(100)))
     monkeypatch.setattr(os, "pread", lambda file, _, position: pread(file, 7, position))
     assert LOCAL.read_range(str(path), 3, 200) == bytes(range(3, 100))
-
-
-def test_only_what_is_there_can_be_synced(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"1")
-    LOCAL.sync_file(str(tmp_path / "file"))
-    LOCAL.sync_directory(str(tmp_path))
-    with pytest.raises(FileNotFoundError):
-        LOCAL.sync_file(str(tmp_path / "none"))
-    with pytest.raises(NotADirectoryError):
-        LOCAL.sync_directory(str(tmp_path / "file"))
 
 
 def _failing(_: int) -> os.stat_result:
