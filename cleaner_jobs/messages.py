@@ -309,22 +309,22 @@ class Rewritten(NamedTuple):
     log_id: int
     group: int
     number: int
-    left_in_place: bool  # the one segment of the group would come out as it is
-    log_file: str  # staged, or "" where nothing was written
-    index_file: str
-    time_index_file: str
-    txn_index_file: str  # where the driver joins, or cuts: not staged, what it wrote itself
-    facts_file: str  # where the driver joins, or cuts: BATCH_FACTS, to make the indexes of
-    log_bytes: int
-    log_checksum: int
-    records_kept: int
-    control_records_kept: int
-    kept_fingerprints: int
-    dropped: int  # records that go by the verdicts
-    dropped_fingerprints: int
-    batches_kept: int
-    batches_rebuilt: int
-    batches_emptied: int
+    left_in_place: bool = False  # the one segment of the group would come out as it is
+    log_file: str = ""  # staged, or "" where nothing was written
+    index_file: str = ""
+    time_index_file: str = ""
+    txn_index_file: str = ""  # where the driver joins, or cuts: not staged, what it wrote itself
+    facts_file: str = ""  # where the driver joins, or cuts: BATCH_FACTS, to make the indexes of
+    log_bytes: int = 0
+    log_checksum: int = 0
+    records_kept: int = 0
+    control_records_kept: int = 0
+    kept_fingerprints: int = 0
+    dropped: int = 0  # records that go by the verdicts
+    dropped_fingerprints: int = 0
+    batches_kept: int = 0
+    batches_rebuilt: int = 0
+    batches_emptied: int = 0
     sparse_indexes: bool = False  # made to fit segment.index.bytes, where Kafka stops
     legacy_emptied: int = 0  # of the emptied batches: legacy ones
     refused: int = 0  # of the rebuilt batches: those that Kafka's builder refuses (C-11.14)

@@ -8,7 +8,6 @@ No kernel is loaded here: the driver does without them.
 """
 
 import io
-import os
 
 import numpy as np
 import xxhash
@@ -16,8 +15,7 @@ from numpy.typing import NDArray
 
 from cleaner_jobs.messages import Part, Stretch
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.work_file import read_checked, write_checked
-from storage.files.descriptors import naming, read_into
+from cleaner_jobs.work_file import WorkFiles, read_checked, write_checked
 from storage.files.files import Disk, Files
 from storage.files.local import LOCAL
 
@@ -58,18 +56,17 @@ def words_of(batches: TxnBatches) -> Int64Array:
 NO_RANGES: Int64Array = np.empty((0, RANGE_COLUMNS), np.int64)
 
 
+_OTHER_BATCHES = "batches are not what was written"
+
+
 def read_txn_batches(part: Part, disk: Disk = LOCAL) -> TxnBatches:
     """Return the transactional and control batches of a part, in order."""
     rows = np.empty(part.txn_batches, TXN_BATCH)
     data = rows.view(np.uint8).data
-    descriptor = disk.open_descriptor(part.file, os.O_RDONLY)
-    try:
-        with naming(part.file):
-            count = read_into(descriptor, part.txn_at, data)
-    finally:
-        os.close(descriptor)
-    if count != len(data) or xxhash.xxh3_64_intdigest(data) != part.txn_checksum:
-        raise WorkFileError(part.file, part.txn_at, "batches are not what was written")
+    with WorkFiles(disk) as files:
+        files.fill(part.file, part.txn_at, data, _OTHER_BATCHES)
+    if xxhash.xxh3_64_intdigest(data) != part.txn_checksum:
+        raise WorkFileError(part.file, part.txn_at, _OTHER_BATCHES)
     return rows
 
 

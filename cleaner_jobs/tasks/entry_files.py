@@ -7,7 +7,6 @@ files belong to one attempt, and are removed when the merge ends.
 """
 
 import contextlib
-import os
 from io import FileIO
 from itertools import pairwise
 from types import TracebackType
@@ -19,9 +18,8 @@ from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.work_file import write_whole
-from storage.files import io_limit
-from storage.files.descriptors import naming, read_into
+from cleaner_jobs.work_file import WorkFiles, write_whole
+from storage.files.descriptors import naming
 from storage.files.files import Disk
 from storage.files.local import LOCAL
 
@@ -61,6 +59,9 @@ class Entries(NamedTuple):
 
     rows: NDArray[np.uint64]  # (n, ENTRY_WORDS)
     counts: NDArray[np.int64]  # how many are of each part
+
+
+_OTHER_ENTRIES = "entries of the map are not what was written"
 
 
 class EntrySpill:
@@ -108,18 +109,10 @@ class EntrySpill:
         """Return the entries of one turn. Raise WorkFileError where they have changed."""
         path, counts = self._paths[number], self._counts[number]
         rows = np.empty((int(counts.sum()), ENTRY_WORDS), np.uint64)
-        io_limit.take(rows.nbytes)
-        descriptor = self._disk.open_descriptor(path, os.O_RDONLY)
-        try:
-            with naming(path):
-                count = read_into(descriptor, 0, rows.reshape(-1).view(np.uint8).data)
-        finally:
-            os.close(descriptor)
-        if (
-            count != rows.nbytes
-            or xxhash.xxh3_64_intdigest(rows.data) != self._digests[number].intdigest()
-        ):
-            raise WorkFileError(path, 0, "entries of the map are not what was written")
+        with WorkFiles(self._disk) as files:
+            files.fill(path, 0, rows.reshape(-1).view(np.uint8).data, _OTHER_ENTRIES)
+        if xxhash.xxh3_64_intdigest(rows.data) != self._digests[number].intdigest():
+            raise WorkFileError(path, 0, _OTHER_ENTRIES)
         return Entries(rows, counts)
 
     def _remove(self) -> None:

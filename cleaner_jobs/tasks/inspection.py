@@ -42,40 +42,36 @@ from cleaner_jobs.kernels.record_counts import (
     count_records,
     count_run,
 )
-from cleaner_jobs.kernels.scan_runs import NO_MORE, PART_FULL, PartSoFar, Scratch
+from cleaner_jobs.kernels.scan_runs import NO_MORE, PART_FULL, PartSoFar
 from cleaner_jobs.kernels.transaction_kernels import flag_aborted
 from cleaner_jobs.messages import RoundSettings, Stretch
 from cleaner_jobs.source_identity import LogChangedError
 from cleaner_jobs.tasks.entry_files import write_entries
-from cleaner_jobs.tasks.resolve import PartFiles, entries_of
-from cleaner_jobs.tasks.scan import CHUNK_PAYLOAD_BYTES
+from cleaner_jobs.tasks.resolve import entries_of
 from cleaner_jobs.tasks.window_reader import (
     PlainSource,
     RecordColumns,
     WindowReader,
-    check_checksums,
+    checking_checksums,
     max_records,
     payloads,
     rows_of_run,
+    scratch_for,
 )
 from cleaner_jobs.txn_batches import AbortedRanges
-from storage.codecs.payload_kernels import tools_of_thread
+from cleaner_jobs.work_file import WorkFiles
 from storage.errors import CorruptFileError
 from storage.files.descriptors import naming
 from storage.files.files import Disk
 from storage.files.local import LOCAL
 from storage.formats.batch_columns import (
-    ATTRIBUTES,
     BASE_OFFSET,
     LAST_OFFSET,
-    LEGACY,
     POSITION,
     RECORDS_COUNT,
     SIZE,
-    SLACK_BYTES,
     Int64Array,
 )
-from storage.formats.batch_header import CODEC_MASK
 from storage.formats.batch_windows import Buffers, Payloads, Place, Window, next_place
 
 RUN_RECORDS = 1 << 20
@@ -158,12 +154,7 @@ class _Counting:
             PartSoFar(before, RUN_RECORDS, first_offset, MAX_RUN_OFFSETS),
             MAX_RUN_BYTES - self._payload_bytes,
             self._columns.parsing(EVERY_OFFSET, aborted),
-            Scratch(
-                payload=buffers.array("payload of a chunk", CHUNK_PAYLOAD_BYTES + SLACK_BYTES),
-                bounds=buffers.array("bounds", len(rows), np.int64, 2),
-                is_read=buffers.array("is read", len(rows), np.bool_),
-                tools=tools_of_thread(),
-            ),
+            scratch_for(rows, buffers),
             CountOutput(rows, columns, sizes, self._counters),
             Counting(self._limits(stretch), self._part),
         )
@@ -257,31 +248,18 @@ def _count_stretch(
             elif why_ended != NO_MORE and at.position < stretch.end:
                 window = reader.window(at, stretch.end)
                 flag_aborted(window.rows, aborted)
-                yield from _count_window(stretch, window, counting, buffers)
+                with checking_checksums(window):
+                    for run in payloads(window, buffers):
+                        yield from counting.add(stretch, window, run)
                 at = window.next_place()
         if not is_growing:
             reader.check_unchanged(stretch.source)
 
 
-def _count_window(
-    stretch: Stretch, window: Window, counting: _Counting, buffers: Buffers
-) -> Iterator[CountedRun]:
-    """Count a window; compressed batches are checked before anything is decompressed."""
-    is_packed = window.rows[:, ATTRIBUTES] & (CODEC_MASK | LEGACY) != 0
-    check_checksums(window, is_packed)
-    try:
-        for run in payloads(window, buffers):
-            yield from counting.add(stretch, window, run)
-    except CorruptFileError:
-        check_checksums(window)  # what is wrong by its checksum is told as that
-        raise
-    check_checksums(window, ~is_packed)
-
-
 def count_hash_partition(
     runs: Sequence[CountedRun],
     hash_partition: int,
-    files: PartFiles,
+    files: WorkFiles,
     spill_path: str,
     buffers: Buffers,
 ) -> CountedKeys:

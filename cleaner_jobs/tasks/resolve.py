@@ -3,7 +3,6 @@
 Source: compaction C-7, C-11.2; the order of parts is the order of the log.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -23,11 +22,8 @@ from cleaner_jobs.kernels.offset_map import (
 from cleaner_jobs.messages import ENTRY_BYTES, Part, Verdict
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.tasks.entry_files import Entries, EntryBlock, EntrySpill
-from cleaner_jobs.work_file import write_whole
-from storage.files import io_limit
-from storage.files.descriptors import naming, read_from, read_into
-from storage.files.files import Disk
-from storage.files.local import LOCAL
+from cleaner_jobs.work_file import WorkFiles, write_whole
+from storage.files.descriptors import naming
 from storage.formats.batch_windows import Buffers
 
 # of a part: where its ordinals start, their checksum, records dropped, their fingerprints
@@ -36,88 +32,45 @@ INDEX_BYTES = 8 * INDEX_WORDS
 MERGE_ENTRIES = 1 << 21  # merged at once: 48 MiB of entries, 32 MiB of table
 
 
-class PartFile:
-    """Reads blocks that scan tasks wrote, and checks them against their checksums."""
-
-    def __init__(self, path: str, disk: Disk = LOCAL) -> None:
-        self._path = path
-        self._descriptor = disk.open_descriptor(path, os.O_RDONLY)
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-
-    def edges(self, part: EntryBlock, hash_partition: int) -> tuple[int, int, int]:
-        """Return where a hash partition's entries start and end, in entries, and their checksum."""
-        hash_partitions = 1 << part.hash_partition_bits
-        at = part.block_at + part.entries * ENTRY_BYTES
-        start, end = np.frombuffer(self._read(at + 8 * hash_partition, 16), np.uint64).tolist()
-        checksum_at = at + 8 * (hash_partitions + 1 + hash_partition)
-        (checksum,) = np.frombuffer(self._read(checksum_at, 8), np.uint64).tolist()
-        if not start <= end <= part.entries:  # their own checksum is after them, and not read here
-            raise WorkFileError(self._path, at, "entries of the map are not what was written")
-        return start, end, checksum
-
-    def read_entries(
-        self, part: EntryBlock, edges: tuple[int, int, int], rows: NDArray[np.uint64]
-    ) -> None:
-        """Fill rows, (n, ENTRY_WORDS), with the entries of one hash partition, by its edges."""
-        start, _, checksum = edges
-        at = part.block_at + start * ENTRY_BYTES
-        target = rows.view(np.uint8).reshape(-1).data
-        self._fill(at, target)
-        if xxhash.xxh3_64_intdigest(target) != checksum:
-            raise WorkFileError(self._path, at, "entries of the map are not what was written")
-
-    def states(self, part: Part) -> NDArray[np.uint8]:
-        """Return a state byte for each record of a part, free to be changed."""
-        hash_partitions = 1 << part.hash_partition_bits
-        at = part.block_at + part.entries * ENTRY_BYTES
-        data = self._read(at, 8 * (2 * hash_partitions + 1) + part.records)
-        if xxhash.xxh3_64_intdigest(data) != part.block_checksum:
-            raise WorkFileError(self._path, at, "record states are not what was written")
-        return np.frombuffer(bytearray(data[8 * (2 * hash_partitions + 1) :]), np.uint8)
-
-    def _read(self, at: int, length: int) -> bytes:
-        io_limit.take(length)
-        with naming(self._path):
-            data = read_from(self._descriptor, at, length)
-        if len(data) != length:
-            raise WorkFileError(self._path, at, f"{len(data)} of {length} bytes are there")
-        return data
-
-    def _fill(self, at: int, target: memoryview) -> None:
-        """Read into memory that exists: fresh pages take longer than what fills them."""
-        io_limit.take(len(target))
-        with naming(self._path):
-            got = read_into(self._descriptor, at, target)
-        if got != len(target):
-            raise WorkFileError(self._path, at, f"{got} of {len(target)} bytes are there")
+def edges_of(files: WorkFiles, part: EntryBlock, hash_partition: int) -> tuple[int, int, int]:
+    """Return where a hash partition's entries start and end, in entries, and their checksum."""
+    hash_partitions = 1 << part.hash_partition_bits
+    at = part.block_at + part.entries * ENTRY_BYTES
+    edges = files.read(part.file, at + 8 * hash_partition, 16)
+    start, end = np.frombuffer(edges, np.uint64).tolist()
+    checksum_at = at + 8 * (hash_partitions + 1 + hash_partition)
+    (checksum,) = np.frombuffer(files.read(part.file, checksum_at, 8), np.uint64).tolist()
+    if not start <= end <= part.entries:  # their own checksum is after them, and not read here
+        raise WorkFileError(part.file, at, "entries of the map are not what was written")
+    return start, end, checksum
 
 
-class PartFiles:
-    """The part files of a task, each opened once."""
+def read_entries(
+    files: WorkFiles, part: EntryBlock, edges: tuple[int, int, int], rows: NDArray[np.uint64]
+) -> None:
+    """Fill rows, (n, ENTRY_WORDS), with the entries of one hash partition, by its edges."""
+    start, _, checksum = edges
+    at = part.block_at + start * ENTRY_BYTES
+    target = rows.view(np.uint8).reshape(-1).data
+    files.fill(part.file, at, target)
+    if xxhash.xxh3_64_intdigest(target) != checksum:
+        raise WorkFileError(part.file, at, "entries of the map are not what was written")
 
-    def __init__(self, disk: Disk = LOCAL) -> None:
-        self.disk = disk
-        self._files: dict[str, PartFile] = {}
 
-    def of(self, part: EntryBlock) -> PartFile:
-        if part.file not in self._files:
-            self._files[part.file] = PartFile(part.file, self.disk)
-        return self._files[part.file]
-
-    def __enter__(self) -> "PartFiles":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for file in self._files.values():
-            file.close()
+def states_of(files: WorkFiles, part: Part) -> NDArray[np.uint8]:
+    """Return a state byte for each record of a part, free to be changed."""
+    states_at = 8 * (2 * (1 << part.hash_partition_bits) + 1)
+    at = part.block_at + part.entries * ENTRY_BYTES
+    data = files.read(part.file, at, states_at + part.records)
+    if xxhash.xxh3_64_intdigest(data) != part.block_checksum:
+        raise WorkFileError(part.file, at, "record states are not what was written")
+    return np.frombuffer(data, np.uint8)[states_at:]
 
 
 def resolve_hash_partition(
     parts: Sequence[Part],
     hash_partition: int,
-    files: PartFiles,
+    files: WorkFiles,
     out: tuple[BinaryIO, str],
     buffers: Buffers,
 ) -> Verdict:
@@ -141,7 +94,7 @@ def resolve_hash_partition(
 def entries_of(
     parts: Sequence[EntryBlock],
     hash_partition: int,
-    files: PartFiles,
+    files: WorkFiles,
     spill_path: str,
     buffers: Buffers,
 ) -> Iterator[Entries]:
@@ -149,7 +102,7 @@ def entries_of(
 
     spill_path: what the files begin with that hold what there is no room for in memory.
     """
-    edges = [files.of(part).edges(part, hash_partition) for part in parts]
+    edges = [edges_of(files, part, hash_partition) for part in parts]
     total = sum(end - start for start, end, _ in edges)
     turns = 1 << max(0, (total - 1).bit_length() - (MERGE_ENTRIES - 1).bit_length())
     read = partial(_read_entries, parts, edges, files, buffers)
@@ -166,7 +119,7 @@ def entries_of(
 def _read_entries(
     parts: Sequence[EntryBlock],
     edges: Sequence[tuple[int, int, int]],
-    files: PartFiles,
+    files: WorkFiles,
     buffers: Buffers,
     at_once: int,
 ) -> Iterator[Entries]:
@@ -175,7 +128,7 @@ def _read_entries(
     for number, (part, of_part) in enumerate(zip(parts, edges, strict=True)):
         end = filled + of_part[1] - of_part[0]
         rows = buffers.keep("merge", end, filled, np.uint64, ENTRY_WORDS)
-        files.of(part).read_entries(part, of_part, rows[filled:end])
+        read_entries(files, part, of_part, rows[filled:end])
         counts[number], filled = end - filled, end
         if filled >= at_once:
             yield Entries(rows[:filled], counts)
@@ -244,41 +197,17 @@ class DroppedFromPart(NamedTuple):
     dropped_fingerprints: int
 
 
-class VerdictFiles:
-    """Reads the verdicts of logs, a part at a time."""
-
-    def __init__(self, disk: Disk = LOCAL) -> None:
-        self._disk = disk
-        self._descriptors: dict[str, int] = {}
-
-    def __enter__(self) -> "VerdictFiles":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for descriptor in self._descriptors.values():
-            os.close(descriptor)
-
-    def on_part(self, verdict: Verdict, number: int) -> DroppedFromPart:
-        """Return what a verdict says of part `number` of the log."""
-        index_at = verdict.block_at + number * INDEX_BYTES
-        start, checksum, dropped, fingerprints, end = np.frombuffer(
-            self._read(verdict, index_at, INDEX_BYTES + 8), np.uint64
-        ).tolist()
-        if not start <= end <= verdict.superseded:
-            raise WorkFileError(verdict.file, index_at, "a verdict is not what was written")
-        at = verdict.block_at + (verdict.parts + 1) * INDEX_BYTES + 4 * start
-        data = self._read(verdict, at, 4 * (end - start))
-        if xxhash.xxh3_64_intdigest(data) != checksum:
-            raise WorkFileError(verdict.file, at, "a verdict is not what was written")
-        return DroppedFromPart(np.frombuffer(data, np.uint32), dropped, fingerprints)
-
-    def _read(self, verdict: Verdict, at: int, length: int) -> bytes:
-        if verdict.file not in self._descriptors:
-            descriptor = self._disk.open_descriptor(verdict.file, os.O_RDONLY)
-            self._descriptors[verdict.file] = descriptor
-        io_limit.take(length)
-        with naming(verdict.file):
-            data = read_from(self._descriptors[verdict.file], at, length)
-        if len(data) != length:
-            raise WorkFileError(verdict.file, at, f"{len(data)} of {length} bytes are there")
-        return data
+def dropped_from(files: WorkFiles, verdict: Verdict, number: int) -> DroppedFromPart:
+    """Return what a verdict says of part `number` of the log."""
+    index_at = verdict.block_at + number * INDEX_BYTES
+    index = files.read(verdict.file, index_at, INDEX_BYTES + 8)
+    start, checksum, dropped, fingerprints, end = np.frombuffer(index, np.uint64).tolist()
+    if not start <= end <= verdict.superseded:
+        raise WorkFileError(verdict.file, index_at, "a verdict is not what was written")
+    at = verdict.block_at + (verdict.parts + 1) * INDEX_BYTES + 4 * start
+    data = files.read(verdict.file, at, 4 * (end - start))
+    if xxhash.xxh3_64_intdigest(data) != checksum:
+        raise WorkFileError(verdict.file, at, "a verdict is not what was written")
+    ordinals = np.frombuffer(data, np.uint32)
+    ordinals.flags.writeable = False  # the kernel is compiled for what is only read
+    return DroppedFromPart(ordinals, dropped, fingerprints)

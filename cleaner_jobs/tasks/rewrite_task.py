@@ -40,7 +40,7 @@ from cleaner_jobs.tasks.cleaned_segment import (
     read_back,
     write_like,
 )
-from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles
+from cleaner_jobs.tasks.resolve import dropped_from, states_of
 from cleaner_jobs.tasks.rewrite_check import heads_of
 from cleaner_jobs.tasks.window_reader import (
     PlainSource,
@@ -49,13 +49,12 @@ from cleaner_jobs.tasks.window_reader import (
     contradictory_read_error,
 )
 from cleaner_jobs.txn_batches import load_array
-from cleaner_jobs.work_file import read_checked
+from cleaner_jobs.work_file import WorkFiles, read_checked
 from storage.codecs.compression import installed_builds
 from storage.errors import CorruptFileError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.descriptors import naming
 from storage.files.files import Disk, FileAttributes, Files, size_of
-from storage.files.local import LOCAL
 from storage.formats import segment_indexes
 from storage.formats.batch_columns import (
     BATCH_COLUMNS,
@@ -77,10 +76,13 @@ class PieceContext(NamedTuple):
 
     settings: RoundSettings
     attempt: str  # goes into every name that the task writes
-    part_files: PartFiles
-    verdict_files: VerdictFiles
+    files: WorkFiles  # of scan and resolve tasks
     buffers: Buffers
-    disk: Disk = LOCAL
+
+    @property
+    def disk(self) -> Disk:
+        """Return the disk that logs and work files are on."""
+        return self.files.disk
 
 
 def rewrite_sections(
@@ -94,9 +96,9 @@ def rewrite_sections(
     if piece.discardable_file:
         discardable = load_array(piece.discardable_file, context.disk)
     for number, part in enumerate(piece.parts, piece.first_part):
-        states = context.part_files.of(part).states(part)
+        states = states_of(context.files, part)
         for verdict in log.verdicts:
-            on_part = context.verdict_files.on_part(verdict, number)
+            on_part = dropped_from(context.files, verdict, number)
             if not drop_superseded(states, on_part.superseded):
                 problem = "a verdict names records that its part does not have"
                 raise WorkFileError(verdict.file, verdict.block_at, problem)
@@ -165,19 +167,6 @@ def _opened(source: Source, context: PieceContext) -> WindowReader:
     return WindowReader(source.path, source.base_offset, context.buffers, context.disk)
 
 
-class OutputFiles(NamedTuple):
-    """Where a piece's output stands; "" where there is no such file."""
-
-    log_file: str
-    index_file: str
-    time_index_file: str
-    txn_index_file: str = ""
-    facts_file: str = ""
-
-
-NO_FILES = OutputFiles("", "", "")
-
-
 def rewrite_piece(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
     """Write what becomes of a piece, and check it; in a dry run only measure it.
 
@@ -212,7 +201,7 @@ def _loses_nothing(piece: Piece, log: LogRules, context: PieceContext) -> bool:
     if piece.changes_markers:
         return False
     return not any(
-        context.verdict_files.on_part(verdict, piece.first_part + i).dropped
+        dropped_from(context.files, verdict, piece.first_part + i).dropped
         for i in range(len(piece.parts))
         for verdict in log.verdicts
     )
@@ -237,21 +226,11 @@ def _left_in_place(piece: Piece, log: LogRules, context: PieceContext) -> Rewrit
         group=piece.group,
         number=piece.number,
         left_in_place=True,
-        log_file="",
-        index_file="",
-        time_index_file="",
-        txn_index_file="",
-        facts_file="",
         log_bytes=source.log_bytes,
-        log_checksum=0,
         records_kept=sum(part.survivors for part in piece.parts),
         control_records_kept=sum(part.control_records for part in piece.parts),
         kept_fingerprints=sum(p.survivor_fingerprints for p in piece.parts) % FINGERPRINT_RANGE,
-        dropped=0,
-        dropped_fingerprints=0,
         batches_kept=batches,
-        batches_rebuilt=0,
-        batches_emptied=0,
         sparse_indexes=indexes.sparse,
     )
 
@@ -343,7 +322,7 @@ def _measured(
     rewriter = BatchRewriter(_rules(log, context), sink, context.buffers)
     rewrite_sections(piece, log, context, rewriter)
     log_bytes = rewriter.finish()
-    return _result(piece, NO_FILES, log_bytes, rewriter.counts)
+    return _result(piece, log_bytes, rewriter.counts)
 
 
 def _write_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
@@ -353,9 +332,13 @@ def _write_part_of_group(piece: Piece, log: LogRules, context: PieceContext) -> 
     columns = RecordColumns(context.settings, context.buffers)
     with FactsFile(facts_path, context.disk) as facts:
         cleaned = read_back(path, base_offset, columns, rewriter.written, facts.add, context.disk)
-    files = OutputFiles(path, "", "", piece.txn_index_file, facts_path)
-    result = _checked(_result(piece, files, cleaned.log_bytes, rewriter.counts), cleaned)
-    return result._replace(facts_checksum=facts.checksum())
+    result = _checked(_result(piece, cleaned.log_bytes, rewriter.counts), cleaned)
+    return result._replace(
+        log_file=path,
+        txn_index_file=piece.txn_index_file,
+        facts_file=facts_path,
+        facts_checksum=facts.checksum(),
+    )
 
 
 def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritten:
@@ -389,8 +372,12 @@ def _write_group(piece: Piece, log: LogRules, context: PieceContext) -> Rewritte
             with contextlib.suppress(OSError):  # the first error counts; the round sweeps it
                 disk.remove(name)
         raise
-    result = _result(piece, OutputFiles(*names), cleaned.log_bytes, rewriter.counts)
-    return _checked(result, cleaned)._replace(
+    result = _checked(_result(piece, cleaned.log_bytes, rewriter.counts), cleaned)
+    return result._replace(
+        log_file=log_file,
+        index_file=index_files[0],
+        time_index_file=index_files[1],
+        txn_index_file="" if txn_index is None else index_files[2],
         sparse_indexes=indexes.sparse,
         index_checksums=tuple(map(xxhash.xxh3_64_intdigest, contents)),
     )
@@ -427,22 +414,14 @@ def _work_path(piece: Piece, context: PieceContext, kind: str) -> str:
     return os.path.join(context.settings.work_dir, "pieces", name)
 
 
-def _result(piece: Piece, files: OutputFiles, log_bytes: int, counts: OutputCounts) -> Rewritten:
+def _result(piece: Piece, log_bytes: int, counts: OutputCounts) -> Rewritten:
     return Rewritten(
         log_id=piece.log_id,
         group=piece.group,
         number=piece.number,
-        left_in_place=False,
-        log_file=files.log_file,
-        index_file=files.index_file,
-        time_index_file=files.time_index_file,
-        txn_index_file=files.txn_index_file,
-        facts_file=files.facts_file,
         log_bytes=log_bytes,
-        log_checksum=0,
         records_kept=counts.records_kept,
         control_records_kept=counts.control_records_kept,
-        kept_fingerprints=0,
         dropped=counts.dropped,
         dropped_fingerprints=counts.dropped_fingerprints % FINGERPRINT_RANGE,
         batches_kept=counts.kept,

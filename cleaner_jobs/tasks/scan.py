@@ -24,7 +24,6 @@ from cleaner_jobs.kernels.scan_runs import (
     NO_MORE,
     PART_FULL,
     PartSoFar,
-    Scratch,
     first_above,
     scan_run,
 )
@@ -39,16 +38,16 @@ from cleaner_jobs.tasks.window_reader import (
     PlainSource,
     RecordColumns,
     WindowReader,
-    check_checksums,
+    checking_checksums,
     contradictory_read_error,
     max_records,
     payloads,
     rows_of_run,
+    scratch_for,
 )
 from cleaner_jobs.txn_batches import TXN_BATCH, AbortedRanges, TxnBatches, words_of
 from cleaner_jobs.work_file import write_whole
 from storage.codecs.compression import installed_builds
-from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError
 from storage.files.descriptors import naming
 from storage.files.files import Disk
@@ -67,7 +66,6 @@ from storage.formats.batch_columns import (
     REASON_MASK,
     RECORDS_COUNT,
     SIZE,
-    SLACK_BYTES,
     Int64Array,
     UInt64Array,
 )
@@ -83,7 +81,6 @@ from storage.formats.batch_windows import (
 )
 
 PART_RECORDS = 1 << 20
-CHUNK_PAYLOAD_BYTES = 512 << 10  # decompressed at once: the cache of one core holds it
 MAX_PART_OFFSETS = 1 << 32
 
 
@@ -144,7 +141,7 @@ class PartBuilder:
 
         kind: PLAIN or COMPRESSED.
         """
-        rows, buffers = rows_of_run(self._buffers), self._buffers
+        rows = rows_of_run(self._buffers)
         before, is_packed = self._columns.filled, kind == COMPRESSED
         room = max(max_records(), PART_RECORDS - before) if is_packed else max_records()
         first_offset = self._first_offset if self._batches else -1
@@ -153,12 +150,7 @@ class PartBuilder:
             at,
             PartSoFar(before, PART_RECORDS, first_offset, MAX_PART_OFFSETS),
             self._columns.parsing((stretch.first_dirty_offset, stretch.map_end_offset), aborted),
-            Scratch(
-                payload=buffers.array("payload of a chunk", CHUNK_PAYLOAD_BYTES + SLACK_BYTES),
-                bounds=buffers.array("bounds", len(rows), np.int64, 2),
-                is_read=buffers.array("is read", len(rows), np.bool_),
-                tools=tools_of_thread(),
-            ),
+            scratch_for(rows, self._buffers),
             rows,
             self._columns.room_for(room),
             is_packed,
@@ -367,22 +359,14 @@ def _check_records(window: Window, run: Payloads, limit: int) -> None:
 def _scan_window(
     stretch: Stretch, window: Window, builder: PartBuilder, buffers: Buffers
 ) -> Iterator[Part]:
-    is_packed = window.rows[:, ATTRIBUTES] & (CODEC_MASK | LEGACY) != 0
-    check_checksums(window, is_packed)
-    if stretch.legacy_expired:
-        is_legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
-        window.rows[is_legacy, ATTRIBUTES] |= LEGACY_EXPIRED
-    try:
+    with checking_checksums(window):
+        if stretch.legacy_expired:
+            is_legacy = window.rows[:, ATTRIBUTES] & LEGACY != 0
+            window.rows[is_legacy, ATTRIBUTES] |= LEGACY_EXPIRED
         for run in payloads(window, buffers):
             yield from builder.add(stretch, window, run)
             if stretch.max_record_bytes is not None:
                 _check_records(window, run, stretch.max_record_bytes)
-    except CorruptFileError:
-        check_checksums(window)  # what is wrong by its checksum is told as that
-        raise
-    # After the keys were hashed: a bit that flips before that is noticed, too. What is
-    # compressed is checked against its checksum before anything is decompressed.
-    check_checksums(window, ~is_packed)
 
 
 def txn_batches(

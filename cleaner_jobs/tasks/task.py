@@ -48,9 +48,10 @@ from cleaner_jobs.tasks.heartbeat import Heartbeat
 from cleaner_jobs.tasks.inspection import Choices, count_hash_partition, count_stretches
 from cleaner_jobs.tasks.map_capacity import find_map_end
 from cleaner_jobs.tasks.partial_results import PartialResults, PartialResultsFile
-from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
+from cleaner_jobs.tasks.resolve import resolve_hash_partition
 from cleaner_jobs.tasks.rewrite_task import PieceContext, rewrite_piece
 from cleaner_jobs.tasks.scan import scan_stretches
+from cleaner_jobs.work_file import WorkFiles
 from storage.errors import CorruptFileError
 from storage.files.descriptors import naming
 from storage.files.files import Disk, Files
@@ -132,7 +133,7 @@ def _fill_map(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[An
 def _resolve(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     path = os.path.join(tried.settings.work_dir, "verdicts", f"{tried.attempt}.verdicts")
     logs = {log_id: [value_of(Part, part) for part in parts] for log_id, parts in task["logs"]}
-    with PartFiles(tried.disk) as files, naming(path), tried.disk.open_raw(path, "wb") as out:
+    with WorkFiles(tried.disk) as files, naming(path), tried.disk.open_raw(path, "wb") as out:
         for log_id, hash_partition in task["hash_partitions"]:
             parts = logs[log_id]
             try:
@@ -166,7 +167,7 @@ def _inspect(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
 def _merge(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     path = os.path.join(tried.settings.work_dir, "verdicts", f"{tried.attempt}.keys")
     logs = {log_id: [value_of(CountedRun, run) for run in runs] for log_id, runs in task["logs"]}
-    with PartFiles(tried.disk) as files:
+    with WorkFiles(tried.disk) as files:
         for log_id, hash_partition in task["hash_partitions"]:
             runs = logs[log_id]
             try:
@@ -183,8 +184,7 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
     failed: set[int] = set()
     with (
         _held(disk, logs.values()),
-        PartFiles(disk) as part_files,
-        VerdictFiles(disk) as verdict_files,
+        WorkFiles(disk) as files,
         PartialResultsFile(
             settings.work_dir, REWRITE, tried.number, tried.attempt, disk
         ) as partial_results,
@@ -193,10 +193,8 @@ def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any
         context = PieceContext(
             settings=settings,
             attempt=tried.attempt,
-            part_files=part_files,
-            verdict_files=verdict_files,
+            files=files,
             buffers=WORKER_BUFFERS,
-            disk=disk,
         )
         for values in task["pieces"]:
             piece = value_of(Piece, values)

@@ -7,17 +7,19 @@ of records: what a part is made of, and what a written segment is checked by.
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cleaner_jobs.kernels.scan_runs import Chunks, Parsing
+from cleaner_jobs.kernels.scan_runs import Chunks, Parsing, Scratch
 from cleaner_jobs.kernels.transaction_kernels import mark_read
 from cleaner_jobs.messages import RoundSettings, Source
 from cleaner_jobs.problems import FAULT, MiswrittenError
 from cleaner_jobs.source_identity import check_open, check_opened
 from cleaner_jobs.txn_batches import NO_RANGES
+from storage.codecs.payload_kernels import tools_of_thread
 from storage.errors import CorruptFileError, UnsupportedFormatError
 from storage.file_names import MAX_RELATIVE_OFFSET
 from storage.files import io_limit
@@ -25,9 +27,11 @@ from storage.files.descriptors import look_at, naming
 from storage.files.files import Disk
 from storage.files.local import LOCAL
 from storage.formats.batch_columns import (
+    ATTRIBUTES,
     BASE_OFFSET,
     BATCH_COLUMNS,
     LAST_OFFSET,
+    LEGACY,
     MIN_RECORD_BYTES,
     OK,
     POSITION,
@@ -39,6 +43,7 @@ from storage.formats.batch_columns import (
     parse_records,
     problem_text,
 )
+from storage.formats.batch_header import CODEC_MASK
 from storage.formats.batch_kernels import UInt64Array, first_wrong_checksum
 from storage.formats.batch_windows import (
     Buffers,
@@ -142,6 +147,24 @@ def check_checksums(window: Window, chosen: NDArray[np.bool_] | None = None) -> 
         raise checksum_error(window.path, rows[wrong], computed)
 
 
+@contextmanager
+def checking_checksums(window: Window) -> Iterator[None]:
+    """Check the checksums of a window whose keys are hashed in the block.
+
+    Of compressed and legacy batches before: nothing that is damaged is decompressed. Of plain ones
+    after: a bit that flips before its key is hashed is noticed, too. What is wrong by its checksum
+    is reported as that, whatever else the block finds wrong.
+    """
+    is_packed = window.rows[:, ATTRIBUTES] & (CODEC_MASK | LEGACY) != 0
+    check_checksums(window, is_packed)
+    try:
+        yield
+    except CorruptFileError:
+        check_checksums(window)
+        raise
+    check_checksums(window, ~is_packed)
+
+
 def digests_of(buffer: ByteArray, bounds: Int64Array) -> UInt64Array:
     """Return the digest of each of the stretches of a buffer."""
     digests = np.empty(len(bounds), np.uint64)
@@ -169,6 +192,7 @@ def is_read(rows: Int64Array) -> NDArray[np.bool_]:
 
 
 CHUNK_BYTES = 512 << 10  # read at once: it stays in the cache of one core
+CHUNK_PAYLOAD_BYTES = 512 << 10  # decompressed at once
 RUN_BATCHES = 1 << 14
 LIMITED_RUN_BATCHES = 1 << 8  # so that what is read at once does not come to seconds of a limit
 
@@ -209,6 +233,16 @@ def rows_of_run(buffers: Buffers) -> Int64Array:
     batches = LIMITED_RUN_BATCHES if io_limit.is_limited() else RUN_BATCHES
     rows: Int64Array = buffers.array("run", RUN_BATCHES, np.int64, BATCH_COLUMNS)[:batches]
     return rows
+
+
+def scratch_for(rows: Int64Array, buffers: Buffers) -> Scratch:
+    """Return memory for a kernel that parses a run of as many batches."""
+    return Scratch(
+        payload=buffers.array("payload of a chunk", CHUNK_PAYLOAD_BYTES + SLACK_BYTES),
+        bounds=buffers.array("bounds", len(rows), np.int64, 2),
+        is_read=buffers.array("is read", len(rows), np.bool_),
+        tools=tools_of_thread(),
+    )
 
 
 def contradictory_read_error(window: Window, at: Place) -> MiswrittenError:

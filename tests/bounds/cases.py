@@ -23,13 +23,14 @@ from cleaner_jobs.messages import (
     Stretch,
     Verdict,
 )
-from cleaner_jobs.tasks import batch_rewriter, inspection, packed_batches, scan, window_reader
+from cleaner_jobs.tasks import batch_rewriter, inspection, packed_batches, window_reader
 from cleaner_jobs.tasks.inspection import Choices, count_hash_partition, count_stretches
 from cleaner_jobs.tasks.map_capacity import find_map_end
-from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
+from cleaner_jobs.tasks.resolve import resolve_hash_partition
 from cleaner_jobs.tasks.rewrite_task import PieceContext, rewrite_piece
 from cleaner_jobs.tasks.scan import scan_stretches
 from cleaner_jobs.txn_batches import save_array
+from cleaner_jobs.work_file import WorkFiles
 from compactor.log_checks.batch_checks import SegmentCheck
 from compactor.verification.reader_log import LogReader
 from storage.errors import LogCompactionError
@@ -52,8 +53,7 @@ SMALL = {  # so that a buffer has no more room than what is in it
     (batch_windows, "PAYLOAD_BYTES"): 64,
     (window_reader, "CHUNK_BYTES"): 400,
     (window_reader, "RUN_BATCHES"): 3,
-    (scan, "CHUNK_PAYLOAD_BYTES"): 300,
-    (inspection, "CHUNK_PAYLOAD_BYTES"): 300,
+    (window_reader, "CHUNK_PAYLOAD_BYTES"): 300,
     (inspection, "RUN_RECORDS"): 7,
     (packed_batches, "PACKED_BYTES"): 64,
     (packed_batches, "FILTERED_BYTES"): 300,
@@ -157,7 +157,7 @@ class Case:
                 assert isinstance(problem[1], LogCompactionError), problem
                 return problem[1]
         path = self._name("verdicts")
-        with PartFiles() as files, open(path, "wb", buffering=0) as out:
+        with WorkFiles() as files, open(path, "wb", buffering=0) as out:
             verdicts = [
                 resolve_hash_partition(parts, hash_partition, files, (out, path), ExactBuffers())
                 for hash_partition in range(1 << stretch.hash_partition_bits)
@@ -174,7 +174,7 @@ class Case:
             if not isinstance(problem, CountedRun):
                 assert isinstance(problem[1], LogCompactionError), problem
                 return type(problem[1]).__name__
-        with PartFiles() as files:
+        with WorkFiles() as files:
             for hash_partition in range(1 << stretch.hash_partition_bits if runs else 0):
                 count_hash_partition(runs, hash_partition, files, path, buffers)
         return "sound"
@@ -197,9 +197,9 @@ class Case:
             producers,
             scanned.verdicts,
         )
-        with PartFiles() as parts, VerdictFiles() as verdicts:
+        with WorkFiles() as files:
             attempt = str(self._files)
-            context = PieceContext(self._settings, attempt, parts, verdicts, ExactBuffers())
+            context = PieceContext(self._settings, attempt, files, ExactBuffers())
             written = rewrite_piece(piece, rules, context)
         if written.log_file:
             data = Path(written.log_file).read_bytes()

@@ -84,7 +84,7 @@ def fenced(monkeypatch: pytest.MonkeyPatch) -> Fenced:
     kernel = Fenced(Random(1))
     monkeypatch.setattr(inspection, "count_run", kernel)
     monkeypatch.setattr(inspection, "RUN_RECORDS", 40)
-    monkeypatch.setattr(inspection, "CHUNK_PAYLOAD_BYTES", 300)
+    monkeypatch.setattr(window_reader, "CHUNK_PAYLOAD_BYTES", 300)
     monkeypatch.setattr(window_reader, "CHUNK_BYTES", 700)
     monkeypatch.setattr(window_reader, "RUN_BATCHES", 5)
     return kernel

@@ -7,7 +7,8 @@ import pytest
 
 from cleaner_jobs.messages import ENTRY_BYTES, Part, Verdict
 from cleaner_jobs.tasks import resolve
-from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles, resolve_hash_partition
+from cleaner_jobs.tasks.resolve import dropped_from, resolve_hash_partition
+from cleaner_jobs.work_file import WorkFiles
 from storage.errors import CorruptFileError
 from storage.formats.batch_windows import Buffers
 from tests.cleaner_jobs.tasks.test_scan import Scanner
@@ -31,7 +32,7 @@ def parts_of(root: Path, groups: Sequence[Sequence[ReferenceBatch]], bits: int) 
 def resolved(root: Path, parts: Sequence[Part]) -> list[Verdict]:
     path = str(root / "out.verdicts")
     hash_partitions = 1 << parts[0].hash_partition_bits
-    with PartFiles() as files, open(path, "wb", buffering=0) as out:
+    with WorkFiles() as files, open(path, "wb", buffering=0) as out:
         return [
             resolve_hash_partition(parts, hash_partition, files, (out, path), Buffers())
             for hash_partition in range(hash_partitions)
@@ -39,9 +40,11 @@ def resolved(root: Path, parts: Sequence[Part]) -> list[Verdict]:
 
 
 def dropped(verdicts: Sequence[Verdict], part: int) -> list[int]:
-    with VerdictFiles() as files:
+    with WorkFiles() as files:
         return sorted(
-            ordinal for v in verdicts for ordinal in files.on_part(v, part).superseded.tolist()
+            ordinal
+            for v in verdicts
+            for ordinal in dropped_from(files, v, part).superseded.tolist()
         )
 
 
@@ -103,14 +106,14 @@ def test_a_damaged_verdict_is_noticed(tmp_path: Path) -> None:
         damaged = bytearray(whole)
         damaged[at] ^= 1
         path.write_bytes(damaged)
-        with VerdictFiles() as files, pytest.raises(CorruptFileError, match=r"out\.verdicts"):
+        with WorkFiles() as files, pytest.raises(CorruptFileError, match=r"out\.verdicts"):
             for number in range(3):
-                files.on_part(verdict, number)
+                dropped_from(files, verdict, number)
     for kept in range(len(whole)):
         path.write_bytes(whole[:kept])
-        with VerdictFiles() as files, pytest.raises(CorruptFileError):
+        with WorkFiles() as files, pytest.raises(CorruptFileError):
             for number in range(4):
-                files.on_part(verdict, number)
+                dropped_from(files, verdict, number)
 
 
 @pytest.mark.parametrize("at", [0, 32])  # where the ordinals of parts 0 and 1 start
@@ -123,9 +126,9 @@ def test_a_verdict_leads_nowhere_else(tmp_path: Path, at: int, byte: int) -> Non
     damaged = bytearray(path.read_bytes())
     damaged[at + byte] ^= 0x80
     path.write_bytes(damaged)
-    with VerdictFiles() as files, pytest.raises(CorruptFileError, match="not what was written"):
+    with WorkFiles() as files, pytest.raises(CorruptFileError, match="not what was written"):
         for number in range(2):
-            files.on_part(verdict, number)
+            dropped_from(files, verdict, number)
 
 
 @pytest.mark.parametrize("byte", range(16))

@@ -16,8 +16,8 @@ from cleaner_jobs.problems import MiswrittenError
 from cleaner_jobs.source_identity import LogChangedError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.tasks import batch_rewriter, window_reader
-from cleaner_jobs.tasks.resolve import PartFiles, VerdictFiles
 from cleaner_jobs.tasks.rewrite_task import PieceContext, rewrite_piece
+from cleaner_jobs.work_file import WorkFiles
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.formats import batch_windows
 from storage.formats.batch_windows import Buffers
@@ -79,8 +79,8 @@ class Group:
     def context(self) -> Iterator[PieceContext]:
         settings: RoundSettings = settings_in(self.root / "work", NOW_MS, self.dry_run)
         self.attempts.append(f"attempt-{len(self.attempts)}")
-        with PartFiles() as part_files, VerdictFiles() as verdict_files:
-            yield PieceContext(settings, self.attempts[-1], part_files, verdict_files, Buffers())
+        with WorkFiles() as files:
+            yield PieceContext(settings, self.attempts[-1], files, Buffers())
 
     def expected(self) -> list[bytes]:
         """Each batch that the reference leaves."""
