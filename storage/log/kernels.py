@@ -17,6 +17,7 @@ from storage.formats.batch_columns import ByteArray, Int64Array, next_record
 from storage.formats.batch_header import (
     ATTRIBUTES_AT,
     BASE_OFFSET_AT,
+    BASE_SEQUENCE_AT,
     BASE_TIMESTAMP_AT,
     BATCH_HEADER_BYTES,
     CHECKED_AT,
@@ -36,8 +37,10 @@ from storage.formats.batch_header import (
     NO_LEADER_EPOCH,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
+    PRODUCER_EPOCH_AT,
     PRODUCER_ID_AT,
     RECORDS_COUNT_AT,
+    TRANSACTIONAL,
 )
 from storage.kernels.crc_kernels import crc32c_between
 from storage.kernels.kernel import inlined, kernel
@@ -273,6 +276,7 @@ def last_batch(data: ByteArray, size: int) -> tuple[int, int]:
 
 # ---- append
 
+_MAX_SEQUENCE = 2**31 - 1
 _MAX_CODEC = int(max(Codec))
 
 
@@ -281,6 +285,7 @@ class BatchCheck(NamedTuple):
 
     start: int  # of the first batch in the buffer
     end: int  # of what is in the buffer
+    producers: int  # how many
     now_ms: int
     before_ms: int  # how much earlier than now a record may be
     after_ms: int  # how much later
@@ -295,6 +300,7 @@ class BatchCheck(NamedTuple):
 (
     _START,
     _END,
+    _PRODUCERS,
     _NOW_MS,
     _BEFORE_MS,
     _AFTER_MS,
@@ -307,6 +313,18 @@ class BatchCheck(NamedTuple):
 ) = range(len(BatchCheck._fields))
 
 
+class PlainProducer(NamedTuple):
+    """A producer whose next batch is plain."""
+
+    producer_id: int
+    epoch: int
+    sequence: int  # of its next record
+    in_transaction: int
+
+
+_ID, _EPOCH, _SEQUENCE, _IN_TRANSACTION = range(len(PlainProducer._fields))
+
+
 class TakenBatch(NamedTuple):
     """A batch that has got its offsets. The first three fields are what an index asks for."""
 
@@ -315,30 +333,39 @@ class TakenBatch(NamedTuple):
     max_timestamp: int
     start: int  # in the buffer
     records: int
+    producer: int  # its number among those that the kernel knows; -1: none
+    last_sequence: int
     codec: int
 
 
 @kernel
-def check_batches(buffer: ByteArray, check: Int64Array, taken: Int64Array) -> int:
+def check_batches(
+    buffer: ByteArray, check: Int64Array, producers: Int64Array, taken: Int64Array
+) -> int:
     """Give batches in buffer their offsets, as far as they are plain; return how many they are.
 
     buffer: with batch_columns.SLACK_BYTES readable past the batches. check: the fields of
-    BatchCheck. taken: takes rows of TakenBatch.
+    BatchCheck. producers: rows of PlainProducer, whose sequences go on. taken: takes rows of
+    TakenBatch.
     """
     at: Any = check[_START]
     next_offset: Any = check[_NEXT_OFFSET]
     count = 0
     while at < check[_END] and count < taken.shape[0]:
-        size, records, max_timestamp = _look_at(buffer, at, check)
+        size, records, max_timestamp, producer = _look_at(buffer, at, check, producers)
         if not records or next_offset > MAX_LAST_OFFSET - records + 1:
             break
         store_be_int64(buffer, at + BASE_OFFSET_AT, next_offset)
         store_be_int32(buffer, at + LEADER_EPOCH_AT, check[_LEADER_EPOCH])
+        last_sequence: Any = np.int64(-1)
+        if producer >= 0:
+            producers[producer, _SEQUENCE] += records
+            last_sequence = producers[producer, _SEQUENCE] - 1
         next_offset += records
         row = taken[count]
         row[0], row[1], row[2] = size, next_offset - 1, max_timestamp
-        row[3], row[4] = at, records
-        row[5] = load_be_int16(buffer, at + ATTRIBUTES_AT) & CODEC_MASK
+        row[3], row[4], row[5], row[6] = at, records, producer, last_sequence
+        row[7] = load_be_int16(buffer, at + ATTRIBUTES_AT) & CODEC_MASK
         at += size
         count += 1
         if next_offset >= check[_STOPS_AT]:
@@ -347,15 +374,17 @@ def check_batches(buffer: ByteArray, check: Int64Array, taken: Int64Array) -> in
 
 
 @inlined
-def _look_at(buffer: ByteArray, at: Any, check: Int64Array) -> tuple[Any, Any, Any]:
-    """Return size, number of records and largest time of the batch at `at`, if it is plain.
+def _look_at(
+    buffer: ByteArray, at: Any, check: Int64Array, producers: Int64Array
+) -> tuple[Any, Any, Any, Any]:
+    """Return size, number of records, largest time and producer's number of the batch at `at`.
 
-    That is of a client, uncompressed, without a producer, with records that the log takes as they
-    are. Else the number of records is 0.
+    That is if it is plain: of a client, uncompressed, with records that the log takes as they are,
+    without a producer or as the next one of one that is known. Else the number of records is 0.
     """
     left = check[_END] - at
     if left < BATCH_HEADER_BYTES:
-        return 0, 0, 0
+        return 0, 0, 0, -1
     size = load_be_int32(buffer, at + LENGTH_AT) + LOG_OVERHEAD_BYTES
     count = load_be_int32(buffer, at + RECORDS_COUNT_AT)
     attributes = load_be_int16(buffer, at + ATTRIBUTES_AT)
@@ -367,24 +396,49 @@ def _look_at(buffer: ByteArray, at: Any, check: Int64Array) -> tuple[Any, Any, A
         or load_be_int64(buffer, at + BASE_OFFSET_AT) != 0
         or load_be_int32(buffer, at + LEADER_EPOCH_AT) != NO_LEADER_EPOCH
         or buffer[at + MAGIC_AT] != MAGIC
-        or attributes & ~codecs != 0
+        or attributes & ~(codecs | TRANSACTIONAL) != 0
         or attributes & CODEC_MASK > _MAX_CODEC
         or count <= 0
         or load_be_int32(buffer, at + LAST_OFFSET_DELTA_AT) != count - 1
-        or load_be_int64(buffer, at + PRODUCER_ID_AT) != NO_PRODUCER_ID
     ):
-        return 0, 0, 0
+        return 0, 0, 0, -1
+    producer = _producer_of(buffer, at, count, attributes, check[_PRODUCERS], producers)
     stored = load_be_int32(buffer, at + CRC_AT) & np.int64(0xFFFFFFFF)
-    if crc32c_between(buffer, at + CHECKED_AT, at + size) != stored:
-        return 0, 0, 0
+    if producer < -1 or crc32c_between(buffer, at + CHECKED_AT, at + size) != stored:
+        return 0, 0, 0, -1
     max_timestamp = load_be_int64(buffer, at + MAX_TIMESTAMP_AT)
     if check[_IS_MADE]:
-        return size, count, max_timestamp
+        return size, count, max_timestamp, producer
     end = at + size
     largest = _largest_time(buffer, at, end, count, check)
     if largest < NO_TIMESTAMP or largest != max_timestamp:
-        return 0, 0, 0
-    return size, count, largest
+        return 0, 0, 0, -1
+    return size, count, largest, producer
+
+
+@inlined
+def _producer_of(
+    buffer: ByteArray, at: Any, count: Any, attributes: Any, known: Any, producers: Int64Array
+) -> Any:
+    """Return the number of the producer that a batch is the next one of; -1 for none.
+
+    -2 says that there is more to be looked at.
+    """
+    producer_id = load_be_int64(buffer, at + PRODUCER_ID_AT)
+    in_transaction = np.int64(attributes & TRANSACTIONAL != 0)
+    if producer_id == NO_PRODUCER_ID:
+        return np.int64(-2) if in_transaction else np.int64(-1)
+    sequence = load_be_int32(buffer, at + BASE_SEQUENCE_AT)
+    for number in range(known):
+        if producers[number, _ID] == producer_id:
+            is_next = (
+                producers[number, _EPOCH] == load_be_int16(buffer, at + PRODUCER_EPOCH_AT)
+                and producers[number, _SEQUENCE] == sequence
+                and producers[number, _IN_TRANSACTION] == in_transaction
+                and sequence <= _MAX_SEQUENCE - count
+            )
+            return np.int64(number) if is_next else np.int64(-2)
+    return np.int64(-2)
 
 
 @inlined

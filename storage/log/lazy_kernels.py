@@ -48,7 +48,8 @@ _FIRST_BYTES = 1 << 16
 _KEPT_BYTES = 1 << 21  # what was larger is let go of with the next use
 _NUMBERS = 32
 _WINDOW_BYTES = 8192  # two index entries are half as far apart, by default
-_BATCHES, _FIELDS_OF_BATCH = 512, 6
+_BATCHES, _FIELDS_OF_BATCH = 512, 8
+_PRODUCERS, _FIELDS_OF_PRODUCER = 16, 4
 
 
 class KernelBuffers:
@@ -57,7 +58,7 @@ class KernelBuffers:
     `buffer` holds what a kernel looks at, with the bytes that kernels need past its end; `view` is
     the same as bytes. `numbers` are arguments of a kernel, or what it keeps in mind; so is their
     view. `window` is for a kernel that reads a file, and may do so while the buffer holds an
-    append; `batches` is for what that consists of.
+    append; `batches` and `producers` are for what that consists of, and for who sent it.
     """
 
     __slots__ = (
@@ -66,6 +67,8 @@ class KernelBuffers:
         "buffer",
         "numbers",
         "numbers_view",
+        "producers",
+        "producers_view",
         "size_bytes",
         "view",
         "window",
@@ -78,6 +81,8 @@ class KernelBuffers:
         self.numbers_view = self.numbers.data.cast("B")
         self.batches = np.zeros((_BATCHES, _FIELDS_OF_BATCH), np.int64)
         self.batches_view = self.batches.data.cast("B")
+        self.producers = np.zeros((_PRODUCERS, _FIELDS_OF_PRODUCER), np.int64)
+        self.producers_view = self.producers.data.cast("B")
 
     def _make_room(self, size_bytes: int) -> None:
         self.buffer = np.zeros(size_bytes + _SLACK_BYTES, np.uint8)

@@ -1,14 +1,15 @@
 """Fast path of appends: one batch or many, of which a kernel finds that they are plain.
 
-A kernel checks the batches, and gives them their offsets. Plain ones are without a producer. All
-other appends, and all where the kernels are not loaded, are left to `appending`, which does the
-same step by step.
+A kernel checks the batches, and gives them their offsets. Plain ones are without a producer, or the
+next ones of a producer that has nothing else to be looked at: of the producers that the kernel
+knows, it looks at nothing but their sequences (L-14.2 to L-14.4). All other appends, and all where
+the kernels are not loaded, are left to `appending`, which does the same step by step.
 
 A single batch is then written as `appending` writes it. Many are written at once, as far as the
 active segment takes them, and so are their index entries; what there is then in the files and in
 memory is the same as if each had been appended by itself.
 
-Source: see `appending`; spec L-13, L-18.
+Source: see `appending`; spec L-13, L-14, L-18.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,19 +25,25 @@ from storage.formats.batch_header import (
     BATCH_HEADER_BYTES,
     MAGIC,
     MAX_LAST_OFFSET,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
     NO_TIMESTAMP,
+    PRODUCER_ID_AT,
 )
 from storage.log.batches import Bytes, in_memory
 from storage.log.errors import LogError
 from storage.log.lazy_kernels import COMPILED, KernelBuffers, scratch
 from storage.log.log_config import LogConfig
 from storage.log.log_state import LogState, flush, roll
-from storage.log.producer_state_entry import AppendOrigin
+from storage.log.producer_state_entry import AppendOrigin, BatchMetadata, ProducerStateEntry
+from storage.log.producer_state_manager import ProducerStateManager
 from storage.log.segment import IncomingBytes, Int64Array
 from storage.log.validation import AppendRequest, LogAppendInfo
 
-_CHECK = Struct("=11q")  # kernels.BatchCheck
-_TAKEN = Struct("=6q")  # kernels.TakenBatch
+_CHECK = Struct("=12q")  # kernels.BatchCheck
+_PRODUCER = Struct("=4q")  # kernels.PlainProducer
+_ID = Struct(">q")
+_TAKEN = Struct("=8q")  # kernels.TakenBatch
 _SIZE, _LAST_OFFSET, _MAX_TIMESTAMP, _START = range(4)  # in a row of it
 
 _MAX_INT = 2**31 - 1
@@ -50,6 +57,7 @@ class PlainAppends:
 
     def __init__(self, state: LogState) -> None:
         self._state, self._local, self._epochs = state, state.local, state.epochs
+        self.producers = PlainProducers(state.producers)
         self._take(state.config)
 
     def _take(self, config: LogConfig) -> None:
@@ -93,7 +101,11 @@ class PlainAppends:
             return None
         buffers = scratch()
         buffers.put(data)
-        if self.check(kernels, buffers, 0, size, how) != 1:
+        self.producers.forget()
+        taken = self.check(kernels, buffers, 0, size, how)
+        if not taken and self.producers.put_of(buffers, 0, size):
+            taken = self.check(kernels, buffers, 0, size, how)
+        if taken != 1:
             return None
         batch = _TAKEN.unpack_from(buffers.batches_view)
         if batch[_SIZE] != size:
@@ -112,6 +124,7 @@ class PlainAppends:
             0,
             start,
             end,
+            len(self.producers.known),
             local.place.clock(),
             self._before_ms,
             self._after_ms,
@@ -122,7 +135,10 @@ class PlainAppends:
             min(local.recovery_point + self._config.flush_messages, _MAX_LONG),
             local.end.offset,
         )
-        return int(kernels.check_batches(buffers.buffer, buffers.numbers, buffers.batches))
+        count: int = kernels.check_batches(
+            buffers.buffer, buffers.numbers, buffers.producers, buffers.batches
+        )
+        return count
 
     def append_taken(
         self, kernels: ModuleType, buffers: KernelBuffers, rows: slice, epoch: int
@@ -146,6 +162,7 @@ class PlainAppends:
         self._local.directory.reported(
             "appending", lambda: segment.index_batches(kernels, position, taken[:count])
         )
+        self.producers.follow(taken[:count])
         return count
 
     def _fitting(self, taken: Int64Array, epoch: int) -> int:
@@ -183,7 +200,7 @@ class PlainAppends:
         batch: as kernels.TakenBatch.
         """
         state = self._state
-        size, last, max_timestamp, start, records, _ = batch
+        size, last, max_timestamp, start, records, *_ = batch
 
         def action() -> None:
             first = last - records + 1
@@ -195,6 +212,8 @@ class PlainAppends:
             segment.append(last, buffers.view[start : start + size], [incoming])
 
         state.local.directory.reported("appending", action)
+        if self.producers.known:
+            self.producers.follow_one(batch)
 
     def follow(self, last_offset: int) -> None:
         """Let the log end after a batch that was written, and flush it where that is due.
@@ -217,7 +236,7 @@ def _end_of(batch: Int64Array) -> int:
 
 def info_of(batch: Sequence[int], log_start: int) -> LogAppendInfo:
     """Return what came of an append of a batch. batch: as kernels.TakenBatch."""
-    size, last, max_timestamp, _, records, codec = batch
+    size, last, max_timestamp, _, records, _, _, codec = batch
     return LogAppendInfo(  # by place, which takes half as long as by name
         last - records + 1,
         last,
@@ -229,6 +248,71 @@ def info_of(batch: Sequence[int], log_start: int) -> LogAppendInfo:
         size,
         records - 1,
     )
+
+
+class PlainProducers:
+    """The producers of one log that a kernel knows, for the appends of one call."""
+
+    def __init__(self, manager: ProducerStateManager) -> None:
+        self._manager = manager
+        self.known: list[ProducerStateEntry] = []  # that the kernel was told of
+
+    def forget(self) -> None:
+        """Forget them all: state or buffer may have changed."""
+        self.known.clear()
+
+    def put_of(self, buffers: KernelBuffers, start: int, end: int) -> bool:
+        """Give the kernel the producer of the batch at a byte of the buffer.
+
+        The buffer is in use up to end. False, and nothing is done, for one that the kernel knows,
+        where there is more to look at than whether its next sequence follows, or where the kernel
+        takes no more.
+        """
+        if end - start < BATCH_HEADER_BYTES:
+            return False
+        manager, number = self._manager, len(self.known)
+        (producer_id,) = _ID.unpack_from(buffers.view, start + PRODUCER_ID_AT)
+        known = manager.producers.get(producer_id)
+        if (
+            known is None
+            or known in self.known
+            or known.epoch == NO_PRODUCER_EPOCH
+            or number == len(buffers.producers)
+            or manager.verification(producer_id) is not None
+            or not _rises(known)
+        ):
+            return False
+        in_transaction = known.txn_first_offset is not None
+        _PRODUCER.pack_into(
+            buffers.producers_view,
+            number * _PRODUCER.size,
+            producer_id,
+            known.epoch,
+            known.last_sequence + 1,
+            in_transaction,
+        )
+        self.known.append(known)
+        return True
+
+    def follow(self, taken: Int64Array) -> None:
+        """Note batches that are in the log. taken: rows of kernels.TakenBatch."""
+        if self.known:
+            for batch in taken.tolist():
+                self.follow_one(batch)
+
+    def follow_one(self, batch: Sequence[int]) -> None:
+        """Note a batch that is in the log. batch: as kernels.TakenBatch."""
+        _, last_offset, max_timestamp, _, records, number, last_sequence, _ = batch
+        if number >= 0:
+            known = self.known[number]
+            added = BatchMetadata(last_sequence, last_offset, records - 1, max_timestamp)
+            known.add_batch(known.epoch, added)
+
+
+def _rises(known: ProducerStateEntry) -> bool:
+    """Return whether the remembered sequences rise: then no later batch can be a duplicate."""
+    last = known.last_sequence
+    return last >= NO_SEQUENCE and all(batch.last_sequence <= last for batch in known.batches)
 
 
 _FIRST_WINDOW_BYTES, _WINDOW_BYTES = 1 << 15, 1 << 18  # as much as a processor keeps near
@@ -342,10 +426,16 @@ class BatchAppends:
             return False
         buffers = scratch()
         buffers.put(part)
+        plain.producers.forget()
         start, size = 0, len(part)
-        while count := plain.check(kernels, buffers, start, size, self._how):
-            self._append_run(kernels, buffers, count)
-            start = self._at - before
+        while start < size:
+            self._append_run(
+                kernels, buffers, plain.check(kernels, buffers, start, size, self._how)
+            )
+            after = self._at - before
+            if after == start and not plain.producers.put_of(buffers, start, size):
+                break
+            start = after
         return self._at > before
 
     def _append_run(self, kernels: ModuleType, buffers: KernelBuffers, count: int) -> None:

@@ -3,7 +3,7 @@
 `ProducerStateEntry` has a producer's epoch, its last five batches and its open transaction.
 `ProducerAppendInfo` checks the sequences of an append, and begins or ends the transaction, on a
 copy; the log takes it over when the batches are written. Duplicates are answered before that, in
-`appending`.
+`appending`; a kernel checks many plain batches at once (`kernels`).
 
 Source: Kafka, ProducerStateEntry, BatchMetadata, VerificationStateEntry, ProducerAppendInfo
 (checkProducerEpoch, checkSequence, inSequence); spec L-14.1 to L-14.6, L-15.
