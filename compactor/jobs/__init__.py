@@ -1,1 +1,1 @@
-"""Give work to tasks: what runs them, where they leave it, and what they are told of indexes."""
+"""Give work to tasks: what runs them, where they leave it, and what they know of indexes."""
