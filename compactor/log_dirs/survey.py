@@ -45,6 +45,7 @@ from storage.files.local import LOCAL
 from storage.formats import checkpoint
 from storage.formats.checkpoint import REPLICATION, TopicPartition
 from storage.formats.index_entry import TIME_ENTRY, time_at
+from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log import segment_reader
 from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir, partition_of
 
@@ -159,7 +160,7 @@ def offsets_of(
     """Put together what the checkpoints say of a log that has segments."""
     key = partition.topic, partition.partition
     log_start = max(survey.log_start_offsets.get(key, 0), partition.segments[0].base_offset)
-    high_watermark, cause = _high_watermark(key, survey, assume_fully_replicated)
+    high_watermark, cause = _high_watermark(partition, survey, assume_fully_replicated)
     if high_watermark is not None:
         high_watermark = max(high_watermark, log_start)
     return CheckpointOffsets(survey.cleaner_offsets.get(key), log_start, high_watermark, cause)
@@ -345,15 +346,29 @@ def _recovery_points(log_dir: str, files: Files) -> Checkpoints:
 
 
 def _high_watermark(
-    key: TopicPartition, survey: LogDirSurvey, assume_fully_replicated: bool
+    partition: PartitionListing, survey: LogDirSurvey, assume_fully_replicated: bool
 ) -> tuple[int | None, str]:
+    key = partition.topic, partition.partition
     if assume_fully_replicated:
         return None, "taken to be the log end offset, as asked for"
     if survey.high_watermarks is None:
         return None, f"taken to be the log end offset: there is no {checkpoint.REPLICATION}"
     if key not in survey.high_watermarks:
         return 0, f"no entry in {checkpoint.REPLICATION}"
+    if not survey.listing.has_clean_shutdown and _is_of_earlier_log(partition, survey.path):
+        return 0, f"{checkpoint.REPLICATION} was written before this log was created"
     return survey.high_watermarks[key], checkpoint.REPLICATION
+
+
+def _is_of_earlier_log(partition: PartitionListing, log_dir: str) -> bool:
+    """Return whether the high watermarks were written before the log was created (F-13.7).
+
+    A broker writes them every five seconds, and when it stops cleanly. One that was killed within
+    these seconds after a topic was deleted and created again leaves the entry of the deleted log.
+    """
+    created = partition.access.look_up(os.path.join(partition.path, PARTITION_METADATA))
+    written = partition.access.look_up(os.path.join(log_dir, checkpoint.REPLICATION))
+    return created is not None and written is not None and written.mtime_ns < created.mtime_ns
 
 
 def _and(paths: Sequence[str]) -> str:

@@ -17,7 +17,8 @@ from compactor.log_dirs.survey import (
     survey_log_dirs,
 )
 from storage.file_names import LOG, TIME_INDEX, file_name
-from storage.formats import checkpoint
+from storage.formats import checkpoint, clean_shutdown
+from storage.formats.partition_metadata import PARTITION_METADATA
 from storage.log.log_dir import PartitionListing
 from tests.compactor.plan_logs import Shape, build, clean_up_to
 
@@ -92,6 +93,29 @@ def test_a_log_without_high_watermark_has_none_replicated(tmp_path: Path) -> Non
     found = offsets_of(survey.listing.partitions[0], survey, False)
     assert found.high_watermark is None
     assert "there is no replication-offset-checkpoint" in found.high_watermark_cause
+
+
+@pytest.mark.parametrize(
+    ("is_clean", "age_s", "expected"),
+    [(False, 1, 0), (False, 0, 5), (False, -1, 5), (True, 1, 5)],
+)
+def test_a_high_watermark_that_is_older_than_its_log_does_not_count(
+    tmp_path: Path, is_clean: bool, age_s: int, expected: int
+) -> None:
+    """F-13.7: the topic was deleted and created again, and the broker killed within seconds."""
+    log_dir = build(tmp_path / "d")
+    write_offset(log_dir, checkpoint.REPLICATION, 5)
+    created = tmp_path / "d" / "t-0" / PARTITION_METADATA
+    created.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
+    for path, time_s in ((created, 1000), (tmp_path / "d" / checkpoint.REPLICATION, 1000 - age_s)):
+        os.utime(path, (time_s, time_s))
+    if is_clean:
+        clean_shutdown.write(log_dir)
+    else:
+        (tmp_path / "d" / clean_shutdown.CLEAN_SHUTDOWN).unlink(missing_ok=True)
+    survey = survey_log_dir(log_dir)
+    found = offsets_of(survey.listing.partitions[0], survey, False)
+    assert found.high_watermark == expected
 
 
 def test_full_replication_may_be_assumed(tmp_path: Path) -> None:
