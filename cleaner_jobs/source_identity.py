@@ -31,7 +31,7 @@ def check_in_place(source: Source, files: Files = LOCAL) -> None:
 
     For the driver: a device has another number on another host.
     """
-    found = _found(source, files)
+    found = _look_up(source, files)
     _check_same(source, found)
     if found.device != source.log_device:
         raise _changed(source, "device", source.log_device, found.device)
@@ -50,7 +50,7 @@ def check_open(source: Source, opened: Entry) -> None:
 
     opened: a look at the open file after the last read.
     """
-    found = _found(source, LOCAL)
+    found = _look_up(source, LOCAL)
     _check_same(source, opened)
     _check_same(source, found)
     if found.device != opened.device:
@@ -59,12 +59,12 @@ def check_open(source: Source, opened: Entry) -> None:
 
 def with_second_name(source: Source, files: Files = LOCAL) -> Source:
     """Return the source as it is after we have linked it, which is a change of its ctime alone."""
-    linked = source._replace(log_ctime_ns=_found(source, files).ctime_ns)
+    linked = source._replace(log_ctime_ns=_look_up(source, files).ctime_ns)
     check_in_place(linked, files)
     return linked
 
 
-def _found(source: Source, files: Files) -> Entry:
+def _look_up(source: Source, files: Files) -> Entry:
     """Return what is under its name now, in the directory that is held."""
     return entry_of(files, source.path)
 

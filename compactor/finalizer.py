@@ -130,13 +130,13 @@ def _kinds(
 ) -> list[str]:
     """Which files of a segment are there. names: those that are; None: each is looked for."""
 
-    def is_there(name: str) -> bool:
+    def exists(name: str) -> bool:
         if names is None:
             return files.exists(f"{path}/{name}")
         # a .log is there: if it were passed over, it would lie beside what replaces it
         return name in names or name.endswith(LOG)
 
-    return [kind for kind in kinds if is_there(file_name(base_offset, kind))]
+    return [kind for kind in kinds if exists(file_name(base_offset, kind))]
 
 
 def _end_offset(files: Files, segment: StagedSegment) -> int:

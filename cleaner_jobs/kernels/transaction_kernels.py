@@ -63,8 +63,8 @@ _LAST_MARKER, _FIRST_DATA = 2, 3  # of follow_markers
 _USED, _WITH_DATA, _COMMITTED = 1, 2, 4  # bits of _STATE
 _HAS_MARKER, _HAS_DATA = 2, 4  # of follow_markers
 
-FOUND_COLUMNS = 4  # what follow_markers finds of an entry
-MARKER_OWNER, MARKER_BEFORE, FIRST_DATA, IS_KNOWN = range(FOUND_COLUMNS)
+MARKER_COLUMNS = 4  # of the markers of an entry
+MARKER_OWNER, MARKER_BEFORE, FIRST_DATA, IS_KNOWN = range(MARKER_COLUMNS)
 NONE = -1  # no such offset
 
 
@@ -193,7 +193,7 @@ def flags_at(ranges: Int64Array, producer_id: int, last_offset: int) -> int:
 
 @kernel
 def judge_entries(
-    entries: tuple[Int64Array, Int64Array, int], table: Int64Array, end: int, found: Int64Array
+    entries: tuple[Int64Array, Int64Array, int], table: Int64Array, end: int, markers: Int64Array
 ) -> int:
     """Note what is known of the producer of each entry that ends below end, and was not judged.
 
@@ -207,10 +207,10 @@ def judge_entries(
             break
         slot = _slot_of(table, rows[number, ENTRY_PRODUCER])
         state = table[slot, _STATE]
-        found[number, MARKER_OWNER] = NONE
-        found[number, MARKER_BEFORE] = table[slot, _LAST_MARKER] if state & _HAS_MARKER else NONE
-        found[number, FIRST_DATA] = table[slot, _FIRST_DATA] if state & _HAS_DATA else NONE
-        found[number, IS_KNOWN] = 0
+        markers[number, MARKER_OWNER] = NONE
+        markers[number, MARKER_BEFORE] = table[slot, _LAST_MARKER] if state & _HAS_MARKER else NONE
+        markers[number, FIRST_DATA] = table[slot, _FIRST_DATA] if state & _HAS_DATA else NONE
+        markers[number, IS_KNOWN] = 0
         judged += 1
     return judged
 
@@ -220,12 +220,12 @@ def follow_markers(
     batches: tuple[Int64Array, int],
     entries: tuple[Int64Array, Int64Array, int],
     known: tuple[Int64Array, int],
-    found: Int64Array,
+    markers: Int64Array,
 ) -> tuple[int, int, int, int]:
     """Hold entries against the markers that end their transactions.
 
     batches: as in follow_transactions. entries: as in judge_entries. known: the table, and how many
-    producers it holds. found: (entries, FOUND_COLUMNS): whose marker stands at an entry's last
+    producers it holds. markers: (entries, MARKER_COLUMNS): whose marker stands at an entry's last
     offset, its producer's marker before that, the first data after that one, and whether it is an
     abort marker of its producer.
 
@@ -250,21 +250,21 @@ def follow_markers(
             used += 1
         if kind == DATA:
             offset = rows[i, BASE_OFFSET_WORD]
-            judged = judge_entries((all_entries, order, judged), table, offset + 1, found)
+            judged = judge_entries((all_entries, order, judged), table, offset + 1, markers)
             if not table[slot, _STATE] & _HAS_DATA:
                 table[slot, _STATE] |= _HAS_DATA
                 table[slot, _FIRST_DATA] = offset
             continue
         offset = rows[i, LAST_OFFSET_WORD]
-        judged = judge_entries((all_entries, order, judged), table, offset, found)
+        judged = judge_entries((all_entries, order, judged), table, offset, markers)
         first = judged
-        judged = judge_entries((all_entries, order, judged), table, offset + 1, found)
+        judged = judge_entries((all_entries, order, judged), table, offset + 1, markers)
         covered = not table[slot, _STATE] & _HAS_DATA
         for at in range(first, judged):
             number = order[at]
-            found[number, MARKER_OWNER] = producer_id
+            markers[number, MARKER_OWNER] = producer_id
             if kind == ABORT and all_entries[number, ENTRY_PRODUCER] == producer_id:
-                found[number, IS_KNOWN] = 1
+                markers[number, IS_KNOWN] = 1
                 covered |= all_entries[number, ENTRY_FIRST] <= table[slot, _FIRST_DATA]
         unlisted += kind == ABORT and not covered
         table[slot, _STATE] = _USED | _HAS_MARKER

@@ -47,10 +47,10 @@ def local_dirs_in_use(environ: Mapping[str, str], session: "SparkSession | None"
     """
     if session is None and SUBMITTED_VARIABLE not in environ:
         return []
-    return [path for path in _given(session).split(",") if path]
+    return [path for path in _spark_files(session).split(",") if path]
 
 
-def _given(session: "SparkSession | None") -> str:
+def _spark_files(session: "SparkSession | None") -> str:
     from pyspark import SparkConf  # only here: most commands start no Spark
 
     if session is not None:

@@ -131,7 +131,7 @@ JAVA_IS_GONE = "Spark's Java process is gone"
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
 _watches: list[KillWatch] = []  # since the last start of Spark
-_started_here: list[Any] = []  # the gateway of a Java that was started here, until it has ended
+_own_gateways: list[Any] = []  # the gateway of a Java that was started here, until it has ended
 LEVEL = "spark.log.level"  # not set here: executors would take it, too
 _SPARKS_OWN = "org/apache/spark/log4j2-defaults.properties"
 
@@ -199,7 +199,7 @@ def end_spark(context: SparkContext) -> None:
 def kill_java() -> None:
     """End a Java of ours at once, whatever it is about."""
     gateway: Any = SparkContext._gateway
-    if gateway is not None and gateway in _started_here:
+    if gateway is not None and gateway in _own_gateways:
         gateway.proc.kill()
         gateway.proc.wait()
         end_prestarted_daemon(gateway)
@@ -209,7 +209,7 @@ def kill_java() -> None:
 def end_stopped_java() -> None:
     """End a Java of ours that is stopped, and workers of it that are: who ends waits for none."""
     gateway: Any = SparkContext._gateway
-    if gateway is not None and gateway in _started_here:
+    if gateway is not None and gateway in _own_gateways:
         end_processes(pid for pid, _ in stopped_processes(top=[gateway.proc.pid]))
 
 
@@ -219,7 +219,7 @@ def _end_java(seconds: float = JAVA_EXIT_SECONDS) -> bool:
     Under spark-submit it was not, nor where the caller has stopped a session of their own.
     """
     gateway: Any = SparkContext._gateway
-    if gateway is None or gateway not in _started_here:
+    if gateway is None or gateway not in _own_gateways:
         return False
     end_stopped_java()
     gateway.shutdown()  # or objects that go away still send Java a farewell
@@ -236,7 +236,7 @@ def _end_java(seconds: float = JAVA_EXIT_SECONDS) -> bool:
 
 def _forget(gateway: Any) -> None:
     """Leave pyspark as if it had never started: or it takes what has ended for the next session."""
-    _started_here.remove(gateway)
+    _own_gateways.remove(gateway)
     accumulators: Any = getattr(SparkContext._active_spark_context, "_accumulatorServer", None)
     if accumulators is not None:  # which answers within half a second; nobody waits for it
         threading.Thread(target=accumulators.shutdown, name="accumulators", daemon=True).start()
@@ -367,7 +367,7 @@ def _start_java_and_context(
         with LOCAL.open_named(log_path, "ab") as log, deferred_signals() as let_signals_through:
             waiting = Waiting(say, let_signals_through)
             gateway = start_gateway(options, log, by_launcher, waiting)
-            _started_here.append(gateway)
+            _own_gateways.append(gateway)
             SparkContext._ensure_initialized(gateway=gateway)
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
     return SparkContext(conf=conf)

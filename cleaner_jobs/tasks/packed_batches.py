@@ -115,7 +115,7 @@ class _Choice(NamedTuple):
             gives_horizons=self.decided.horizon_ms >= 0,
         )
 
-    def behind(self, count: int) -> "_Choice":
+    def after(self, count: int) -> "_Choice":
         """Return the choice without its first batches."""
         return self._replace(
             picked=self.picked._replace(rows=self.picked.rows[count:]),
@@ -146,7 +146,7 @@ def rebuild_packed(
             end = done + len(places)
             yield _packed_run(left.part(0, len(places)), chosen[done:end], buffer, places)
             done = end
-        choice = choice.behind(done)
+        choice = choice.after(done)
 
 
 def _filter_many(choice: _Choice, buffers: Buffers) -> _Filtered:

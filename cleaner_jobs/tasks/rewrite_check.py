@@ -180,24 +180,24 @@ class ReadBackCheck:
     """Takes the batches of a file as they are read back; MiswrittenError where they are others."""
 
     def __init__(self, path: str, written: WrittenBatches) -> None:
-        self._path, self._written, self._found = path, written, WrittenBatches()
+        self._path, self._written, self._read = path, written, WrittenBatches()
         self._recompressed = np.frombuffer(written.recompressed, np.bool_)
 
     def take(self, window: Window) -> None:
-        before = self._found.batches
+        before = self._read.batches
         self._its = self._recompressed[before : before + len(window.rows)]
         if len(self._its) < len(window.rows):
             raise self._miswritten("more batches are read back than were written")
-        self._found.add(window.buffer, len(window.batches()), self._its[:0])
+        self._read.add(window.buffer, len(window.batches()), self._its[:0])
 
     def take_payloads(self, run: Payloads) -> None:
         """Take payloads of the window that was taken last."""
         its = self._its[run.first : run.end]
         if its.any():
-            self._found.add_digests(digests_of(run.buffer, run.bounds[its]))
+            self._read.add_digests(digests_of(run.buffer, run.bounds[its]))
 
     def finish(self) -> None:
-        written, found = self._written, self._found
+        written, found = self._written, self._read
         if (found.heads, found.batches) != (written.heads, written.batches):
             raise self._miswritten("the batches read back are not those that were written")
         if found.digests != written.digests:

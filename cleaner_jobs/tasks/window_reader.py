@@ -211,10 +211,10 @@ class PlainSource(NamedTuple):
         chunks = Chunks(pread_address(), reader.descriptor, end, reader.base_offset, chunk)
         return cls(reader.path, chunks)
 
-    def read_up_to(self, behind: Place, at: Place) -> Place:
+    def read_up_to(self, reached: Place, at: Place) -> Place:
         """Note that a kernel has read from `at` to `behind`: how much is known only then."""
-        io_limit.take(behind.position - at.position)
-        return behind
+        io_limit.take(reached.position - at.position)
+        return reached
 
     def left(self, rows: Int64Array, at: Place) -> Window:
         """Batches in the chunk with which a kernel has found something wrong."""

@@ -158,10 +158,10 @@ def make_copies(
     """
     files, disk = copies.context.files, copies.context.disk
     require_space(copies)
-    not_given = dict.fromkeys(copies.paths, 0)
+    not_owned = dict.fromkeys(copies.paths, 0)
     for contents, path in zip(copies.contents, copies.paths, strict=True):
         if not files.exists(path):
-            not_given[path] = int(not disk.clone_directory(contents.path, path))
+            not_owned[path] = int(not disk.clone_directory(contents.path, path))
             files.sync_directory(os.path.dirname(path))
     with (
         lock_log_dirs(copies.paths, allowed_file_systems, after_unclean_shutdown=True),
@@ -181,7 +181,7 @@ def make_copies(
         for contents, path, missing in originals:
             wanted = ToCopy(contents, copies.is_wanted_in(contents.path), copies.link)
             done = copy_log_dir(wanted, path, advance, disk)
-            done.not_given += not_given[path]
+            done.not_owned += not_owned[path]
             done.missing |= missing
             copies.copied.append(done)
         copies.seconds = time.monotonic() - began
@@ -282,9 +282,9 @@ def _missing(copied_dirs: Sequence[CopiedLogDir]) -> Iterator[LogReport]:
 
 def _warnings(copied_dirs: Sequence[CopiedLogDir]) -> Iterator[str]:
     for each in copied_dirs:
-        if each.not_given:
+        if each.not_owned:
             yield (
-                f"{each.path}: {counted(each.not_given, 'file')} could not be given to the owner "
+                f"{each.path}: {counted(each.not_owned, 'file')} could not be given to the owner "
                 "of the original, and belong to who ran this: change that (chown) before a "
                 "broker's user starts there"
             )

@@ -39,7 +39,7 @@ from storage.log.log_state import CleanedGroup
 # the producers are those that the log has at this moment, as if they had just written: whether they
 # expire is its own affair
 # retention is the manager's own affair: here the log is compacted, and nothing else
-_HERE = {"cleanup.policy": COMPACT, "retention.ms": -1, "retention.bytes": -1}
+_OF_MANAGER = {"cleanup.policy": COMPACT, "retention.ms": -1, "retention.bytes": -1}
 _NONE_EXPIRES = {"producer.id.expiration.ms": str(MAX_INT)}
 COPIED_BYTES = 1024 * 1024  # at a time, of an active segment
 
@@ -53,7 +53,7 @@ class Cleaner:
         work_dir: PathArg,
         options: RunOptions = ONE_ROUND,
         on_report: Callable[[CleaningReport], object] = lambda _: None,
-        makes_all_anew: bool = False,
+        rewrites_all: bool = False,
         kafka: str | None = None,
     ) -> None:
         """Check the options of all rounds.
@@ -61,14 +61,14 @@ class Cleaner:
         work_dir: in no log directory, and on the file system of all of them.
         options: see `run`; a Spark session in it saves the start of one for each round.
         on_report: gets the report of each round, with the logs that could not be cleaned.
-        makes_all_anew: makes new files of segments that lose nothing, too, as Kafka's cleaner does.
+        rewrites_all: makes new files of segments that lose nothing, too, as Kafka's cleaner does.
         kafka: the version whose answer is wanted; None: the newest that is known.
         """
         if options.dry_run or options.keep_originals is not None:
             raise ConfigError("a log manager's cleaner neither runs dry nor keeps originals")
         self._work_dir = os.fspath(work_dir)
         self._options, self._on_report = options, on_report
-        self._makes_all_anew, self._kafka = makes_all_anew, kafka
+        self._rewrites_all, self._kafka = rewrites_all, kafka
 
     @contextmanager
     def cleaned(self, logs: Sequence[LogToClean], now_ms: int) -> Iterator[list[CleanedLog]]:
@@ -77,7 +77,7 @@ class Cleaner:
         try:
             log_dir = os.path.join(own, "logs")
             _lay_out(log_dir, logs, now_ms)
-            topics = {log.partition[0]: log.config.for_cleaning() | _HERE for log in logs}
+            topics = {log.partition[0]: log.config.for_cleaning() | _OF_MANAGER for log in logs}
             rules = Rules(
                 topic_configs=topics,
                 settings=_NONE_EXPIRES,
@@ -91,7 +91,7 @@ class Cleaner:
             )
             report = run([log_dir], rules, replace(self._options, work_dir=own, retention=False))
             self._on_report(report)
-            if self._makes_all_anew:
+            if self._rewrites_all:
                 _copy_what_was_left(logs, log_dir, report)
             reports = {(each.topic, each.partition): each for each in report.logs}
             yield [

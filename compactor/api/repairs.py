@@ -28,7 +28,7 @@ from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from storage.formats import clean_shutdown
 
-_FOUND_BEFORE = (  # a log is changed: it stays as it is
+_LEFT_ALONE = (  # a log is changed: it stays as it is
     *(ReasonCode.DAMAGED, ReasonCode.FOREIGN_FILE),
     *(ReasonCode.LOG_MISSING, ReasonCode.LOG_DIR_DAMAGED),
 )
@@ -101,7 +101,7 @@ def recover_log_dirs(
             raise
         # what fails in the middle, as Kafka's loader may, has changed something, for all we know
         progress.recovered |= bool(recovered[-1].removed) or any(
-            as_kafka or log.reason_code not in _FOUND_BEFORE for log in recovered[-1].logs
+            as_kafka or log.reason_code not in _LEFT_ALONE for log in recovered[-1].logs
         )
     return recovered
 

@@ -174,7 +174,7 @@ class LogInJoining:
 
     def __exit__(self, *_: object) -> None:
         if self._out is not None:
-            self._behind.shutdown()
+            self._writeback.shutdown()
             self._out.close()
 
     def add(self, span: Span) -> None:
@@ -183,7 +183,7 @@ class LogInJoining:
         out = self._opened(stands)
         with naming(self.path):
             for count in _copied(span, None if stands else out, self.disk):
-                write = self._behind.submit(start_writeback, out.fileno(), self.log_bytes, count)
+                write = self._writeback.submit(start_writeback, out.fileno(), self.log_bytes, count)
                 self._begun.append(write)
                 self.log_bytes += count
         self._spans.append(span)
@@ -233,7 +233,7 @@ class LogInJoining:
         if self._out is None:
             with naming(self.path):
                 self._out = self.disk.open_raw(self.path, "r+b" if stands else "x+b")
-            self._behind = ThreadPoolExecutor(1)
+            self._writeback = ThreadPoolExecutor(1)
         return self._out
 
 

@@ -367,16 +367,16 @@ def _prove_swaps(stages: Stages, swapped: Mapping[int, Swapped]) -> None:
 
 def _stop(stages: Stages, plan: LogPlan, code: ReasonCode, problem: str | None) -> None:
     if problem is not None:
-        stages.stop(plan.log_id, _found(plan, code, problem))
+        stages.stop(plan.log_id, _driver_problem(plan, code, problem))
 
 
 def _stop_unproven(stages: Stages, plan: LogPlan, problem: str | None) -> None:
     if problem is not None:
-        found = _found(plan, ReasonCode.FAULTY_MACHINE, problem)
+        found = _driver_problem(plan, ReasonCode.FAULTY_MACHINE, problem)
         stages.stop(plan.log_id, found._replace(is_proof=True))
 
 
-def _found(plan: LogPlan, code: ReasonCode, problem: str) -> TaskProblem:
+def _driver_problem(plan: LogPlan, code: ReasonCode, problem: str) -> TaskProblem:
     return TaskProblem(log_id=plan.log_id, code=code, path=plan.path, position=-1, problem=problem)
 
 

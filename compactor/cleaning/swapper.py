@@ -526,7 +526,7 @@ class Removals:
         self._threads, self._disk = threads, disk
         self._begun: deque[Future[None]] = deque()
         self._failed: list[Future[None]] = []
-        self._frees_behind: dict[str, bool] = {}  # by directory
+        self._frees_later: dict[str, bool] = {}  # by directory
 
     def remove(self, log_bytes: int, paths: Sequence[str]) -> None:
         """Come back when all their names are gone; the room of large files may come back later.
@@ -582,9 +582,9 @@ class Removals:
         return [partial(remove, self._disk, some) for some in _runs(paths, at_once)], threads
 
     def _may_close_in_background(self, directory: str) -> bool:
-        if directory not in self._frees_behind:
-            self._frees_behind[directory] = can_remove_while_open(self._disk, directory)
-        return self._frees_behind[directory]
+        if directory not in self._frees_later:
+            self._frees_later[directory] = can_remove_while_open(self._disk, directory)
+        return self._frees_later[directory]
 
 
 def _work_through(jobs: deque[_Job]) -> None:

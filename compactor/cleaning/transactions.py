@@ -39,9 +39,9 @@ from cleaner_jobs.kernels.transaction_kernels import (
     ENTRY_LAST,
     ENTRY_PRODUCER,
     FIRST_DATA,
-    FOUND_COLUMNS,
     IS_KNOWN,
     MARKER_BEFORE,
+    MARKER_COLUMNS,
     MARKER_OWNER,
     NONE,
     TABLE_COLUMNS,
@@ -307,7 +307,7 @@ class _Markers:
     def __init__(self, entries: Entries) -> None:
         self._entries, self._producers = entries, ProducerTable()
         self._order = np.argsort(entries[:, ENTRY_LAST], kind="stable")
-        self._found = np.empty((len(entries), FOUND_COLUMNS), np.int64)
+        self._markers = np.empty((len(entries), MARKER_COLUMNS), np.int64)
         self._judged = 0
         self.unlisted = 0  # abort markers with data that no entry covers
 
@@ -318,7 +318,7 @@ class _Markers:
                 (rows, done),
                 (self._entries, self._order, self._judged),
                 (self._producers.rows, self._producers.used),
-                self._found,
+                self._markers,
             )
             self.unlisted += unlisted
             if done < len(rows):
@@ -335,8 +335,8 @@ class _Markers:
         """Return what the batches say of each entry, once all of them are done."""
         entries = self._entries, self._order, self._judged
         end = np.iinfo(np.int64).max
-        self._judged = judge_entries(entries, self._producers.rows, end, self._found)
-        return self._found
+        self._judged = judge_entries(entries, self._producers.rows, end, self._markers)
+        return self._markers
 
 
 def _as_batches(markers: Mapping[int, Marker]) -> TxnBatches:

@@ -49,7 +49,7 @@ class CopiedLogDir:
     path: str  # of the copy
     missing: dict[str, str] = field(default_factory=dict)  # log -> why it is not in the copy
     is_linked: bool = False  # where a file is large and nobody changes it in place
-    not_given: int = 0  # files and directories that belong to us, and not to their owner
+    not_owned: int = 0  # files and directories that belong to us, and not to their owner
 
 
 def copy_log_dir(
@@ -73,7 +73,7 @@ def copy_log_dir(
             has_owner = disk.clone_directory(os.path.join(contents.path, log.name), target)
         except FileNotFoundError:
             continue  # gone: the second look tells it
-        copied.not_given += not has_owner
+        copied.not_owned += not has_owner
     copying = _Copying(copied, advance, disk)
     copying.copy(_Job("", _in(contents.path, e.name), _in(path, e.name)) for e in contents.files)
     copying.copy(_jobs_of_logs(contents, path, link))
@@ -153,7 +153,7 @@ class _Copying:
             return
         if not has_owner:
             with self._lock:
-                self._copied.not_given += 1
+                self._copied.not_owned += 1
 
     def _link(self, job: _Job) -> bool:
         """Whether it could be: else it is copied."""

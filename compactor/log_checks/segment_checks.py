@@ -58,14 +58,14 @@ class _IndexFile:
     def __init__(self, path: str, files: Files) -> None:
         self.path = path
         self.data = b""
-        self.is_there = True
+        self.exists = True
         try:
             self.data = files.read_bytes(path)
         except FileNotFoundError:
-            self.is_there = False
+            self.exists = False
 
     def check(self, rule: "Callable[[_IndexFile], list[Finding]]", required: bool) -> list[Finding]:
-        if not self.is_there:
+        if not self.exists:
             return [Finding(self.path, 0, MISSING)] if required else []
         try:
             return rule(self)

@@ -39,7 +39,7 @@ class LogDirEntries(NamedTuple):
     ends: RecordedEnds = NOT_ASKED
 
     @property
-    def here(self) -> frozenset[TopicPartition]:
+    def present(self) -> frozenset[TopicPartition]:
         """Also those that are deleted or stray."""
         return frozenset(_named(self.names))
 
@@ -93,7 +93,7 @@ class Gone(NamedTuple):
 
 def entries_of(listing: LogDirListing, ends: RecordedEnds, files: Files) -> LogDirEntries:
     """Those of a log directory that was listed."""
-    names = {name for name, _ in listing.ignored if _is_there(listing.path, name, files)}
+    names = {name for name, _ in listing.ignored if _exists(listing.path, name, files)}
     return LogDirEntries(
         listing.path, frozenset(names | {p.name for p in listing.partitions}), ends
     )
@@ -102,7 +102,7 @@ def entries_of(listing: LogDirListing, ends: RecordedEnds, files: Files) -> LogD
 def entries_in(log_dir: str, files: Files, ends: RecordedEnds | None = None) -> LogDirEntries:
     """Look at a log directory. ends: where its checkpoints were read already."""
     directories, others = files.list_names(log_dir)
-    directories += [name for name in others if _is_there(log_dir, name, files)]
+    directories += [name for name in others if _exists(log_dir, name, files)]
     known = recorded_ends(log_dir, files) if ends is None else ends
     return LogDirEntries(log_dir, frozenset(directories), known)
 
@@ -147,7 +147,7 @@ def missing_directories(
     """Yield those that the metadata log places in one of these directories."""
     if cluster is None or cluster.metadata is None or cluster.node_id is None:
         return
-    here = frozenset().union(*(log_dir.here for log_dir in log_dirs))
+    here = frozenset().union(*(log_dir.present for log_dir in log_dirs))
     for log_dir in log_dirs:
         ends = log_dir.ends
         if not ends.is_silent and not ends.by_log.keys() - here:
@@ -169,7 +169,7 @@ def logs_of_replaced(
     It is of the same broker, which is not registered with it, and is with another one that none of
     these is: a run is refused for that. others: the other log directories of the command.
     """
-    if own.here or not own.ends.is_silent:
+    if own.present or not own.ends.is_silent:
         return ()
     for path in others:
         cluster = None
@@ -182,7 +182,7 @@ def logs_of_replaced(
         ids = {directory_id_of(each, files) for each in known}
         if directory_id_of(own.path, files) in registered:
             return ()
-        here = frozenset().union(*(entries_in(each, files, NOT_ASKED).here for each in known))
+        here = frozenset().union(*(entries_in(each, files, NOT_ASKED).present for each in known))
         return tuple(
             MissingLog(own.path, *key, _replaced_text(id_))
             for id_ in registered
@@ -192,7 +192,7 @@ def logs_of_replaced(
     return ()
 
 
-def _is_there(log_dir: str, name: str, files: Files) -> bool:
+def _exists(log_dir: str, name: str, files: Files) -> bool:
     """A broker follows a link; a file of a log's name, and a link to nowhere, are no log."""
     return parse_partition_dir(name) is None or files.is_directory(os.path.join(log_dir, name))
 
@@ -224,7 +224,7 @@ def _unlisted(
 ) -> Gone:
     """Look for those that the checkpoints name."""
     ends = own.ends
-    if not ends.is_silent and not ends.by_log.keys() - own.here:
+    if not ends.is_silent and not ends.by_log.keys() - own.present:
         return Gone(own.path)
     settings: ClusterSettings | None = None
     beside: tuple[str, ...] = ()
@@ -236,7 +236,7 @@ def _unlisted(
     known = [own, *(entries_in(path, files, NOT_ASKED) for path in beside)]
     if settings is not None and settings.metadata is not None and not settings.is_contradicted:
         return Gone(own.path, tuple(missing_directories(known, settings, files)))
-    here = frozenset().union(*(each.here for each in known))
+    here = frozenset().union(*(each.present for each in known))
     absent = sorted(ends.by_log.keys() - here)
     return Gone(
         own.path, unplaced=tuple(key for key in absent if not _has_come(own.path, key, files))

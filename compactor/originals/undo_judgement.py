@@ -320,7 +320,7 @@ def _missing(name: str, first: int, end: int, share: str = "") -> ChangedSinceEr
     return ChangedSinceError(f"cleaned or deleted since: {name}, written after the run: {seen}")
 
 
-class _Found(NamedTuple):
+class _TransactionalBatch(NamedTuple):
     path: str  # of a .log file
     position: int
     header: BatchHeader
@@ -345,11 +345,11 @@ def _is_committed(producer_id: int, paths: Sequence[str], files: Files) -> bool:
     return False
 
 
-def _transactional(paths: Sequence[str], files: Files) -> Iterator[_Found]:
+def _transactional(paths: Sequence[str], files: Files) -> Iterator[_TransactionalBatch]:
     for path in paths:
         for position, header in read_batch_headers(path, files=files):
             if header.is_transactional:
-                yield _Found(path, position, header)
+                yield _TransactionalBatch(path, position, header)
 
 
 def _open_in_snapshot(listing: PartitionListing) -> set[tuple[int, int]]:

@@ -145,7 +145,7 @@ def of_open_transactions(log: NamedLog) -> tuple[str, ...]:
     return found, *at_broker, *alone
 
 
-def given_to_owner(log: NamedLog) -> tuple[str, ...]:
+def command_for_owner(log: NamedLog) -> tuple[str, ...]:
     return (owner_of(log.log_dir, os.path.join(log.log_dir, log.name), "-R"),)
 
 
@@ -358,7 +358,7 @@ REMEDIES: Mapping[ReasonCode, RemedyOfAny] = {
     ),
     ReasonCode.NO_PERMISSION: RemedyOfAny(
         "Give the files of the log to the user who owns its log directory, and work as that user:",
-        given_to_owner,
+        command_for_owner,
         briefly="give its files to the owner of the log directory, and work as that user",
     ),
     ReasonCode.SEGMENT_TOO_LARGE: RemedyOfAny(

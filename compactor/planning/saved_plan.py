@@ -150,21 +150,21 @@ def document(saved: SavedPlan) -> bytes:
 def parse(data: bytes, path: str) -> SavedPlan:
     """Raise ConfigError, in words, where it is no plan of this version."""
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"is no plan that plan --save wrote: {error}", value=path) from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ConfigError("is no plan that plan --save wrote", value=path)
-    if found.get("version") != VERSION:
-        maker = found.get("made_by")
+    if document.get("version") != VERSION:
+        maker = document.get("made_by")
         by = maker if isinstance(maker, str) else json_text(maker)
         raise ConfigError(
-            f"is a plan of version {json_text(found.get('version'))}, made by {by}; this "
+            f"is a plan of version {json_text(document.get('version'))}, made by {by}; this "
             f"compactor takes version {VERSION}: plan again with it",
             value=path,
         )
     try:
-        return _built(SavedPlan, found, log_dirs=_strings, logs=_logs, retention=_retention)
+        return _built(SavedPlan, document, log_dirs=_strings, logs=_logs, retention=_retention)
     except KeyError as error:
         problem = f"says nothing of {error}: it is damaged, or an older version saved it"
         raise ConfigError(f"{problem}: plan again", value=path) from None
@@ -194,11 +194,11 @@ def require_unchanged_since_review(saved: SavedPlan, plan: RoundPlan, path: str)
     )
 
 
-def _built(kind: Callable[..., _Value], found: Any, **parts: Callable[[Any], Any]) -> _Value:
+def _built(kind: Callable[..., _Value], document: Any, **parts: Callable[[Any], Any]) -> _Value:
     """A value of the fields that a file has, each of its type."""
     values = {}
     for field in fields(kind):  # type: ignore[arg-type]
-        value = found[field.name]
+        value = document[field.name]
         if field.name in parts:
             value = parts[field.name](value)
         elif not is_of_type(value, field.type):
@@ -224,8 +224,8 @@ def _retention(values: Any) -> tuple[ReviewedRetention, ...]:
 def _objects(values: Any) -> list[dict[str, Any]]:
     if not is_of_type(values, list[dict[str, Any]]):
         raise TypeError("logs or retention")
-    found: list[dict[str, Any]] = values
-    return found
+    rows: list[dict[str, Any]] = values
+    return rows
 
 
 def _marks(values: Any) -> tuple[SegmentMark, ...]:

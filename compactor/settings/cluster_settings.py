@@ -184,7 +184,7 @@ class ClusterSettings:
         if unproven is not None:
             return unproven
         ids = f"{encode_uuid(found)}, and that of today's {encode_uuid(today)}"
-        return State.TOPIC_ANEW.reason(
+        return State.TOPIC_RECREATED.reason(
             f"its topic was deleted, and one of the same name was created since: its id is {ids}"
         )
 

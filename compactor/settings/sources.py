@@ -76,7 +76,7 @@ _CLEANED, _WARNED = SourceOutcome(SourceVerdict.CLEANED), SourceOutcome(SourceVe
 _DAMAGED = SourceOutcome(SourceVerdict.SET_ASIDE, ReasonCode.METADATA_DAMAGED)
 _CONTRADICTED = SourceOutcome(SourceVerdict.SET_ASIDE, ReasonCode.METADATA_CONTRADICTED)
 _DELETED = SourceOutcome(SourceVerdict.PASSED_OVER, ReasonCode.TOPIC_DELETED)
-_ANEW = SourceOutcome(SourceVerdict.PASSED_OVER, ReasonCode.TOPIC_ID_MISMATCH)
+_OTHER_TOPIC = SourceOutcome(SourceVerdict.PASSED_OVER, ReasonCode.TOPIC_ID_MISMATCH)
 _UNKNOWN = SourceOutcome(SourceVerdict.PASSED_OVER, ReasonCode.UNKNOWN_POLICY)
 _NO_ID = SourceOutcome(SourceVerdict.SET_ASIDE, ReasonCode.NO_TOPIC_ID)
 _BROKEN = SourceOutcome(SourceVerdict.SET_ASIDE, ReasonCode.DAMAGED)
@@ -124,7 +124,7 @@ class State(Enum):
     DIRECTORIES_MISSING = Rule(4, 5, _MISSING_DIRS, _MISSING_DIRS)
     # partition.metadata
     TOPIC_ID_WHOLE = Rule(5, 1, _CLEANED, _CLEANED)
-    TOPIC_ANEW = Rule(5, 2, _ANEW, _ANEW)
+    TOPIC_RECREATED = Rule(5, 2, _OTHER_TOPIC, _OTHER_TOPIC)
     TOPIC_ID_MISSING = Rule(5, 3, _NO_ID, _NO_ID)
     TOPIC_ID_BROKEN = Rule(5, 4, _BROKEN, _BROKEN)
     # --topic-configs

@@ -129,20 +129,20 @@ class _Comparer:
         comparison: Comparison,
     ) -> None:
         self._clean_shutdown = before.has_clean_shutdown
-        self._checkpoints, self._clock, self._found = checkpoints, comparison.clock, comparison
+        self._checkpoints, self._clock, self._comparison = checkpoints, comparison.clock, comparison
         words = np.frombuffer(secrets.token_bytes(16), np.uint64)  # nobody forges a collision
         self._secret: Secret = words[0], words[1]
 
     def hold(self, old: PartitionListing, new: PartitionListing) -> None:
         """Compare one partition. Damage ends its comparison, and no other."""
         try:
-            self._found.linked += is_linked(old, new)
+            self._comparison.linked += is_linked(old, new)
             if is_untouched(old, new) and not self._has_moved(new):
-                self._found.untouched += 1
+                self._comparison.untouched += 1
                 return
             self._hold_changed(old, new)
         except (CorruptFileError, OSError) as error:
-            self._found.findings.append(damage(error, new.path))
+            self._comparison.findings.append(damage(error, new.path))
 
     def _has_moved(self, new: PartitionListing) -> bool:
         """Whether the cleaner's checkpoint says that the log was cleaned."""
@@ -165,8 +165,8 @@ class _Comparer:
         log_start = LogStartCheck(before, after, said, clock)
         proof = PartitionProof((before, after), bounds, self._secret, clock, log_start).run()
         findings += proof.findings
-        self._found.findings += findings
-        self._found.partitions.append(
+        self._comparison.findings += findings
+        self._comparison.partitions.append(
             Compared(
                 name=new.name,
                 log_start_offset=after.log_start_offset,

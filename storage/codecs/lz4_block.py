@@ -39,7 +39,7 @@ _LAST_LITERALS = 5  # no match reaches into them
 _MATCH_LIMIT = 12  # no match begins so near to the end
 _MAX_NIBBLE = 15
 _SKIP_TRIGGER = 6  # after so many bits of failures the step grows by one
-_BEHIND_LITERALS = 3 + _LAST_LITERALS  # at least, where they are not the last
+_AFTER_LITERALS = 3 + _LAST_LITERALS  # at least, where they are not the last
 
 
 @inlined
@@ -72,7 +72,7 @@ def decompress_block(
                 ip += 1
                 length += more
         literals_end = ip + length
-        if literals_end > end - _BEHIND_LITERALS:  # then it has to be the last sequence
+        if literals_end > end - _AFTER_LITERALS:  # then it has to be the last sequence
             if literals_end != end or length > limit - op:
                 return NOT_TAKEN
             copy_bytes(out, op, source, ip, length)
@@ -113,7 +113,7 @@ def _expand_most(
     ip: Any = np.int64(span[0])
     op: Any = np.int64(room[0])
     first = op
-    source_limit = min(span[1] - _BEHIND_LITERALS, source.shape[0] - OVERSHOOT)
+    source_limit = min(span[1] - _AFTER_LITERALS, source.shape[0] - OVERSHOOT)
     out_limit = min(room[1] - _MATCH_LIMIT, out.shape[0] - OVERSHOOT)
     done, filled = ip, op
     while ip < source_limit:

@@ -255,18 +255,18 @@ class FilePool:
 
     def _keep_open(self, path: str) -> None:
         """What has this name is about to lose it: it can be reached by being open alone."""
-        for file in self._found(path):
+        for file in self._pooled(path):
             self.opened(file)
         for file in self._taken(path):
             self._open.pop(file, None)
             self._nameless.add(file)
 
-    def _found(self, path: str) -> "list[_PooledFile]":
+    def _pooled(self, path: str) -> "list[_PooledFile]":
         directory, name = _split(path)
         return self._named.get(directory, {}).get(name, [])
 
     def _taken(self, path: str) -> "list[_PooledFile]":
-        taken = list(self._found(path))
+        taken = list(self._pooled(path))
         for file in taken:
             self._unregister(file)
         return taken

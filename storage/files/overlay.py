@@ -82,14 +82,14 @@ class _Layered:
     below: FilesBelow
     path: str  # of the file below; "": there is none
     kept: int = 0  # bytes of the file below that are still seen
-    behind: bytearray = field(default_factory=bytearray)
+    appended: bytearray = field(default_factory=bytearray)
     zeros: int = 0  # bytes after that, which no memory holds: an index is made 10 MiB long
     entry: Entry | None = None  # of the file below, as it was when it was first looked at
     mtime_ns: int = 0
 
     @property
     def size_bytes(self) -> int:
-        return self.kept + len(self.behind) + self.zeros
+        return self.kept + len(self.appended) + self.zeros
 
     def read(self, position: int, length: int) -> bytes:
         end = min(position + max(length, 0), self.size_bytes)
@@ -97,29 +97,29 @@ class _Layered:
         if position < self.kept and position < end:
             found = self.below.read(self.path, position, min(end, self.kept) - position)
         if end > self.kept:
-            found += bytes(self.behind[max(0, position - self.kept) : end - self.kept])
+            found += bytes(self.appended[max(0, position - self.kept) : end - self.kept])
         return found + bytes(max(0, end - position - len(found)))
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
         if position < self.kept:
-            self.behind[:0] = self.below.read(self.path, 0, self.kept)
+            self.appended[:0] = self.below.read(self.path, 0, self.kept)
             self.kept = 0
         at = position - self.kept
         size_bytes = max(self.size_bytes, position + len(data))
-        if at > len(self.behind):
-            self.behind.extend(bytes(at - len(self.behind)))
-        self.behind[at : at + len(data)] = data
-        self.zeros = size_bytes - self.kept - len(self.behind)
+        if at > len(self.appended):
+            self.appended.extend(bytes(at - len(self.appended)))
+        self.appended[at : at + len(data)] = data
+        self.zeros = size_bytes - self.kept - len(self.appended)
 
     def truncate(self, size_bytes: int) -> None:
         if size_bytes <= self.kept:
             self.kept = size_bytes
-            self.behind.clear()
+            self.appended.clear()
             self.zeros = 0
             return
         wanted = size_bytes - self.kept
-        del self.behind[wanted:]
-        self.zeros = wanted - len(self.behind)
+        del self.appended[wanted:]
+        self.zeros = wanted - len(self.appended)
 
 
 class OverlayFiles:
@@ -162,7 +162,7 @@ class OverlayFiles:
             if file is None:
                 if there is not None:
                     yield FileChange(name, None)
-            elif there is None or file.behind or file.zeros or os.path.abspath(file.path) != own:
+            elif there is None or file.appended or file.zeros or os.path.abspath(file.path) != own:
                 yield FileChange(name, file.size_bytes, file.read(0, file.size_bytes))
             elif file.kept != there.size_bytes:
                 yield FileChange(name, file.kept)
@@ -205,7 +205,7 @@ class OverlayFiles:
         if self.exists(target):
             _fail(errno.EEXIST, target)
         linked = self._file(source)  # no byte of which may change with the other name
-        self._put(target, replace(linked, behind=bytearray(linked.behind)))
+        self._put(target, replace(linked, appended=bytearray(linked.appended)))
 
     def remove(self, path: str) -> None:
         self._file(path)

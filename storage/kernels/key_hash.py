@@ -89,8 +89,8 @@ MAX_LENGTH = 8 * MAX_WORDS - 1
 _QUEUE_WORDS = LANES * MAX_WORDS
 _WAITING_AT = (MAX_WORDS + 1) * _QUEUE_WORDS  # there is no key without a word
 _WHOSE_AT = _WAITING_AT + MAX_WORDS + 1
-_FOUND_AT = _WHOSE_AT + (MAX_WORDS + 1) * LANES
-_QUEUES_WORDS = _FOUND_AT + 2 * LANES
+_HASHES_AT = _WHOSE_AT + (MAX_WORDS + 1) * LANES
+_QUEUES_WORDS = _HASHES_AT + 2 * LANES
 
 _allocate: Any = cgutils.alloca_once  # untyped
 _WORD = ir.IntType(64)
@@ -150,7 +150,7 @@ def _absorb(builder: Any, state: list[Any], word: Any) -> None:
 def _make_hash_lanes() -> Any:
     @intrinsic
     def hash_lanes(
-        _context: Any, words: Any, _at: Any, _count: Any, _low: Any, _high: Any, _found_at: Any
+        _context: Any, words: Any, _at: Any, _count: Any, _low: Any, _high: Any, _hashes_at: Any
     ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             held, at, count, low, high, found_at = arguments
@@ -222,9 +222,9 @@ def hash_waiting(
 ) -> None:
     """Hash the keys of so many words that wait. What stands in the other lanes does not count."""
     low, high = secret
-    _hash_lanes(queues, count * _QUEUE_WORDS, count, low, high, _FOUND_AT)
+    _hash_lanes(queues, count * _QUEUE_WORDS, count, low, high, _HASHES_AT)
     for lane in range(np.int64(queues[_WAITING_AT + count])):
         at = np.int64(queues[_WHOSE_AT + count * LANES + lane])
-        first_hash[at] = queues[_FOUND_AT + lane]
-        second_hash[at] = queues[_FOUND_AT + LANES + lane]
+        first_hash[at] = queues[_HASHES_AT + lane]
+        second_hash[at] = queues[_HASHES_AT + LANES + lane]
     queues[_WAITING_AT + count] = 0

@@ -163,7 +163,7 @@ class LogManager:
         managed.directories = [LogDirectory(files, path, managed.pauses) for path in self._paths]
         with collector_paused():
             _LogLoading(managed).load(managed.directories)
-        for log in managed.found.deleted:
+        for log in managed.known_logs.deleted:
             managed.deletions.add(log)
         for directory in managed.directories:
             directory.make_checkpoint(checkpoint.CLEANER_OFFSET)
@@ -510,7 +510,11 @@ class _LogLoading:
 
     def __init__(self, managed: ManagedLogs) -> None:
         """managed: gets the logs; after an error, too, so that they can be closed."""
-        self._managed, self._options, self._found = managed, managed.options, managed.found
+        self._managed, self._options, self._known_logs = (
+            managed,
+            managed.options,
+            managed.known_logs,
+        )
 
     def load(self, directories: Sequence[LogDirectory]) -> None:
         """Load everything.
@@ -563,7 +567,7 @@ class _LogLoading:
             )
             try:
                 log = self._load(directory, name, partition, state)
-                if self._found.current.get(partition) is log:
+                if self._known_logs.current.get(partition) is log:
                     directory.note_opened(partition, log, cleaned.get(partition))
             except OSError as error:
                 return error
@@ -589,18 +593,18 @@ class _LogLoading:
         config = self._managed.config_of(partition[0])
         log = open_log(self._options, directory, name, config, state, segments_left)
         if name.endswith(DELETE_DIR):
-            self._found.deleted.append(log)
+            self._known_logs.deleted.append(log)
         elif name.endswith(STRAY_DIR):
-            self._found.stray.append(log)
+            self._known_logs.stray.append(log)
         elif self._options.is_stray(partition):
             log.rename_directory(special_dir(*partition, STRAY_DIR), goes_on=False)
-            self._found.stray.append(log)
+            self._known_logs.stray.append(log)
         else:
             is_future = name.endswith(FUTURE_DIR)
-            logs = self._found.future if is_future else self._found.current
+            logs = self._known_logs.future if is_future else self._known_logs.current
             other = logs.setdefault(partition, log)
             if other is not log:
-                self._found.stray.append(log)  # to be closed with the others
+                self._known_logs.stray.append(log)  # to be closed with the others
                 raise IllegalStateError(
                     f"one log has two directories: {log.path} and {other.path}. One of them has to "
                     "be removed by hand"

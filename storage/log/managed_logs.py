@@ -311,7 +311,7 @@ class ManagedLogs:
         self.options = replace(options, scheduler=self.tasks, files=self._files)
         self.settings = {topic: dict(s) for topic, s in options.topic_settings.items()}
         self.directories: list[LogDirectory] = []
-        self.found = FoundLogs()
+        self.known_logs = FoundLogs()
         self.preferred: dict[TopicPartition, str] = {}  # where a log is created next
         self.pauses = CleaningPauses()
         self.deletions = DeletionQueue(
@@ -330,23 +330,23 @@ class ManagedLogs:
         """
         config = self.options.config.changed(settings)
         self.settings[topic] = dict(settings)
-        for (name, _), log in [*self.found.current.items(), *self.found.future.items()]:
+        for (name, _), log in [*self.known_logs.current.items(), *self.known_logs.future.items()]:
             if name == topic:
                 log.config = config
 
     def of(self, is_future: bool) -> dict[TopicPartition, Log]:
-        return self.found.future if is_future else self.found.current
+        return self.known_logs.future if is_future else self.known_logs.current
 
     def used(self) -> list[Log]:
         """The logs and the copies of those that are moved."""
-        return [*self.found.current.values(), *self.found.future.values()]
+        return [*self.known_logs.current.values(), *self.known_logs.future.values()]
 
     def close_files(self) -> None:
         """Close all files in the directories without a flush.
 
         Also those of segments and logs that were to be deleted later.
         """
-        for log in self.found.every_log():
+        for log in self.known_logs.every_log():
             log.close_handlers()
         for directory in self.directories:
             self._files.forget_below(directory.path)
@@ -355,7 +355,7 @@ class ManagedLogs:
         return [directory for directory in self.directories if directory.is_live]
 
     def logs_in(self, directory: LogDirectory) -> dict[TopicPartition, Log]:
-        both = [*self.found.current.items(), *self.found.future.items()]
+        both = [*self.known_logs.current.items(), *self.known_logs.future.items()]
         return {partition: log for partition, log in both if directory.holds(log)}
 
     def directory_of(self, log: Log) -> LogDirectory:
@@ -452,11 +452,11 @@ class ManagedLogs:
         directory = self.directory_of(log)
         if not is_future:
             with self.pauses.paused(partition):
-                directory.move_cleaner_offset(partition, None, self.found.current)
+                directory.move_cleaner_offset(partition, None, self.known_logs.current)
         kind = STRAY_DIR if is_stray else DELETE_DIR
         log.rename_directory(special_dir(*partition, kind), goes_on=False)
         if is_stray:
-            self.found.stray.append(log)
+            self.known_logs.stray.append(log)
         else:
             self.deletions.add(log)
         self.write_checkpoints(directory)
@@ -491,9 +491,9 @@ class ManagedLogs:
         before, after = self.directory_of(source), self.directory_of(copy)
         offset = before.read_or_none(checkpoint.CLEANER_OFFSET).get(partition)
         if offset is not None:
-            before.move_cleaner_offset(partition, None, self.found.current)
+            before.move_cleaner_offset(partition, None, self.known_logs.current)
         if offset is not None or partition in after.read_or_none(checkpoint.CLEANER_OFFSET):
-            after.move_cleaner_offset(partition, offset, self.found.current)
+            after.move_cleaner_offset(partition, offset, self.known_logs.current)
             after.note_opened(partition, copy, offset)  # which may end below the log
 
     def _queue_replaced(self, partition: TopicPartition, source: Log) -> None:

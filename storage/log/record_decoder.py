@@ -246,7 +246,7 @@ def messages_within(
                 f"the wrapper's offset {last_offset} is below its last message's, {last_within}"
             )
         base = last_offset - last_within
-    return _given(framed, base, stamp_ms)
+    return _messages(framed, base, stamp_ms)
 
 
 def require_framed(data: bytes) -> None:
@@ -269,7 +269,7 @@ def _framed(data: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _given(framed: list[bytes], base: int, stamp_ms: int | None) -> Iterator[LazyMessage]:
+def _messages(framed: list[bytes], base: int, stamp_ms: int | None) -> Iterator[LazyMessage]:
     for data in framed:
         codec = data[LEGACY_ATTRIBUTES_AT] & CODEC_MASK
         if codec > Codec.ZSTD:

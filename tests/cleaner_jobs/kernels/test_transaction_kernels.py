@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleaner_jobs.kernels.transaction_kernels import (
-    FOUND_COLUMNS,
+    MARKER_COLUMNS,
     TABLE_COLUMNS,
     AbortedTxns,
     flags_in_ranges,
@@ -132,7 +132,7 @@ def test_entries_are_judged_as_with_lists(made: list[Row], entries: list[Aborted
     order = np.array(sorted(range(len(entries)), key=lambda i: entries[i].last_offset), np.int64)
     table: Int64Array = np.zeros((2, TABLE_COLUMNS), np.int64)
     used = judged = done = 0
-    found = np.full((len(entries), FOUND_COLUMNS), 99, np.int64)
+    found = np.full((len(entries), MARKER_COLUMNS), 99, np.int64)
     unlisted = 0
     while done < len(made):
         done, judged, used, more = FENCES.call(

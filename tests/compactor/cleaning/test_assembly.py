@@ -426,7 +426,7 @@ def test_so_is_what_is_no_fault_of_a_file(tmp_path: Path, monkeypatch: pytest.Mo
         join.add(group.pieces[0])
         with monkeypatch.context() as patch:
             assert join._log is not None
-            patch.setattr(join._log._behind, "submit", fail)
+            patch.setattr(join._log._writeback, "submit", fail)
             with pytest.raises(MemoryError):
                 join.add(group.pieces[1])
         segments = joined_segments(group.plan, group.sources, group.pieces)

@@ -349,7 +349,7 @@ SCENES: dict[State, tuple[Callable[[Path], Scene], ...]] = {
     State.IDENTITY_TORN: (torn_identity("version=1\nnode.id=1\n"), torn_identity("version=9\n")),
     State.DIRECTORIES_MISSING: (of_values(registration(1, B, OTHER), *KNOWN[1:]),),
     State.TOPIC_ID_WHOLE: (whole,),
-    State.TOPIC_ANEW: (of_values(KNOWN[0], topic("t", OTHER), *KNOWN[3:]),),
+    State.TOPIC_RECREATED: (of_values(KNOWN[0], topic("t", OTHER), *KNOWN[3:]),),
     State.TOPIC_ID_MISSING: (topic_note(None),),
     State.TOPIC_ID_BROKEN: (
         topic_note(b""),

@@ -71,7 +71,7 @@ def cleaner_beside(
 
         options = RunOptions(in_process=True, drop_null_keys=True, map_capacity=map_capacity)
         work_dir = os.path.dirname(os.path.abspath(directory))
-        return Cleaner(work_dir, options, both, makes_all_anew=True, kafka=kafka.name)
+        return Cleaner(work_dir, options, both, rewrites_all=True, kafka=kafka.name)
 
     return make_cleaner
 
