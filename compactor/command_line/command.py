@@ -148,7 +148,7 @@ def operand(metavar: str, help: str, *, default: Any = MISSING, **more: Any) -> 
     more: the other fields of `Operand`.
     """
     is_required = default is MISSING
-    declared = Operand(metavar, help, is_required, **more)
+    declared = Operand(metavar=metavar, help=help, is_required=is_required, **more)
     return field(metadata={_OPERAND: declared}, **({} if is_required else {"default": default}))
 
 

@@ -283,7 +283,7 @@ def _not_taken(plan: RoundPlan, sizes: _Sizes) -> list[LogNotTakenDocument]:
             status=report.status,
             reason=report.reason,
             reason_code=report.reason_code,
-            facts=PlanFactsDocument(sizes[report.key], judged.get(report.key)),
+            facts=PlanFactsDocument(size=sizes[report.key], judged=judged.get(report.key)),
         )
         for report in plan.not_cleaned
     ]

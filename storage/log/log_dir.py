@@ -132,7 +132,14 @@ def list_log_dir(
             if is_own(entry.name):
                 listing = list_partition(partition_dir, *topic_partition, access, with_files)
             else:
-                listing = PartitionListing(*topic_partition, partition_dir, (), (), (), ())
+                listing = PartitionListing(
+                    *topic_partition,
+                    path=partition_dir,
+                    segments=(),
+                    snapshot_offsets=(),
+                    unfinished=(),
+                    stray=(),
+                )
             partitions.append(listing)
         except OSError as error:  # gone, or not to be read: the others go on
             ignored.append((entry.name, f"cannot be listed: {error.strerror}"))

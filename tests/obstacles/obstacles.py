@@ -14,8 +14,8 @@ from unittest import mock
 
 from compactor.host import machine
 from compactor.log_dirs.directory_state import NO_BROKER, UNFINISHED
-from storage.files import backends
 from storage.files.files import Mount
+from storage.files.local import LocalFiles
 from storage.formats import checkpoint
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -166,7 +166,7 @@ def no_locks(place: Place) -> None:
 
 def network_mount(place: Place) -> None:
     mount = Mount("/", "nfs4", frozenset())
-    patch = mock.patch.object(backends, "mount_of", lambda _: mount)
+    patch = mock.patch.object(LocalFiles, "mount_of", staticmethod(lambda _: mount))
     place.patches.append(lambda stack: stack.enter_context(patch))
 
 

@@ -28,8 +28,8 @@ from compactor.planning.space import space_of, with_room
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import LoadRules, recover_log_dir
 from compactor.verification.verify import verify
-from storage.files import backends
 from storage.files.files import LOCAL_TYPES, Mount
+from storage.files.local import LocalFiles
 from storage.formats import clean_shutdown
 from tests.compactor.plan_logs import COMPACT, NOW_MS, build, plan_log_dirs
 from tests.support.local_round import LocalRound, NoProgress
@@ -316,9 +316,8 @@ def test_a_directory_on_a_network_file_system_is_not_even_opened(
     for path in (first, second):
         path.mkdir()
         clean_shutdown.write(str(path))
-    monkeypatch.setattr(
-        backends, "mount_of", lambda path: mount("nfs4" if path == str(second) else "ext4")
-    )
+    mounts = staticmethod(lambda path: mount("nfs4" if path == str(second) else "ext4"))
+    monkeypatch.setattr(LocalFiles, "mount_of", mounts)
     both = [str(first), str(second)]
     refused = pytest.raises(RefusedError, match=r"b: on nfs4, .* Nothing was changed")
     with refused, lock_log_dirs(both):

@@ -20,7 +20,7 @@ from compactor.settings.cluster_settings import (
 )
 from compactor.settings.config import Config, load_config
 from storage.files.local import LOCAL
-from storage.formats import meta_properties, partition_metadata
+from storage.formats import checkpoint, meta_properties, partition_metadata
 from storage.formats.clean_shutdown import CLEAN_SHUTDOWN
 from storage.formats.kafka_settings import Value
 from storage.formats.meta_properties import MetaProperties
@@ -450,6 +450,7 @@ def damaged_cluster(tmp_path: Path, last_batch: bytes, is_clean: bool) -> Path:
     (data / CLEAN_SHUTDOWN).unlink(missing_ok=True)
     if is_clean:
         (data / CLEAN_SHUTDOWN).write_text('{"version":0,"brokerEpoch":0}')
+    (data / checkpoint.REPLICATION).touch()  # a broker writes it every five seconds
     return data
 
 

@@ -65,7 +65,9 @@ def watch(step: Callable[[], None]) -> None:
         for name, before in list(vars(kind).items()):
             if callable(before) and not name.startswith("_") and name not in ("held", "wrote"):
                 is_sync = name in SYNCS or (name == "sync")
-                setattr(kind, name, stepping(before, step, is_sync))
+                watched = stepping(before, step, is_sync)
+                is_static = isinstance(before, staticmethod)
+                setattr(kind, name, staticmethod(watched) if is_static else watched)
 
 
 class Life:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from compactor import Log, LogManager, LogOptions
+from storage.files.local import LocalFiles
 from storage.log import log_dir_lock
 from storage.log.log_dir_lock import (
     LOCK_FILE,
@@ -55,10 +56,10 @@ def test_the_process_and_its_command_are_named(
 def test_a_process_that_cannot_be_looked_at_has_its_number(
     tmp_path: Path, holder: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def hidden(path: str) -> bytes:
+    def hidden(_: LocalFiles, path: str) -> bytes:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(log_dir_lock, "read_bytes", hidden)
+    monkeypatch.setattr(LocalFiles, "read_bytes", hidden)
     with pytest.raises(LogDirLockedError, match=rf"process {holder.pid}\. Stop the broker"):
         require_free(str(tmp_path))
 
