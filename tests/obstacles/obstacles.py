@@ -23,6 +23,8 @@ from storage.formats.meta_properties import META_PROPERTIES
 from storage.log.cluster_metadata import METADATA_DIR
 from tests.obstacles.place import Place, of_root
 
+Obstacle = Callable[[Place], None]
+
 OWNED = 0o600, 0o644
 GARBAGE = (b"", b"\0" * 43, b"x\n", b"1\n0\n", b"0\n5\n", b"0\n1\nt 0\n", b"0\n1\n\xff 0 1\n")
 
@@ -365,7 +367,7 @@ def low_watermark(place: Place) -> None:
 # What is in a file is known when it is read, and not by a plan.
 FOUND_BY_READING = (bad_index, torn_end)
 
-OBSTACLES: tuple[Callable[[Place], None], ...] = tuple(
+OBSTACLES: tuple[Obstacle, ...] = tuple(
     each
     for name, each in list(globals().items())
     if isfunction(each) and each.__module__ == __name__ and not name.startswith("_")

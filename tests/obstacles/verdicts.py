@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from tests.obstacles.obstacles import FOUND_BY_READING, OBSTACLES
+from tests.obstacles.obstacles import FOUND_BY_READING, OBSTACLES, Obstacle
 from tests.obstacles.place import Place
 from tests.support.local_command import Ended, run_command, use_local_rounds
 from tests.support.unprivileged import as_user, give
@@ -36,8 +36,8 @@ class _Said(NamedTuple):
     behind_run: object
 
 
-def verdict_of(seed: int, root: Path) -> Verdict:
-    """root: an empty directory that every user may enter."""
+def verdict_of(seed: int, root: Path, only: Obstacle | None = None) -> Verdict:
+    """root: an empty directory that every user may enter. only: this one instead of those drawn."""
     chance = random.Random(seed)
     place = Place(root / "place", chance)
     for name in ("place", "home", "work", "tmp"):
@@ -45,7 +45,8 @@ def verdict_of(seed: int, root: Path) -> Verdict:
         (root / name).chmod(0o777)
     place.build()
     give(place.root)
-    names = chance.sample(OBSTACLES, 2 if chance.random() < SECOND else 1)
+    drawn = chance.sample(OBSTACLES, 2 if chance.random() < SECOND else 1)
+    names = [only] if only else drawn
     with place.to_its_end:
         for obstacle in names:
             obstacle(place)
