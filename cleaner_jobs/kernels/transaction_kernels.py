@@ -299,7 +299,7 @@ def flag_aborted(rows: Int64Array, ranges: Int64Array) -> None:
 
 @kernel
 def flag_discardable(rows: Int64Array, base_offsets: Int64Array) -> None:
-    """Set the flag of the control batches whose base offsets are among these, which ascend."""
+    """Mark control batches as DISCARDABLE whose base offsets are among these, which ascend."""
     if base_offsets.shape[0] == 0:
         return
     for i in range(rows.shape[0]):

@@ -53,7 +53,7 @@ def memory(root: str = ROOT) -> Memory:
 
 
 def processors(root: str = ROOT) -> int | None:
-    """Return how many the quota of a group comes to, rounded up; None: there is no quota."""
+    """Return how many processors the control group's quota allows, rounded up; None: no quota."""
     quotas = [quota for group in _groups("cpu", root) for quota in _quota(group)]
     return None if not quotas else max(1, ceil(min(quotas)))
 

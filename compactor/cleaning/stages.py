@@ -352,7 +352,10 @@ class Stages:
 
 
 def release_entries(parts: Iterable[Part], disk: Disk = LOCAL) -> None:
-    """Release the entries of parts, which nobody merges any more. Nothing is raised."""
+    """Give the disk blocks of entries that nobody merges any more back: holes in their files.
+
+    Nothing is raised.
+    """
     of_file = defaultdict[str, list[Part]](list)
     for part in parts:
         of_file[part.file].append(part)

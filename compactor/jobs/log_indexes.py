@@ -64,9 +64,10 @@ def save_expected(
 
 
 def expected_ranges(indexes: Iterable[TxnIndexOfSegment], log_start_offset: int) -> Int64Array:
-    """What is aborted by the indexes alone: from an entry's first offset to its marker.
+    """Return what is aborted according to the indexes: from an entry's first offset to its marker.
 
-    So it is in every log that a broker wrote. `decide` checks whether it is so in this one.
+    Rows of RANGE_COLUMNS; overlapping ranges of a producer are joined, and those below the log
+    start left out. `decide` checks whether the log agrees.
     """
     entries = all_entries(indexes)
     entries = entries[entries[:, 2] >= log_start_offset]
@@ -89,9 +90,9 @@ def all_entries(indexes: Iterable[TxnIndexOfSegment]) -> Entries:
 
 
 def map_start(plan: LogPlan, files: Files = LOCAL) -> tuple[int, int]:
-    """Number of the segment and position in it where the map of the round begins (C-7.5).
+    """Return where the map of the round begins (C-7.5): number of its segment, and position.
 
-    By the index as it stands on disk, since Kafka goes by it (C-7.11), or as it would rebuild it.
+    Kafka looks it up in the index on disk (C-7.11), or in the one that it would rebuild.
     """
     offset = plan.first_dirty_offset
     segments = [segment for group in plan.groups for segment in group.segments]

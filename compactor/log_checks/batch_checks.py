@@ -111,7 +111,7 @@ class SegmentColumns(NamedTuple):
     end_position: int  # exclusive: how far the file could be framed
     log_bytes: int  # of the framed batches
     records: int
-    last_missing_offset: int  # below the last one that is there; -1: they are all there
+    last_missing_offset: int  # the highest below the last offset; -1: none is missing
 
 
 NO_LIMITS = RecordLimits(0, 0, 0)  # where nobody takes the states of records

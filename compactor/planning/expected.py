@@ -48,7 +48,7 @@ class Gain(NamedTuple):
 
 
 def no_estimate(read_bytes: int, problem: str) -> Estimate:
-    """No estimate, and why."""
+    """Return the estimate of a log whose share cannot be said, with the reason."""
     return Estimate(None, None, read_bytes, problem)
 
 
