@@ -52,7 +52,8 @@ _SET_ASIDE = (
     _reason(
         "bytes that are no whole batch",
         {None, "CorruptRecordException", "IllegalStateException", "IllegalArgumentException"},
-        r"batch length -?\d+ is|cut short|batch header has \d+ of|does not parse within",
+        r"batch length -?\d+ is|entry length -?\d+, expected|cut short|batch header has \d+ of"
+        r"|does not parse within",
     ),
     _reason(
         "records that do not decompress",
