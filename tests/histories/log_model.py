@@ -56,6 +56,7 @@ class LogModel:
     durable_start: int = 0  # in the checkpoint when a broker is killed
     retained_ms: int = 0  # what is younger is not for our retention
     was_truncated: bool = False
+    undo_was_cut: bool = False  # and was not run again
     tombstones: dict[int, Tombstone] = field(default_factory=dict)
     kept: list[KeptRun] = field(default_factory=list)
     earlier: dict[str, list[int]] = field(default_factory=dict)  # entries of checkpoints
@@ -72,7 +73,8 @@ class LogModel:
         self.truth = LogTruth()
         self.start = self.start_floor = self.start_peak = 0
         self.start_of_brokers = self.peak_of_brokers = self.durable_start = self.retained_ms = 0
-        self.tombstones, self.earlier, self.was_truncated = {}, {}, False
+        self.tombstones, self.earlier = {}, {}
+        self.was_truncated = self.undo_was_cut = False
 
     def began_at(self, start: int) -> None:
         """A broker says where the log begins."""
