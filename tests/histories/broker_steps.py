@@ -33,6 +33,7 @@ class BrokerSteps:
         self._broker.ask("stop", clean=world.stopped_well)
         for model in world.models:
             model.start_floor = model.start if world.stopped_well else model.durable_start
+            model.start_of_brokers = min(model.start_of_brokers, model.start_floor)
 
     def _starts(self) -> bool:
         """Start it, and look at what it finds."""
