@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
+from tests.support.local_command import use_local_rounds
 from tests.support.local_round import LocalRound, open_local_round
 from tests.support.printed_commands import collected
 
@@ -41,6 +42,14 @@ def _look_at(file: int) -> None:
 def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
     """Rounds in this process and without Spark, with `tmp_path / "work"` to work in."""
     return open_local_round(tmp_path / "work", monkeypatch)
+
+
+@pytest.fixture
+def without_spark(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """For tests of what commands say of logs, wherever their tasks run."""
+    use_local_rounds(monkeypatch, tmp_path_factory.mktemp("rounds"))
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from tests.compactor.log_dirs.test_directory_state import commands_of
 from tests.support.file_states import state_of
 from tests.support.local_command import Ended, run_command, use_local_rounds
 
+pytestmark = pytest.mark.usefixtures("without_spark")
+
 SETTINGS = ("--topic-configs", "{settings}")
 ALONE = ("--only-replica", "--yes", *SETTINGS)
 GONE = ("{copy}", "orders-1")

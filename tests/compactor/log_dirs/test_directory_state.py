@@ -23,6 +23,8 @@ from tests.compactor.api.test_copies import METADATA, RULES, log_dir_in
 from tests.support.file_states import state_of
 from tests.support.local_command import Ended, run_command, use_local_rounds
 
+pytestmark = pytest.mark.usefixtures("without_spark")
+
 LOG = ("{copy}", "orders-0")
 SETTINGS = ("--topic-configs", "{settings}")
 SURE = ("--yes", *SETTINGS)

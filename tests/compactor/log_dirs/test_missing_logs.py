@@ -30,6 +30,8 @@ from tests.storage.log.test_cluster_metadata import (
 )
 from tests.support.local_command import Ended, run_command, use_local_rounds
 
+pytestmark = pytest.mark.usefixtures("without_spark")
+
 COMMANDS = (
     ("verify", "{data}"),
     ("doctor", "{data}"),

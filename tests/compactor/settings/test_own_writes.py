@@ -15,6 +15,8 @@ from storage.formats.record import Record
 from storage.formats.record_batch import encode_batch
 from tests.compactor.settings.test_sources import OTHER, TIME_MS, Scene, identify, run, scene
 
+pytestmark = pytest.mark.usefixtures("without_spark")
+
 LATER_MS = TIME_MS + LOG_LAG_MS + 60_000
 CLEANED, NOTHING_NEW = ("cleaned", 0), ("passed over: `nothing-new`", 0)
 OLD_COPY = ("set aside: `metadata-contradicted`", 4)

@@ -39,6 +39,8 @@ from tests.storage.log.test_cluster_metadata import (
 from tests.support.local_command import Ended, run_command, use_local_rounds
 from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
 
+pytestmark = pytest.mark.usefixtures("without_spark")
+
 PAGE = SPEC / "sources.md"
 ROW = re.compile(r'^\| <a id="s-[\d-]+"></a>(S-[\d.]+) \| (.+) \|$', re.MULTILINE)
 TIME_MS = 1_780_000_000_000  # of the last record of the metadata log, and of the log
