@@ -62,6 +62,8 @@ class LogDirSurvey:
     # how far logs reached, by checkpoints; none where each of them has its segments
     recorded_ends: RecordedEnds = NOT_ASKED
     recovery_points: Mapping[TopicPartition, int] = field(default_factory=dict)
+    # when the high watermarks were written; None: after a clean shutdown, so they are of these logs
+    watermarks_written_ns: int | None = None
 
     @property
     def path(self) -> str:
@@ -122,6 +124,7 @@ def survey_log_dir(
     try:
         # before it is read: if it goes meanwhile, nothing counts as replicated
         is_known = has_high_watermarks(path, files)
+        written_ns = None if listing.has_clean_shutdown else _watermarks_written_ns(path, files)
         for name in (checkpoint.CLEANER_OFFSET, checkpoint.LOG_START, checkpoint.REPLICATION):
             known[name] = checkpoint.read(os.path.join(path, name), files)
     except (CorruptFileError, OSError) as error:
@@ -141,6 +144,7 @@ def survey_log_dir(
         high_watermarks=known[checkpoint.REPLICATION] if is_known else None,
         recorded_ends=ends_where_needed(listing, {**known, **points}, files),
         recovery_points=points.get(checkpoint.RECOVERY_POINT, {}),
+        watermarks_written_ns=written_ns,
     )
 
 
@@ -355,20 +359,26 @@ def _high_watermark(
         return None, f"taken to be the log end offset: there is no {checkpoint.REPLICATION}"
     if key not in survey.high_watermarks:
         return 0, f"no entry in {checkpoint.REPLICATION}"
-    if not survey.listing.has_clean_shutdown and _is_of_earlier_log(partition, survey.path):
+    if _is_younger(partition, survey.watermarks_written_ns):
         return 0, f"{checkpoint.REPLICATION} was written before this log was created"
     return survey.high_watermarks[key], checkpoint.REPLICATION
 
 
-def _is_of_earlier_log(partition: PartitionListing, log_dir: str) -> bool:
+def _watermarks_written_ns(log_dir: str, files: Files) -> int | None:
+    entry = files.look_up(os.path.join(log_dir, checkpoint.REPLICATION))
+    return None if entry is None else entry.mtime_ns
+
+
+def _is_younger(partition: PartitionListing, written_ns: int | None) -> bool:
     """Return whether the high watermarks were written before the log was created (F-13.7).
 
     A broker writes them every five seconds, and when it stops cleanly. One that was killed within
     these seconds after a topic was deleted and created again leaves the entry of the deleted log.
     """
+    if written_ns is None:
+        return False
     created = partition.access.look_up(os.path.join(partition.path, PARTITION_METADATA))
-    written = partition.access.look_up(os.path.join(log_dir, checkpoint.REPLICATION))
-    return created is not None and written is not None and written.mtime_ns < created.mtime_ns
+    return created is not None and written_ns < created.mtime_ns
 
 
 def _and(paths: Sequence[str]) -> str:
