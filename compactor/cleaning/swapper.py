@@ -3,28 +3,24 @@
 The groups of a log go in in ascending order, as in Kafka: a tombstone must not go before the
 records that it hides have gone from an older group. Those that wait side by side go in as one,
 which takes fewer syncs. Several logs go at once, since each waits for the disk most of the time.
-
-Before each swap `PlannedFiles` checks that the files of a log are those that its round was planned
-for, and `Removals` removes what was replaced: the originals of a log, for which its swap waits, and
-its pieces.
 """
 
 import os
 import threading
-from bisect import bisect_right
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing, suppress
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from cleaner_jobs.messages import LogPlan, Rewritten, Source, TaskProblem
 from cleaner_jobs.problems import WorkFileError, problem_of
 from cleaner_jobs.signals import deferred_signals
-from cleaner_jobs.source_identity import LogChangedError, check_in_place, check_same
+from cleaner_jobs.source_identity import LogChangedError, check_in_place
+from compactor.cleaning.planned_files import PlannedFiles
+from compactor.cleaning.removals import Removals
 from compactor.cleaning.stage_values import FinishedGroup
 from compactor.finalizer import (
     StagedGroup,
@@ -37,22 +33,9 @@ from compactor.host.progress import ProgressSink
 from compactor.log_dirs.kept_files import mark_of
 from compactor.planning.layout import sources_of
 from storage.errors import CorruptFileError
-from storage.file_names import (
-    CLEANED,
-    LOG,
-    SEGMENT_SUFFIXES,
-    SNAPSHOT,
-    SWAP,
-    file_name,
-    offset_of,
-)
-from storage.files.disk_hints import Close, can_remove_while_open, close_in_background
-from storage.files.files import Disk, Entry, Files, size_of
+from storage.file_names import CLEANED, LOG, SWAP, file_name
+from storage.files.files import Disk, Files, size_of
 from storage.files.local import LOCAL
-from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
-from storage.formats.partition_metadata import PARTITION_METADATA
-from storage.gc_pause import collector_paused
-from storage.log.log_dir import list_files
 
 if TYPE_CHECKING:
     from compactor.cleaning.assembly import EarlyJoin, JoinedSegment
@@ -60,13 +43,6 @@ if TYPE_CHECKING:
 
 SWAP_THREADS = 16
 GROUPS_AT_ONCE = 64  # of one log; what they replace is removed once all of them are in
-LISTED_A_GROUP = 64  # files of the whole directory, on average; a group's own come on top
-LISTED_A_LOOK = 3  # files in the time that a look at one by its name takes
-LARGE_BYTES = 8 << 20  # of a file, on average: from there on its room takes longer than its name
-REMOVED_AT_ONCE_BYTES = 16 << 20  # by one thread, one after the other: a few small files
-SMALL_FILES_AT_ONCE = 512  # by one thread, before it takes others
-SMALL_FILES_THREADS = 2  # one has the directory, the other prepares its next call
-OPEN_AT_ONCE = 16  # of large files, by one thread
 
 
 class Swapped(NamedTuple):
@@ -95,8 +71,8 @@ class _Queue:
 
     plan: LogPlan
     sources: list[tuple[Source, ...]]
-    files: "PlannedFiles | None"  # None: the plan does not know them
-    removals: "Removals"
+    files: PlannedFiles | None  # None: the plan does not know them
+    removals: Removals
     finished: dict[int, FinishedGroup] = field(default_factory=dict)
     busy: bool = False  # a thread works at it
     stopped: bool = False  # none of its groups begins any more
@@ -417,218 +393,3 @@ def _fail(queue: _Queue, error: Exception) -> None:
     if queue.swapped.problem is None:
         problem = problem_of(queue.plan.log_id, error)
         queue.swapped = queue.swapped._replace(problem=problem)
-
-
-class PlannedFiles:
-    """The files of one log, as they were when the round was planned.
-
-    Nobody else should be at work on a log. Another writer changes its end, or what is about to be
-    swapped: those files are looked at by name before every group. The whole directory is listed
-    before the first group and before the last, so that no checkpoint moves over a change that came
-    before it, and in between as often as the looks at names that it saves, and the number of
-    groups, pay for. To list it for every group would take the square of the number of segments.
-    """
-
-    def __init__(self, plan: LogPlan, access: Files) -> None:
-        self._path, self._access, self._plan = plan.path, access, plan
-        self._files = {entry.name: entry for entry in plan.files}
-        self._first_offsets = [group.base_offset for group in plan.groups]
-        self._paid_for = 0  # files of the next listing
-
-    @property
-    def names(self) -> Collection[str]:
-        """The names of all files; of a group that was checked, exactly those in the directory."""
-        return self._files.keys()
-
-    @collector_paused()  # what is listed stays, and has no cycles
-    def check(self, group: int) -> None:
-        """Raise LogChangedError where a file is another, has gone or has come; OSError.
-
-        To be asked for each group of the round, in their order, before it is swapped in. What
-        stands below the group is what the round has made of it, and left out.
-        """
-        if group in (0, len(self._first_offsets) - 1) or self._pays_for_listing(group):
-            self._paid_for = 0
-            self._check_all(self._first_offsets[group] if group else 0)
-        else:
-            self._check_names(self._names_of(group))
-
-    def _pays_for_listing(self, group: int) -> bool:
-        self._paid_for += max(LISTED_A_GROUP, LISTED_A_LOOK * len(self._names_of(group)))
-        return self._paid_for >= len(self._files)
-
-    def _names_of(self, group: int) -> set[str]:
-        return self._of_group[group] | self._of_end
-
-    @cached_property
-    def _of_group(self) -> list[set[str]]:
-        return _names_of_groups(self._plan)
-
-    @cached_property
-    def _of_end(self) -> set[str]:
-        return _names_of_end(self._files)
-
-    def _check_all(self, first_offset: int) -> None:
-        planned = self._files
-        found = {entry.name: entry for entry in list_files(self._path, self._access)}
-        others = [name for name, entry in found.items() if planned.get(name) != entry]
-        for name in sorted((*others, *(planned.keys() - found.keys()))):
-            offset = offset_of(name)
-            if offset is None or offset >= first_offset:
-                self._compare(name, found.get(name))
-
-    def _check_names(self, names: Iterable[str]) -> None:
-        for name in names:
-            found = self._access.look_up(os.path.join(self._path, name))
-            is_file = found is not None and not found.is_dir and not found.special
-            self._compare(name, found if is_file else None)
-
-    def _compare(self, name: str, now: Entry | None) -> None:
-        check_same(os.path.join(self._path, name), self._files.get(name), now)
-
-
-def _names_of_groups(plan: LogPlan) -> list[set[str]]:
-    """Return the names to look at for each group.
-
-    These are the files from its base offset to that of the next group, and the names of files that
-    its segments do not have.
-    """
-    names = [
-        {name for s in group.segments for name in _names_at(s.base_offset)} for group in plan.groups
-    ]
-    first_offsets = [group.base_offset for group in plan.groups]
-    for entry in plan.files:
-        offset = offset_of(entry.name)
-        if offset is not None and offset < plan.first_uncleanable_offset:
-            names[max(0, bisect_right(first_offsets, offset) - 1)].add(entry.name)
-    return names
-
-
-def _names_of_end(files: Iterable[str]) -> set[str]:
-    """Where a broker is at work: from the active segment on, and what has no offset in its name."""
-    offsets = {name: offset_of(name) for name in files}
-    active = max((offset or 0 for name, offset in offsets.items() if name.endswith(LOG)), default=0)
-    names = {name for name, offset in offsets.items() if offset is None or offset >= active}
-    return {*names, *_names_at(active), LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA}
-
-
-def _names_at(base_offset: int) -> list[str]:
-    return [file_name(base_offset, kind) for kind in (*SEGMENT_SUFFIXES, SNAPSHOT)]
-
-
-_Job = Callable[[], None]
-
-
-class Removals:
-    """Files of one log that are being removed. Those that are gone take no memory any more."""
-
-    def __init__(self, threads: ThreadPoolExecutor, disk: Disk) -> None:
-        self._threads, self._disk = threads, disk
-        self._begun: deque[Future[None]] = deque()
-        self._failed: list[Future[None]] = []
-        self._frees_later: dict[str, bool] = {}  # by directory
-
-    def remove(self, log_bytes: int, paths: Sequence[str]) -> None:
-        """Come back when all their names are gone; the room of large files may come back later.
-
-        paths: in one directory. log_bytes: of all of them, about. Raise, at the end, the OSError of
-        the first that could not be removed.
-        """
-        jobs, threads = self._jobs(log_bytes, paths)
-        left = deque(jobs)
-        helping = [
-            self._threads.submit(_work_through, left) for _ in range(min(len(jobs), threads) - 1)
-        ]
-        try:
-            _work_through(left)
-        finally:
-            left.clear()  # where this is cut short
-            helping = [helper for helper in helping if not helper.cancel()]
-            wait(helping)
-        for helper in helping:
-            helper.result()
-
-    def begin(self, log_bytes: int, paths: Sequence[str]) -> None:
-        """Begin to remove files, and return at once. `finish` raises what goes wrong."""
-        while self._begun and self._begun[0].done():
-            self._take(self._begun.popleft())
-        for job in self._jobs(log_bytes, paths)[0]:
-            self._begun.append(self._threads.submit(job))
-
-    def finish(self) -> None:
-        """Wait for all that was begun. Raise the OSError of the first that could not be removed."""
-        while self._begun:
-            self._take(self._begun.popleft())
-        for removal in self._failed:
-            removal.result()
-
-    def _take(self, removal: Future[None]) -> None:
-        if removal.exception() is not None:
-            self._failed.append(removal)
-
-    def _jobs(self, log_bytes: int, paths: Sequence[str]) -> tuple[list[_Job], int]:
-        """What threads do, and how many of them at once."""
-        if not paths:
-            return [], 0
-        are_large = log_bytes >= len(paths) * LARGE_BYTES
-        at_once = max(1, len(paths) * REMOVED_AT_ONCE_BYTES // max(1, log_bytes))
-        remove, threads = _remove_each, len(paths)
-        are_few = not are_large and len(paths) <= at_once  # whatever file system they are on
-        if not are_few and self._may_close_in_background(os.path.dirname(paths[0])):
-            if are_large:
-                remove, at_once = _remove_open, OPEN_AT_ONCE
-            else:  # on a disk one thread has the directory: others wait for it, and for Python
-                at_once, threads = SMALL_FILES_AT_ONCE, SMALL_FILES_THREADS
-        return [partial(remove, self._disk, some) for some in _runs(paths, at_once)], threads
-
-    def _may_close_in_background(self, directory: str) -> bool:
-        if directory not in self._frees_later:
-            self._frees_later[directory] = can_remove_while_open(self._disk, directory)
-        return self._frees_later[directory]
-
-
-def _work_through(jobs: deque[_Job]) -> None:
-    """Do those that nobody else does. Raise, at the end, the OSError of the first that failed."""
-    failed: OSError | None = None
-    while True:
-        try:
-            job = jobs.popleft()
-        except IndexError:
-            break
-        try:
-            job()
-        except OSError as error:
-            failed = failed or error
-    if failed is not None:
-        raise failed
-
-
-def _runs(paths: Sequence[str], length: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(paths), length):
-        yield paths[start : start + length]
-
-
-def _remove_each(disk: Disk, paths: Sequence[str]) -> None:
-    """Raise, at the end, the OSError of the first that could not be removed."""
-    failed: OSError | None = None
-    with disk.kept_open(os.path.dirname(paths[0])):
-        for path in paths:
-            try:
-                disk.remove(path)
-            except OSError as error:
-                failed = failed or error
-    if failed is not None:
-        raise failed
-
-
-def _remove_open(disk: Disk, paths: Sequence[str]) -> None:
-    """Remove open files, and let their room come back later."""
-    held: list[Close] = []
-    try:
-        for path in paths:
-            # what cannot be opened, or is no file, is removed all the same
-            with suppress(OSError, CorruptFileError):
-                held.append(disk.open(path).__exit__)
-        _remove_each(disk, paths)
-    finally:
-        close_in_background(held)

@@ -1,4 +1,4 @@
-"""Read a log's indexes before its scan: where to cut it, and what is aborted, which tasks get told.
+"""Read a log's indexes before its scan, for its tasks: where to cut it, and what is aborted.
 
 The scan takes as aborted what the transaction indexes alone say (`expected_ranges`), which is right
 for every log that a broker wrote. `transactions` decides afterwards, with the markers of the log.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compactor.cleaning import cleaner_manager, swapper
+from compactor.cleaning import cleaner_manager, removals, swapper
 from compactor.cleaning.cleaner_checkpoints import write_checkpoints
 from compactor.finalizer import swap_group
 from compactor.outcome.round_report import LogReport, LogStatus
@@ -77,7 +77,7 @@ def test_the_room_of_what_was_replaced_comes_back_when_all_is_written(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Names go first; then the checkpoint is on disk; and only then the disk is kept busy."""
-    monkeypatch.setattr(swapper, "LARGE_BYTES", 1)
+    monkeypatch.setattr(removals, "LARGE_BYTES", 1)
     partition, open_then = logs_in(tmp_path), set[str]()
 
     def look(*arguments: Any) -> Any:
@@ -95,7 +95,7 @@ def test_the_room_of_what_was_replaced_comes_back_when_all_is_written(
 def test_or_when_a_checkpoint_needs_it(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(swapper, "LARGE_BYTES", 1)
+    monkeypatch.setattr(removals, "LARGE_BYTES", 1)
     partition, write = logs_in(tmp_path), checkpoint.write
 
     def full_till_then(*arguments: Any) -> None:

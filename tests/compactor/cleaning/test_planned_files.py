@@ -11,8 +11,9 @@ import xxhash
 from cleaner_jobs.messages import LogPlan
 from cleaner_jobs.source_identity import LogChangedError
 from compactor.cleaning import swapper
+from compactor.cleaning.planned_files import LISTED_A_GROUP, PlannedFiles
 from compactor.cleaning.stage_values import FinishedGroup
-from compactor.cleaning.swapper import LISTED_A_GROUP, GroupSwapper, PlannedFiles, Swapped
+from compactor.cleaning.swapper import GroupSwapper, Swapped
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
 from storage.files.local import LOCAL
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT

@@ -10,8 +10,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from compactor.cleaning import swapper as module
-from compactor.cleaning.swapper import Removals
+from compactor.cleaning import removals as module
+from compactor.cleaning.removals import Removals
 from storage.files.files import OpenFile
 from storage.files.local import LOCAL
 from tests.support.files.watched import Operation, WatchedDisk
