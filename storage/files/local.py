@@ -170,9 +170,8 @@ class LocalFiles:
         descriptor, found = open_known(path)
         left, pieces = found.size_bytes, []
         try:
-            while piece := os.read(
-                descriptor, max(left + 1, _READ_BYTES)
-            ):  # one in /proc has no size
+            # until nothing comes: a file in /proc has no size
+            while piece := os.read(descriptor, max(left + 1, _READ_BYTES)):
                 pieces.append(piece)
                 left -= len(piece)
         except OSError as error:

@@ -21,7 +21,9 @@ from storage.log.cluster_metadata import METADATA_DIR
 from tests.compactor.plan_logs import Shape, build
 from tests.compactor.settings.test_cluster_settings import identify
 from tests.storage.log.test_cluster_metadata import A, B, batches, config, log, partition, topic
-from tests.support.local_command import run_command, use_local_rounds
+from tests.support.local_command import run_command
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 POLICY = config("cleanup.policy", "compact")
 ID = partition_metadata.encode_uuid(A)
@@ -89,11 +91,6 @@ DAMAGES = {
         )
     },
 }
-
-
-@pytest.fixture(autouse=True)
-def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    use_local_rounds(monkeypatch, tmp_path / "work")
 
 
 def shown_of(data: Path, words: tuple[str, ...]) -> str:

@@ -19,9 +19,11 @@ from compactor.outcome.exit_codes import Terminated
 from storage.formats import clean_shutdown
 from tests.support.command_process import hangups
 from tests.support.file_states import state_of
-from tests.support.local_command import run_command, use_local_rounds
+from tests.support.local_command import run_command
 from tests.support.lock_holding import holding
 from tests.support.strict_schema import strict_validator
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 COMPACT = ("--include", "orders", "--set", "cleanup.policy=compact")
 RUN = (*COMPACT, "--set", "min.cleanable.dirty.ratio=0", "--assume-fully-replicated")
@@ -30,11 +32,6 @@ ENDING = {
     *("schema_version", "command", "status", "exit_code", "reason_code", "changed", "run_id"),
     *("version", "host", "started_at_ms", "started_at", "seconds", "as_of_ms", "as_of", "log_dirs"),
 }
-
-
-@pytest.fixture(autouse=True)
-def _local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_local_rounds(monkeypatch, tmp_path / "work")
 
 
 def nothing(_: Path) -> None:

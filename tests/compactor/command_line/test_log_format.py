@@ -13,16 +13,13 @@ from compactor.host import log_lines
 from compactor.host.log_lines import LogFormat, log_format_of
 from compactor.host.progress import PlainProgress, open_progress
 from tests.compactor.command_line.test_endings import ENDINGS, RUN, Prepare
-from tests.support.local_command import Ended, run_command, use_local_rounds
+from tests.support.local_command import Ended, run_command
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 FIELDS = ["time", "level", "run_id", "phase", "log", "message"]
 OF_STAGES = ["done", "total", "seconds"]
 PREFIXES = {"info": "", "warning": "compactor: warning: ", "error": "compactor: "}
-
-
-@pytest.fixture(autouse=True)
-def _local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_local_rounds(monkeypatch, tmp_path / "work")
 
 
 def said(ended: Ended) -> list[dict[str, Any]]:

@@ -20,14 +20,10 @@ from tests.compactor.settings.test_sources import (
     written,
 )
 from tests.storage.log.test_cluster_metadata import config
-from tests.support.local_command import use_local_rounds
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 PROVES_NOTHING = "it proves nothing"
-
-
-@pytest.fixture(autouse=True)
-def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    use_local_rounds(monkeypatch, tmp_path / "work")
 
 
 def said(document: dict[str, Any], words: str) -> tuple[int, int]:
