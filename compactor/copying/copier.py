@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from compactor.copying.contents import Contents, LogFiles, contents_of, what_changed
 from compactor.log_dirs.kept_files import CANNOT_LINK
+from compactor.reason_codes import error_text
 from storage.errors import CorruptFileError
 from storage.files.files import Disk, Files
 from storage.formats import checkpoint
@@ -149,7 +150,7 @@ class _Copying:
                 raise
             if job.log:  # else a broker has removed it: then it is not in the copy
                 with self._lock:
-                    self._copied.missing[job.log] = _reason_of(error)
+                    self._copied.missing[job.log] = error_text(error)
             return
         if not has_owner:
             with self._lock:
@@ -174,12 +175,6 @@ class _Copying:
 
 class _StoppedError(Exception):
     """Another thread has failed, or the run is interrupted."""
-
-
-def _reason_of(error: OSError | CorruptFileError) -> str:
-    if isinstance(error, CorruptFileError):
-        return str(error)
-    return f"{error.filename}: {error.strerror}"
 
 
 def _leave_out_changed(copied: CopiedLogDir, now: Contents) -> None:

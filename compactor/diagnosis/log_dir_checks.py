@@ -29,7 +29,7 @@ from compactor.log_dirs.preconditions import Obstacle
 from compactor.log_dirs.survey import foreign_files
 from compactor.outcome.round_report import LogReport
 from compactor.planning.remedies import REMEDIES, all_described, typed_by
-from compactor.reason_codes import Reason, ReasonCode, is_log_missing
+from compactor.reason_codes import Reason, ReasonCode, error_text, is_log_missing
 from compactor.recovery.whole_logs import why_not_whole
 from compactor.settings.cluster_settings import (
     ClusterSettings,
@@ -294,6 +294,6 @@ def _set_aside(
         except CorruptFileError as error:
             why = Reason(ReasonCode.DAMAGED, str(error))
         except OSError as error:
-            why = Reason(ReasonCode.UNREADABLE, f"{error.filename}: {error.strerror}")
+            why = Reason(ReasonCode.UNREADABLE, error_text(error))
         if why is not None and why.code not in _PASSED_OVER:
             yield log, why

@@ -17,6 +17,7 @@ from compactor.host import machine
 from compactor.host.clock import now_ms
 from compactor.host.machine import version
 from compactor.host.printable import counted, iso_time, size_text
+from compactor.reason_codes import error_text
 from storage.files.local import LOCAL
 from storage.user_home import (
     NOWHERE,
@@ -186,7 +187,7 @@ def why_not_kept_in(directory: str) -> str | None:
             return f"{existing} is no directory"
         state = LOCAL.file_system_status(existing)
     except OSError as error:
-        return f"{error.filename}: {error.strerror}"
+        return error_text(error)
     if state.f_flag & os.ST_RDONLY:
         return f"{existing} is on a read-only file system"
     if not LOCAL.is_permitted(existing, os.W_OK | os.X_OK):

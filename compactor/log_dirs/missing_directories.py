@@ -17,6 +17,7 @@ from compactor.errors import ConfigError, RefusedError
 from compactor.host.printable import counted, first_few
 from compactor.log_dirs.directory_state import MANIFEST, is_being_made, lacking_in
 from compactor.log_dirs.missing_logs import NOT_ASKED, RecordedEnd, RecordedEnds, recorded_ends
+from compactor.reason_codes import error_text
 from compactor.settings.cluster_settings import (
     ClusterSettings,
     directory_id_of,
@@ -200,7 +201,7 @@ def _exists(log_dir: str, name: str, files: Files) -> bool:
 def _problem_of(error: RefusedError | OSError) -> str:
     if isinstance(error, RefusedError):
         return error.problem
-    return f"{error.filename}: {error.strerror}. Which logs this copy lacks is not known"
+    return f"{error_text(error)}. Which logs this copy lacks is not known"
 
 
 def _lacking(log_dir: str, missing: Mapping[str, str]) -> Iterator[MissingLog]:

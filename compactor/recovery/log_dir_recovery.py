@@ -27,7 +27,13 @@ from compactor.log_dirs.missing_logs import RecordedEnds, recorded_ends
 from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from compactor.outcome.json_values import HIDDEN, written
 from compactor.outcome.round_report import CleaningReport
-from compactor.reason_codes import Reason, ReasonCode, missing_first, reason_code_of
+from compactor.reason_codes import (
+    Reason,
+    ReasonCode,
+    error_text,
+    missing_first,
+    reason_code_of,
+)
 from compactor.recovery.leftovers import TEMPORARY, decide_settlement, require_no_use
 from compactor.recovery.whole_logs import why_not_whole
 from compactor.settings.config import Config
@@ -323,8 +329,7 @@ def _left(log: LogRecovery, why: LogCompactionError | OSError | Reason) -> LogRe
     """Note why a log is left as it is."""
     if isinstance(why, Reason):
         return replace(log, problem=why.text, reason_code=why.code)
-    problem = f"{why.filename}: {why.strerror}" if isinstance(why, OSError) else str(why)
-    return replace(log, problem=problem, reason_code=reason_code_of(why))
+    return replace(log, problem=error_text(why), reason_code=reason_code_of(why))
 
 
 def _why_not_loadable(files: Files, log: LogRecovery) -> LogRecovery:
