@@ -30,6 +30,7 @@ class Place:
     log_dirs: list[Path] = field(default_factory=list)  # that there are
     words: list[str] = field(default_factory=list)  # of the command lines
     patches: list[Callable[[ExitStack], object]] = field(default_factory=list)  # as the user
+    held: set[Path] = field(default_factory=set)  # locked by other processes
     to_its_end: ExitStack = field(default_factory=ExitStack)
 
     def build(self) -> None:
@@ -82,7 +83,10 @@ class Place:
         return self.chance.choice([p for p in sorted(self.partition.glob(pattern)) if p.is_file()])
 
     def hold(self, path: Path) -> None:
-        """Let another process lock it, until the place is left."""
+        """Let another process lock it, until the place is left; two obstacles may ask for it."""
+        if path in self.held:
+            return
+        self.held.add(path)
         process = subprocess.Popen(holding(path), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
         def end() -> None:
