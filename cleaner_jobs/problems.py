@@ -2,7 +2,7 @@
 
 from cleaner_jobs.messages import TaskProblem
 from cleaner_jobs.source_identity import LogChangedError
-from storage.errors import CorruptFileError, reason_code_of
+from storage.errors import CleaningFailedError, CorruptFileError, reason_code_of
 
 FAULT = "the memory or the processor of this machine may be at fault"
 
@@ -21,6 +21,10 @@ class OversizedRecordError(CorruptFileError):
     """A record is larger than its topic allows, so that Kafka's cleaner stops (V-4)."""
 
     reason_code = "record-too-large"
+
+
+class StageFailedError(CleaningFailedError):
+    """A task was lost, or all of them. No log is to blame, and nothing of the stage counts."""
 
 
 def problem_of(log_id: int, error: Exception) -> TaskProblem:

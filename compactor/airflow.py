@@ -51,6 +51,8 @@ _BAD_LOGS = ("failed", "set-aside")
 class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without Airflow
     """Run a command of the compactor on log directories that this worker sees.
 
+    Spark runs the tasks of a run or an inspection, unless the options name an engine or a master.
+
     log_dirs: of one broker. command: run, plan, verify or another, also of two words (`log read`).
     options: further words of the command line. compactor: the executable, with words before the
     command if it takes some (`spark-submit --master … ENTRY_FILE`). report: a file that the report
@@ -123,10 +125,11 @@ class CompactorOperator(BaseOperator):  # type: ignore[misc]  # checked without 
             process.kill()
 
     def _words(self) -> list[str]:
-        return [
-            *_list(self.compactor), *_list(self.command),
-            *_list(self.log_dirs), *_list(self.options),
-        ]  # fmt: skip
+        command, options = _list(self.command), _list(self.options)
+        of_engine = [word.partition("=")[0] for word in options]
+        if command[-1:] in (["run"], ["inspect"]) and not {"--engine", "--master"} & {*of_engine}:
+            options = ["--engine", "spark", *options]
+        return [*_list(self.compactor), *command, *_list(self.log_dirs), *options]
 
     def _run(self, words: list[str]) -> tuple[int, dict[str, Any]]:
         """Exit code, and the last line of standard output: the summary; {} where it is none."""

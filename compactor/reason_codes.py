@@ -77,7 +77,10 @@ class ReasonCode(StrEnum):
     INPUT_OUTPUT = "input-output", "The operating system could not read or write a file."
     UNFIT_EXECUTOR = "unfit-executor", "A Spark executor lacks Python, this package or a directory."
     UNFIT_PROCESSOR = "unfit-processor", "The processor lacks what the kernels are compiled for."
-    SPARK_FAILED = "spark-failed", "Java or Spark did not start, or a job of it was lost."
+    SPARK_FAILED = (
+        "spark-failed",
+        "Java, Spark or a worker did not start, or a task of it was lost.",
+    )
     FAULTY_MACHINE = (
         "faulty-machine",
         "What was read or written came out otherwise: memory or disk.",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cleaner_jobs.spark.warm_up import PACKED
+from cleaner_jobs.first_use import PACKED
 from packing.installed import copy_packages
 from packing.interpreter import copy_interpreter
 from packing.wheel import unpack_wheel

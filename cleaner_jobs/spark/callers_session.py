@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE
+from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

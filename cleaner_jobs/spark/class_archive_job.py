@@ -1,18 +1,19 @@
 """Makes the class archive: takes Spark through a small round's motions, then has Java dump it.
 
-Run as a process of its own by `warm_up`, since Java dumps as it ends.
+Run as a process of its own by `first_use`, since Java dumps as it ends.
 """
 
 import os
 import signal
 from types import FrameType
 
+from cleaner_jobs.first_use import WORK_DIR_VARIABLE
 from cleaner_jobs.spark.environment import own_environ
 from cleaner_jobs.spark.gateway import JAVA_OPTIONS
-from cleaner_jobs.spark.java_cache import archive_path, forget, forget_older, temporary_directory
+from cleaner_jobs.spark.java_cache import archive_path
 from cleaner_jobs.spark.spark_session import end_spark, kill_java, session_options, start_spark
 from cleaner_jobs.spark.task_job import one_a_task
-from cleaner_jobs.spark.warm_up import WORK_DIR_VARIABLE
+from cleaner_jobs.user_cache import forget, forget_older, temporary_directory
 from storage.files.local import LOCAL
 
 MASTER = "local[2]"

@@ -18,11 +18,12 @@ from importlib import metadata
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, spark_home, text_of
+from cleaner_jobs.user_cache import text_of
 from storage.errors import CleaningFailedError
 from storage.files.local import LOCAL
 from storage.user_home import NOWHERE, has_name, name_of_user
 
+SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the Python that it starts
 LOOPBACK_ADDRESS = "127.0.0.1"
 DEFAULTS_FILE = "spark-defaults.conf"
 CONF_FILES = (DEFAULTS_FILE, "spark-env.sh", "java-opts")  # that Spark's launcher reads
@@ -97,6 +98,15 @@ def require_fit(master: str | None, environ: Mapping[str, str]) -> None:
     unfit = why_unfit(environ, is_all_ours(master, environ))
     if unfit:
         raise start_failed(master, str(unfit))
+
+
+def spark_home(environ: Mapping[str, str]) -> str:
+    """Return where Spark's jars are: SPARK_HOME, or else the pyspark package."""
+    if environ.get("SPARK_HOME"):
+        return environ["SPARK_HOME"]
+    package = find_spec("pyspark")
+    assert package and package.origin, "pyspark is a dependency of this project"
+    return os.path.dirname(package.origin)
 
 
 def setting_of(name: str) -> Setting | None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from pyspark import SparkContext
 
 from cleaner_jobs.messages import Row, Source
+from cleaner_jobs.problems import StageFailedError
 from cleaner_jobs.spark.environment import is_local
 from cleaner_jobs.spark.spark_session import (
     DEFAULT_MASTER,
@@ -28,7 +29,6 @@ from cleaner_jobs.spark.task_job import (
     ExecutorWatch,
     JobGroup,
     NoExecutorError,
-    StageFailedError,
     one_a_task,
     running_job,
 )

@@ -33,21 +33,14 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
 
+from cleaner_jobs.first_use import SOURCES
+from cleaner_jobs.machine_size import cores
+from cleaner_jobs.patience import LOOK_SECONDS, Wait, end_processes, processes_below
 from cleaner_jobs.signals import deferred_signals
-from cleaner_jobs.spark.java_cache import (
-    SUBMITTED_VARIABLE,
-    Launch,
-    command,
-    forget,
-    read_launch,
-    save_launch,
-    spark_home,
-    temporary_directory,
-)
-from cleaner_jobs.spark.local_size import cores
-from cleaner_jobs.spark.patience import LOOK_SECONDS, Wait, end_processes, processes_below
+from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE, spark_home
+from cleaner_jobs.spark.java_cache import FEWEST_CORES, Launch, command, read_launch, save_launch
 from cleaner_jobs.spark.prestarted_daemon import MODULES, SOCKET_VARIABLE
-from cleaner_jobs.spark.warm_up import FEWEST_CORES, SOURCES
+from cleaner_jobs.user_cache import forget, temporary_directory
 from storage.errors import LogCompactionError
 from storage.files.local import LOCAL
 

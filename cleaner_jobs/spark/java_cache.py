@@ -15,26 +15,20 @@ PythonGatewayServer.
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from hashlib import sha256
-from importlib.util import find_spec
+from collections.abc import Mapping, Sequence
 from shutil import which
+from signal import SIGINT
 from typing import NamedTuple
 
+from cleaner_jobs.first_use import ToMake, kernels_to_make, log_of
+from cleaner_jobs.machine_size import cores
+from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE, own_environ, spark_home
+from cleaner_jobs.user_cache import forget_older, is_kept, kept_file, text_of
 from storage.files.local import LOCAL
-from storage.user_home import home_of
 
-CACHE_FOLDER = "log-compactor"
 MAKER_MODULE = "cleaner_jobs.spark.class_archive_job"
 MAKING_SECONDS = 180
-SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"  # set by spark-submit for the Python that it starts
-
-
-def cache_dir(environ: Mapping[str, str]) -> str:
-    """Return the user's folder for what can be made again."""
-    base = environ.get("XDG_CACHE_HOME") or os.path.join(home_of(environ), ".cache")
-    return os.path.join(base, CACHE_FOLDER)
+FEWEST_CORES = 2  # on one core, making the archive would lengthen the first run instead
 
 
 def archive_path(environ: Mapping[str, str]) -> str:
@@ -47,70 +41,38 @@ def archive_path(environ: Mapping[str, str]) -> str:
     return kept_file(environ, "spark", jars, state, ".jsa")
 
 
+def to_make(environ: Mapping[str, str]) -> list[ToMake]:
+    """Return what a local Spark needs and this machine has not: kernels, and the class archive."""
+    return [*kernels_to_make(environ), *archive_to_make(environ)]
+
+
+def archive_to_make(environ: Mapping[str, str]) -> list[ToMake]:
+    """Return the class archive, unless it is there, cannot be made, or would not pay.
+
+    environ: JAVA_HOME in it names the Java to be used, if it is not the one in PATH.
+    """
+    if SUBMITTED_VARIABLE in environ or cores() < FEWEST_CORES or not can_be_made(environ):
+        return []  # of spark-submit, Java is there already
+    archive = archive_path(own_environ(environ, local=True))
+    log_path = log_of(archive)
+    if LOCAL.exists(archive) or LOCAL.exists(log_path):
+        return []
+    return [
+        ToMake(
+            what="archiving Java classes",
+            module=MAKER_MODULE,
+            log_path=log_path,
+            without="no archive of Java classes was made, so each start takes longer",
+            ended_by=SIGINT,
+            seconds=MAKING_SECONDS,
+        )
+    ]
+
+
 def can_be_made(environ: Mapping[str, str]) -> bool:
     """Return whether Java has its own class archive, which ours extends."""
     home = os.path.dirname(os.path.dirname(LOCAL.resolve(java_path(environ))))
     return is_kept(os.path.join(home, "lib", "server", "classes.jsa"))
-
-
-def kept_file(
-    environ: Mapping[str, str], kind: str, owner: str, state: Sequence[str], suffix: str = ""
-) -> str:
-    """Name a file of the cache after the folder that it belongs to and what it depends on."""
-    names = (sha256(text.encode()).hexdigest()[:12] for text in (owner, "\n".join(state)))
-    return os.path.join(cache_dir(environ), f"{kind}-{'-'.join(names)}{suffix}")
-
-
-def is_kept(path: str) -> bool:
-    """Return whether a file of the cache is there; not if the cache cannot be read."""
-    try:
-        return LOCAL.exists(path)
-    except OSError:
-        return False
-
-
-def forget(path: str) -> None:
-    """Remove a file, if it is there."""
-    with suppress(FileNotFoundError):
-        LOCAL.remove(path)
-
-
-def forget_older(kept: str) -> None:
-    """Remove what the cache has of the same folder in an earlier state."""
-    directory, name = os.path.split(kept)
-    owner = name.rpartition("-")[0]
-    _, names = LOCAL.list_names(directory)
-    for other in names:
-        if other != name and other.startswith(f"{owner}-"):
-            forget(os.path.join(directory, other))
-
-
-def text_of(path: str) -> str | None:
-    """Return the text of a file of this machine, be it by a link; None where it cannot be read."""
-    try:
-        with LOCAL.open_named(path) as file:
-            return file.read().decode("utf-8", "replace")
-    except OSError:
-        return None
-
-
-@contextmanager
-def temporary_directory(prefix: str, parent: str | None = None) -> Iterator[str]:
-    """Make a directory for this user alone, and remove it at the end."""
-    path = LOCAL.make_temporary_directory(prefix, parent)
-    try:
-        yield path
-    finally:
-        LOCAL.discard_directory(path)
-
-
-def spark_home(environ: Mapping[str, str]) -> str:
-    """Return where Spark's jars are: SPARK_HOME, or else the pyspark package."""
-    if environ.get("SPARK_HOME"):
-        return environ["SPARK_HOME"]
-    package = find_spec("pyspark")
-    assert package and package.origin, "pyspark is a dependency of this project"
-    return os.path.dirname(package.origin)
 
 
 def java_path(environ: Mapping[str, str]) -> str:

@@ -24,10 +24,14 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
+from cleaner_jobs.first_use import SOURCES
+from cleaner_jobs.machine_size import KillWatch
+from cleaner_jobs.patience import end_processes, stopped_processes, why_ended
 from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.spark.callers_session import HAS_SESSION, LOCAL_DIR, has_session
 from cleaner_jobs.spark.environment import (
     LOOPBACK_ADDRESS,
+    SUBMITTED_VARIABLE,
     is_all_ours,
     is_local,
     own_environ,
@@ -44,11 +48,10 @@ from cleaner_jobs.spark.gateway import (
     end_prestarted_daemon,
     start_gateway,
 )
-from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, archive_path, is_kept, text_of
-from cleaner_jobs.spark.local_size import KillWatch, local_size
-from cleaner_jobs.spark.patience import end_processes, stopped_processes, why_ended
+from cleaner_jobs.spark.java_cache import archive_path
+from cleaner_jobs.spark.local_size import kill_watch, local_size
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
-from cleaner_jobs.spark.warm_up import SOURCES
+from cleaner_jobs.user_cache import is_kept, text_of
 from storage.files.local import LOCAL
 from storage.user_home import has_name, home_of, name_of_user
 
@@ -154,7 +157,7 @@ def start_spark(
         raise start_failed(None, HAS_SESSION)
     log_path = os.path.join(work_dir, LOG_NAME)
     handler = signal.getsignal(signal.SIGINT)
-    _watches[:] = [KillWatch()]
+    _watches[:] = [kill_watch()]
     try:
         if SUBMITTED_VARIABLE in os.environ:
             conf = _submitted_conf(master, app_name, extra or {})

@@ -2,7 +2,7 @@
 
 import time
 
-from cleaner_jobs.spark.patience import ending_stopped_processes, why_ended
+from cleaner_jobs.patience import ending_stopped_processes, why_ended
 from cleaner_jobs.spark.spark_session import (
     SPARK_ERRORS,
     cause_of_failure,

@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 from pyspark import RDD, SparkContext, TaskContext
 
 from cleaner_jobs.messages import REWRITE, Row, save_task, task_file
+from cleaner_jobs.patience import LOOK_SECONDS, Wait
+from cleaner_jobs.problems import StageFailedError
 from cleaner_jobs.spark.environment import is_local
-from cleaner_jobs.spark.patience import LOOK_SECONDS, Wait
 from cleaner_jobs.spark.spark_session import SPARK_ERRORS, cause_of_failure, end_stopped_java
 from cleaner_jobs.tasks.executor_paths import UNFIT, Asked, UnfitExecutorError
 from cleaner_jobs.tasks.heartbeat import Sign, signs_of_life
 from cleaner_jobs.tasks.partial_results import PartialResults
-from storage.errors import CleaningFailedError, LogCompactionError
+from storage.errors import LogCompactionError
 from storage.files.local import LOCAL
 
 SHOWN_LOGS = 5
@@ -71,10 +72,6 @@ WORK_DIR, STAGE = "compactor.work-dir", "compactor.stage"
 RESULT_LOOK_SECONDS = 0.02  # between two looks for partial results
 
 
-class StageFailedError(CleaningFailedError):
-    """A task was lost, or all of Spark: no log is to blame, and nothing of the stage counts."""
-
-
 def core_count(spark: SparkContext) -> int:
     """Return how many tasks work at once. Raise StageFailedError where Java has gone already."""
     try:
@@ -83,7 +80,7 @@ def core_count(spark: SparkContext) -> int:
         raise StageFailedError(f"first job: {cause_of_failure(error)}") from error
 
 
-class SparkTasks:
+class SparkEngine:
     """Runs the tasks of a round as tasks of Spark."""
 
     def __init__(

@@ -13,7 +13,7 @@ from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 
-KERNELS_MODULE = "cleaner_jobs.tasks.kernel_warm_up"
+from cleaner_jobs.first_use import KERNELS_MODULE
 
 
 def load() -> None:

@@ -1,3 +1,4 @@
+from cleaner_jobs.local.worker_pool import Workers as Workers
 from compactor.api.as_of import as_of_ms as as_of_ms
 from compactor.api.broker_starts import start_problems as start_problems
 from compactor.api.checkups import doctor as doctor
@@ -55,7 +56,7 @@ from compactor.inspection.inspection import Inspection as Inspection
 from compactor.inspection.inspection import LogInspection as LogInspection
 from compactor.inspection.topic_settings import ConfigEntry as ConfigEntry
 from compactor.inspection.topic_settings import TopicConfiguration as TopicConfiguration
-from compactor.log_checks.batch_checks import Finding as Finding
+from compactor.log_checks.findings import Finding as Finding
 from compactor.log_dirs.preconditions import Obstacle as Obstacle
 from compactor.log_dirs.preconditions import RunEnding as RunEnding
 from compactor.offline_log.log_offsets import LogOffsets as LogOffsets
@@ -77,6 +78,7 @@ from compactor.recovery.log_dir_recovery import LogRecovery as LogRecovery
 from compactor.recovery.log_dir_recovery import problems_of as problems_of
 from compactor.settings.rules import ChangeOptions as ChangeOptions
 from compactor.settings.rules import DumpOptions as DumpOptions
+from compactor.settings.rules import EngineChoice as EngineChoice
 from compactor.settings.rules import InspectOptions as InspectOptions
 from compactor.settings.rules import Isolation as Isolation
 from compactor.settings.rules import Order as Order

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from cleaner_jobs.spark.java_cache import cache_dir
+from cleaner_jobs.user_cache import cache_dir
 from compactor.api.round_context import RoundContext
 from compactor.errors import RefusedError, UsageError
 from compactor.host.run_history import Pace, machine_pace

@@ -16,7 +16,6 @@ from compactor.api import path_arguments
 from compactor.api.budgeted_rounds import budgeted_rounds_of
 from compactor.api.path_arguments import require_blocks_elsewhere, require_temporary_elsewhere
 from compactor.api.round_context import RoundContext, judging_of, plan_of, require_known_log_dirs
-from compactor.host.java import find_java
 from compactor.log_dirs.preconditions import (
     Obstacle,
     RunEnding,
@@ -69,9 +68,7 @@ def ending_of_plan(
             return _stopped([obstacle_of(error)])
     plan, _, space = planned
     if space is not None:
-        met += obstacles_to(
-            partial(require_room, plan, space[1]), partial(find_java, dict(os.environ))
-        )
+        met += obstacles_to(partial(require_room, plan, space[1]))
     if met:
         return _stopped(met)
     if space is not None:

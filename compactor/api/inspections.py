@@ -14,7 +14,7 @@ from compactor.host.suggestions import did_you_mean
 from compactor.inspection.inspect_logs import EVERY_BYTE, InspectSettings, inspect_logs
 from compactor.inspection.inspected_log import InspectedLog
 from compactor.inspection.inspection import Inspection
-from compactor.jobs.runners import require_own_spark
+from compactor.jobs.engines import require_possible_engine
 from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.log_dirs.survey import LogDirSurvey, offsets_of, survey_log_dir
 from compactor.planning.candidate import Judgement
@@ -48,7 +48,7 @@ def inspect(
     Takes no lock and changes nothing. A log that cannot be read has a problem instead of counts.
     Raise UsageError for an unknown partition, ConfigError for a setting that is not valid.
     """
-    require_own_spark(options)
+    require_possible_engine(options)
     began = time.monotonic()
     paths = path_arguments.log_dirs(log_dirs, to_write=False)
     work_dir = path_arguments.work_dir(options.work_dir, paths)
@@ -59,7 +59,7 @@ def inspect(
     plan = plan_of(context, remembered.problems)
     settings = InspectSettings(
         as_of_ms=context.as_of_ms,
-        runner=options,
+        engine=options,
         work_dir=work_dir,
         sample_bytes=EVERY_BYTE if options.sample_bytes is None else options.sample_bytes,
         heavy_keys=options.top,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cleaner_jobs.spark.java_cache import cache_dir
+from cleaner_jobs.user_cache import cache_dir
 from compactor.api import forecast, path_arguments, saved_plans
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.broker_starts import problems_by_broker

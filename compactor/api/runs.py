@@ -10,8 +10,8 @@ from typing import NamedTuple
 from cleaner_jobs.messages import SCAN
 from cleaner_jobs.niceness import be_nice
 from cleaner_jobs.spark.callers_session import local_dirs_in_use
-from cleaner_jobs.spark.java_cache import cache_dir
 from cleaner_jobs.staging import STAGED_MARKER
+from cleaner_jobs.user_cache import cache_dir
 from compactor.api import path_arguments, saved_plans
 from compactor.api.arguments import Paths, path_texts
 from compactor.api.broker_starts import problems_by_broker
@@ -55,7 +55,7 @@ from compactor.host.clock import now_ms
 from compactor.host.machine import UNSET_IT, why_not_compiled
 from compactor.host.progress import START_STAGE, ChangeWatch
 from compactor.host.run_history import PastRun, remember
-from compactor.jobs.runners import require_own_spark
+from compactor.jobs.engines import bytes_to_read, choose_engine, require_possible_engine
 from compactor.log_dirs.locked_log_dirs import Patience, lock_log_dirs
 from compactor.log_dirs.preconditions import obstacles_to
 from compactor.log_dirs.set_aside_memory import RememberedLogs
@@ -103,7 +103,7 @@ def run(
     CleaningFailedError, LockLostError and OSError if the round as a whole fails; then
     `what_was_changed` says what had been changed.
     """
-    require_own_spark(options)
+    require_possible_engine(options)
     saved, given = None, path_texts(log_dirs)
     if options.plan is not None:
         saved = saved_plans.read(options.plan, given, rules)
@@ -315,6 +315,7 @@ def _clean(
             run_id=run_id,
             originals=originals,
             disk=request.context.disk,
+            chosen=choose_engine(options, bytes_to_read(plan.logs)) if plan.logs else None,
         )
 
         def turn(plan: RoundPlan) -> CleaningReport:

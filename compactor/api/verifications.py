@@ -15,7 +15,7 @@ from compactor.copying.manifest import read as read_manifest
 from compactor.errors import UsageError
 from compactor.host.clock import now_ms
 from compactor.host.progress import MANIFEST_STAGE, running_total
-from compactor.log_checks.batch_checks import Finding
+from compactor.log_checks.findings import Finding
 from compactor.log_dirs.directory_state import require_whole
 from compactor.settings.config import load_configs
 from compactor.verification import verify as verifier

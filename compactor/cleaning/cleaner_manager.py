@@ -45,9 +45,16 @@ from compactor.finalizer import sweep_staged
 from compactor.host.clock import now_ms
 from compactor.host.machine import version
 from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
-from compactor.jobs.runners import TaskRunner, open_runner
+from compactor.jobs.engines import ChosenEngine, Engine, bytes_to_read, choose_engine, open_engine
 from compactor.jobs.work_dir import open_work_dir
-from compactor.outcome.round_report import OTHER, CleaningReport, LogKey, LogReport, PhaseReport
+from compactor.outcome.round_report import (
+    OTHER,
+    CleaningReport,
+    EngineReport,
+    LogKey,
+    LogReport,
+    PhaseReport,
+)
 from compactor.planning.log_retention import MergedSegments
 from compactor.planning.round_plan import RoundPlan, notices_of
 from compactor.planning.skipped_logs import problem_report, stop_if_corrupt
@@ -74,7 +81,8 @@ class RunSettings:
     started_at_ms: int = field(default_factory=now_ms)  # of the command that it is a part of
     run_id: str = field(default_factory=lambda: secrets.token_hex(4))
     originals: "OriginalsKeeper | None" = None  # keeps what is replaced or deleted
-    runner: TaskRunner | None = None  # of the tasks; None: what the options choose
+    engine: Engine | None = None  # of the tasks; None: what was chosen is opened
+    chosen: ChosenEngine | None = None  # None: by the options and the plan
     horizons_from_ms: int | None = None  # of new delete horizons; None: the plan's clock
     disk: Disk = LOCAL  # of log and work directories
 
@@ -102,6 +110,7 @@ class _Cleaned(NamedTuple):
 
     reports: list[LogReport]
     groups: Mapping[LogKey, Sequence[MergedSegments]]  # of those that went through
+    engine: EngineReport | None = None  # that ran the tasks
 
 
 def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) -> CleaningReport:
@@ -134,6 +143,7 @@ def run_round(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) ->
         phases=this.stopwatch.phases_of(seconds),
         notices=notices_of(plan),
         kafka=plan.kafka,
+        engine=cleaned.engine,
     )
 
 
@@ -166,9 +176,13 @@ class _Round:
             with (
                 limited(options.io_limit, io_limit_file(work_dir), disk),
                 _staged_files_swept(plan, facts, disk),
-                _runner(settings, plan.logs, facts, self.stopwatch, self.progress) as runner,
+                _engine(settings, plan.logs, facts, self.stopwatch, self.progress) as engine,
             ):
-                return self._clean(Stages(runner, facts, plan.logs, self.progress, disk))
+                cleaned = self._clean(Stages(engine, facts, plan.logs, self.progress, disk))
+                if settings.chosen is None:
+                    return cleaned
+                choice, why = settings.chosen
+                return cleaned._replace(engine=EngineReport(choice, engine.core_count(), why))
 
     def _clean(self, stages: Stages) -> _Cleaned:
         options = self.settings.options
@@ -250,16 +264,18 @@ class _Round:
             return apply_retention(self.plan.retention, reports, settings.originals, settings.disk)
 
 
-def _runner(
+def _engine(
     settings: RunSettings,
     logs: Sequence[LogPlan],
     facts: RoundSettings,
     stopwatch: _Stopwatch,
     progress: ProgressSink,
-) -> AbstractContextManager[TaskRunner]:
-    if settings.runner is not None:
-        return nullcontext(settings.runner)
-    return open_runner(settings.options, logs, facts, progress, stopwatch.phase, settings.disk)
+) -> AbstractContextManager[Engine]:
+    if settings.engine is not None:
+        return nullcontext(settings.engine)
+    options = settings.options
+    chosen = settings.chosen or choose_engine(options, bytes_to_read(logs))
+    return open_engine(chosen, options, logs, facts, progress, stopwatch.phase, settings.disk)
 
 
 @contextmanager

@@ -45,8 +45,8 @@ from compactor.cleaning.stage_values import (
 )
 from compactor.host.progress import ProgressSink
 from compactor.jobs import log_indexes
+from compactor.jobs.engines import Engine, StageRunner, short_switch_interval
 from compactor.jobs.log_indexes import TxnIndexOfSegment, index_positions
-from compactor.jobs.runners import StageRunner, TaskRunner, short_switch_interval
 from compactor.planning import layout
 from compactor.planning.segment_groups import with_map_end
 from compactor.planning.skipped_logs import problem_report
@@ -71,7 +71,7 @@ class Stages:
 
     def __init__(
         self,
-        runner: TaskRunner,
+        engine: Engine,
         settings: RoundSettings,
         plans: Sequence[LogPlan],
         progress: ProgressSink,
@@ -79,8 +79,8 @@ class Stages:
     ) -> None:
         self._disk = disk
         self._settings, self._progress = settings, progress
-        self._runner = StageRunner(runner, settings, progress, disk)
-        self._cores = runner.core_count()
+        self._runner = StageRunner(engine, settings, progress, disk)
+        self._cores = engine.core_count()
         self._plans = {plan.log_id: plan for plan in plans}
         self._log_bytes = {plan.log_id: plan.log_bytes for plan in plans}
         self._problems: dict[int, TaskProblem] = {}  # the first one of each log

@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from compactor.json_types import json_text, text_in
-from compactor.log_checks.batch_checks import Finding, difference, finding_of
+from compactor.log_checks.findings import Finding, difference, finding_of
 from compactor.log_dirs.directory_state import NO_BROKER, UNFINISHED
 from compactor.log_dirs.kept_files import FileMark, mark_of
 from storage.errors import CorruptFileError

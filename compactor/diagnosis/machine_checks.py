@@ -10,8 +10,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 
-from cleaner_jobs.spark.java_cache import cache_dir
-from cleaner_jobs.spark.local_size import cores, local_size, memory, size_within
+from cleaner_jobs.machine_size import cores, memory
+from cleaner_jobs.spark.local_size import local_size, size_within
+from cleaner_jobs.user_cache import cache_dir
 from compactor.diagnosis.checks import Check, fail, ok, warn
 from compactor.host import machine
 from compactor.host.clock import now_ms

@@ -1,23 +1,20 @@
-"""What a run needs to start Spark: Java, Spark's jars, and what is kept from run to run."""
+"""What would run a run's tasks, and what Spark needs: Java, jars, what is kept from run to run."""
 
 import os
 import platform
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 
-from cleaner_jobs.spark.environment import own_environ, set_variables, why_unfit
-from cleaner_jobs.spark.java_cache import (
-    SUBMITTED_VARIABLE,
-    archive_path,
-    cache_dir,
-    can_be_made,
-    is_kept,
-)
-from cleaner_jobs.spark.warm_up import kernels_mark, log_of
+from cleaner_jobs.first_use import kernels_mark, log_of
+from cleaner_jobs.local.worker_pool import process_count
+from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE, own_environ, set_variables, why_unfit
+from cleaner_jobs.spark.java_cache import archive_path, can_be_made
+from cleaner_jobs.user_cache import cache_dir, is_kept
 from compactor.diagnosis.checks import Check, Grade, fail, ok, warn
 from compactor.errors import CleaningFailedError
 from compactor.host.java import Java, find_java, home_to_use
 from compactor.host.machine import UNSET_IT, why_not_compiled
+from compactor.host.printable import counted
 from compactor.jobs.work_dir import open_work_dir
 from storage.files.local import LOCAL
 
@@ -29,15 +26,28 @@ def spark_checks(environ: Mapping[str, str], starts: bool) -> list[Check]:
     try:
         java = find_java(dict(environ))
     except CleaningFailedError as error:
-        return [fail("Java", str(error)), _spark(environ), _kernels(environ)]
+        advice = "Runs work without it, in processes of this host; Spark does not."
+        engine = ok("engine", f"local, {_processes()}, since there is no Java for Spark")
+        return [engine, warn("Java", str(error), advice), _spark(environ), _kernels(environ)]
     found = ok("Java", f"{java.major} at {java.home} ({java.origin})")
     by_java = dict(environ) | {"JAVA_HOME": str(home_to_use(java, cache_dir(environ)))}
     spark = _spark(environ)
     archive = _archive(own_environ(by_java, local=True), java)
-    checks = [found, spark, *_settings(environ), archive, _kernels(environ)]
+    checks = [_engine(environ), found, spark, *_settings(environ), archive, _kernels(environ)]
     if starts and spark.grade is not Grade.FAIL:  # it would say the same once more
         checks.append(_start(by_java))
     return checks
+
+
+def _engine(environ: Mapping[str, str]) -> Check:
+    """Say what would run the tasks of a run without options."""
+    if SUBMITTED_VARIABLE in environ:
+        return ok("engine", "spark, since this command was started by spark-submit")
+    return ok("engine", f"local, {_processes()}; spark from 1 GiB of logs to read")
+
+
+def _processes() -> str:
+    return counted(process_count(), "process", "processes")
 
 
 def _spark(environ: Mapping[str, str]) -> Check:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SWAP_STAGE = "swap"  # of what is left when all is rewritten; its units are all groups
 RETENTION_STAGE = "retention"  # the other one, which may delete segments; has no units
-START_STAGE = "start Spark"  # until the first stage of the engine; has no units
+START_STAGE = "start engine"  # until its first stage; has no units
 COPY_STAGE = "copy"  # of log directories, for run --output; as the next, in bytes of all files
 MANIFEST_STAGE = "checksums"  # of the copies
 VERIFY_STAGE = "verify"  # its units are segments; those of every other stage are bytes of .log

@@ -39,8 +39,15 @@ from compactor.inspection.inspected_log import (
     inspected,
 )
 from compactor.inspection.inspection import LogInspection
+from compactor.jobs.engines import (
+    Engine,
+    EngineOptions,
+    StageRunner,
+    bytes_to_read,
+    choose_engine,
+    open_engine,
+)
 from compactor.jobs.log_indexes import index_positions, read_indexes, save_expected
-from compactor.jobs.runners import RunnerOptions, StageRunner, TaskRunner, open_runner
 from compactor.jobs.work_dir import open_work_dir
 from compactor.planning import layout
 from storage.errors import CorruptFileError
@@ -66,7 +73,7 @@ class InspectSettings(NamedTuple):
     """How an inspection is run."""
 
     as_of_ms: int
-    runner: RunnerOptions
+    engine: EngineOptions
     work_dir: str | None = None
     sample_bytes: int = EVERY_BYTE  # of each log, at most, but for one stretch
     heavy_keys: int = 10
@@ -95,10 +102,13 @@ def inspect_logs(
         )
         progress.stage(START_STAGE, 0)
         try:
-            with open_runner(settings.runner, plans, facts, progress, disk=settings.disk) as runner:
+            chosen = choose_engine(settings.engine, bytes_to_read(plans))
+            with open_engine(
+                chosen, settings.engine, plans, facts, progress, disk=settings.disk
+            ) as engine:
                 by_part = enumerate((part for _, part in parts), len(logs))
                 choices = _growing(logs), list(by_part)
-                stages = _Stages(runner, facts, plans, choices, progress, settings.disk)
+                stages = _Stages(engine, facts, plans, choices, progress, settings.disk)
                 found = stages.run(settings.sample_bytes)
         except BaseException:
             with deferred_signals():
@@ -158,7 +168,7 @@ class _Stages:
 
     def __init__(
         self,
-        runner: TaskRunner,
+        engine: Engine,
         facts: RoundSettings,
         plans: Sequence[LogPlan],
         choices: tuple[Sequence[str], Sequence[tuple[int, int]]],
@@ -166,8 +176,8 @@ class _Stages:
         disk: Disk,
     ) -> None:
         self._choices, self._disk = choices, disk
-        self._facts, self._plans, self._cores = facts, plans, runner.core_count()
-        self._runner = StageRunner(runner, facts, progress, disk)
+        self._facts, self._plans, self._cores = facts, plans, engine.core_count()
+        self._runner = StageRunner(engine, facts, progress, disk)
         self._problems: dict[int, TaskProblem] = {}
 
     def run(self, sample_bytes: int) -> _CountedLogs:

@@ -32,7 +32,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compactor.host.printable import first_few, offset_range
-from compactor.log_checks.batch_checks import Finding, SegmentCheck, SegmentColumns
+from compactor.log_checks.batch_checks import SegmentCheck, SegmentColumns
+from compactor.log_checks.findings import Finding
 from compactor.log_checks.segment_checks import check_segment
 from storage.errors import CorruptFileError
 from storage.file_names import (

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from compactor.log_checks.batch_checks import Finding, SegmentCheck, SegmentColumns, finding_of
+from compactor.log_checks.batch_checks import SegmentCheck, SegmentColumns
+from compactor.log_checks.findings import Finding, finding_of
 from storage.errors import CorruptFileError
 from storage.file_names import (
     INDEX,

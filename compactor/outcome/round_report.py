@@ -220,7 +220,7 @@ class LogReport:
         return self.log_dir, self.topic, self.partition
 
 
-# phases before the first task: what is done once for a machine, and the start of Spark
+# phases before the first task: what is done once for a machine, and the start of the engine
 FIRST_USE, SESSION = "first-use", "session"
 SESSION_END = "session-end"
 OTHER = "other"  # what no other phase times: proofs, checkpoints, files of the work directory
@@ -248,6 +248,15 @@ class PhaseReport:
         if not is_rated or self.seconds <= 0:
             return None
         return round(self.log_bytes / 1e6 / self.seconds, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """What ran the tasks of a round."""
+
+    name: str  # local or spark
+    tasks_at_once: int
+    why: str  # it was this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +303,16 @@ class CleaningReport:
     """What became of each log in one round, and how long the round took."""
 
     JSON_NAMES: ClassVar = (
-        *("dry_run", "seconds", "originals", "copies", "totals", "horizons_from_ms", "warnings"),
+        *(
+            "dry_run",
+            "seconds",
+            "originals",
+            "copies",
+            "totals",
+            "engine",
+            "horizons_from_ms",
+            "warnings",
+        ),
         *("notices", "start_problems", "phases", "logs"),
     )
 
@@ -319,6 +337,7 @@ class CleaningReport:
     copies: tuple[CopyReport, ...] = field(default=(), metadata=IN_SUMMARY)
     kafka: tuple[KafkaUse, ...] = ()  # whose answer was given, of each broker
     start_problems: tuple[StartProblem, ...] = ()  # what a broker's start does not do well with
+    engine: EngineReport | None = field(default=None, metadata=ALWAYS)  # None: there was no task
 
     @property
     def done(self) -> list[LogReport]:
@@ -349,12 +368,12 @@ class CleaningReport:
 
     @property
     def start_seconds(self) -> float:
-        """Until Spark was ready, without what only the first run of a machine does."""
+        """Until the engine was ready, without what only the first run of a machine does."""
         return self._seconds_of(SESSION)
 
     @property
     def work_seconds(self) -> float:
-        """Of all that a start of Spark, and a first run, do not take."""
+        """Of all that a start of the engine, and a first run, do not take."""
         return self.seconds - self._seconds_of(SESSION) - self._seconds_of(FIRST_USE)
 
     def _seconds_of(self, name: str) -> float:

@@ -18,8 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from cleaner_jobs.machine_size import memory
 from cleaner_jobs.messages import LogPlan
-from cleaner_jobs.spark.local_size import local_size, memory
+from cleaner_jobs.spark.local_size import local_size
 from compactor.errors import RefusedError
 from compactor.host.machine import temporary_directory
 from compactor.host.printable import counted, size_text

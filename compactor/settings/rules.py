@@ -38,6 +38,7 @@ from storage.kafka_versions import BY_NAME
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from cleaner_jobs.local.worker_pool import Workers
     from compactor.offline_log.truncate import Outcome
 
 
@@ -55,6 +56,14 @@ class Order(StrEnum):
     FILTHIEST = "filthiest"  # highest dirty ratio, which is Kafka's order
     SMALLEST = "smallest"  # fewest bytes in all
     OLDEST = "oldest"  # dirty for the longest time
+
+
+class EngineChoice(StrEnum):
+    """What runs the tasks of a round or an inspection."""
+
+    AUTO = "auto"  # by the master, the session, Java and the size of the work
+    LOCAL = "local"  # processes of this host
+    SPARK = "spark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +322,14 @@ class RunOptions:
         "Directory for the run's own files, made if missing. On a cluster, all executors share it",
         SPARK,
     )
+    engine: EngineChoice = option(
+        EngineChoice.AUTO,
+        "",
+        "What runs tasks. Default: auto, which is spark with --master, under "
+        "spark-submit and from 1 GiB of logs on, else local",
+        SPARK,
+        kind=EngineChoice,
+    )
     # of Spark; None: that of spark-submit, or all cores of this host
     master: str | None = option(
         None,
@@ -352,6 +369,7 @@ class RunOptions:
     # no option says the others
     map_capacity: Positive | None = None  # stop where Kafka's cleaner with such a map would
     session: "SparkSession | None" = None  # to use, and to leave open; else the run makes its own
+    workers: "Workers | None" = None  # local ones to use, and to leave open
     in_process: bool = False  # tasks in this process, one after another, and no Spark: small logs
     retention: bool = (
         True  # delete what the topic's retention says, and what is below the log start
@@ -371,9 +389,11 @@ class InspectOptions:
         kind=Number(0, 20),
     )
     work_dir: str | None = same_option(RunOptions, "work_dir")
+    engine: EngineChoice = same_option(RunOptions, "engine")
     master: str | None = same_option(RunOptions, "master")
     executor_paths: tuple[tuple[str, str], ...] = same_option(RunOptions, "executor_paths")
     session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
+    workers: "Workers | None" = None  # local ones to use, and to leave open
     in_process: bool = False  # tasks in this process, one after another, and no Spark: small logs
 
 

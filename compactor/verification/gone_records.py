@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from compactor.host.shell_commands import named
-from compactor.log_checks.batch_checks import Finding, unexplained
+from compactor.log_checks.findings import Finding, unexplained
 from compactor.verification.evidence import LogClock
 from compactor.verification.header_check import Horizons
 from compactor.verification.proof import (

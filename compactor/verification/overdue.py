@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compactor.log_checks.batch_checks import Finding, difference
+from compactor.log_checks.findings import Finding, difference
 from compactor.verification.evidence import LogClock
 from compactor.verification.proof import MAX_FINDINGS
 from compactor.verification.reader_bounds import RemovalBounds, Side

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from compactor.log_checks.batch_checks import Finding
+from compactor.log_checks.findings import Finding
 
 MAX_FINDINGS = 20  # of one partition; then the rest is not looked at
 SUPERSEDED, EXPIRED, ABORTED, NULL_KEY, RETENTION, MARKERS, TRUNCATED = REASONS = (

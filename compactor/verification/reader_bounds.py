@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from compactor.host.shell_commands import named
-from compactor.log_checks.batch_checks import Finding, difference, finding_of, unexplained
+from compactor.log_checks.findings import Finding, difference, finding_of, unexplained
 from compactor.verification.evidence import LogEvidence
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, SEGMENT_SUFFIXES, SNAPSHOT, TXN_INDEX, file_name

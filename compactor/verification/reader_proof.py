@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from compactor.host.shell_commands import named
-from compactor.log_checks.batch_checks import Finding, difference, unexplained
+from compactor.log_checks.findings import Finding, difference, unexplained
 from compactor.verification.evidence import LogClock
 from compactor.verification.gone_records import Books, GoneRecords, LogStartCheck
 from compactor.verification.header_check import BatchProblem, HeaderCheck

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from typing import NamedTuple
 
 from compactor.broker_start.loading import options_at_start
-from compactor.log_checks.batch_checks import Finding
+from compactor.log_checks.findings import Finding
 from compactor.log_checks.segment_checks import MISSING, check_segment
 from storage.errors import CorruptFileError, LogCompactionError
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name, offset_of

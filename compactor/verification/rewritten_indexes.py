@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compactor.log_checks.batch_checks import Finding, difference, finding_of
+from compactor.log_checks.findings import Finding, difference, finding_of
 from compactor.verification.reader_bounds import Side, is_same
 from compactor.verification.reader_kernels import Int64Array
 from compactor.verification.reader_log import Batches

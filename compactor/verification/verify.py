@@ -18,7 +18,7 @@ from compactor.host.clock import now_ms
 from compactor.host.printable import counted
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
-from compactor.log_checks.batch_checks import Finding, finding_of
+from compactor.log_checks.findings import Finding, finding_of
 from compactor.log_checks.missing_offsets import (
     Gap,
     check_gaps,

@@ -14,7 +14,7 @@ import numpy as np
 from compactor.errors import UsageError
 from compactor.host.progress import AGAINST_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
-from compactor.log_checks.batch_checks import Finding, difference
+from compactor.log_checks.findings import Finding, difference
 from compactor.outcome.json_values import HIDDEN, written
 from compactor.verification.evidence import CleaningClock, LogClock, Soundness, accounts_for
 from compactor.verification.gone_records import LogStartCheck

@@ -24,7 +24,7 @@ JsonObject = dict[str, Any]
 _PHASE_WORDS = {  # of Spark: of Java, and Python's workers
     FIRST_USE: "first use",
     SESSION: START_STAGE,
-    SESSION_END: "end Spark",
+    SESSION_END: "end engine",
 }
 
 

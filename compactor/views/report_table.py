@@ -14,6 +14,7 @@ from compactor.outcome.round_report import (
     CleaningReport,
     CopyReport,
     Counts,
+    EngineReport,
     LogReport,
     LogStatus,
     OriginalsReport,
@@ -72,6 +73,8 @@ def report_view(report: CleaningReport, width: int) -> RenderableType:
     if report.phases:
         parts += [Text(), *_phases_lines(report, width)]
     parts.append(Text())
+    if report.engine is not None:
+        parts += whole_words(_engine_line(report.engine), width)
     for notice in report.notices:
         parts += whole_words(one_line(notice), width)
     for warning in report.warnings:
@@ -176,6 +179,11 @@ def _phases_lines(report: CleaningReport, width: int) -> list[Text]:
     return table_lines("phase", _PHASE_COLUMNS, rows, width)
 
 
+def _engine_line(engine: EngineReport) -> str:
+    at_once = counted(engine.tasks_at_once, "task")
+    return f"Engine: {engine.name}, {at_once} at once ({engine.why})."
+
+
 def _summary(report: CleaningReport, totals: RunTotals) -> str:
     words = {
         LogStatus.CLEANED: "cleaned",
@@ -184,8 +192,8 @@ def _summary(report: CleaningReport, totals: RunTotals) -> str:
         LogStatus.SET_ASIDE: "set aside",
         LogStatus.PASSED_OVER: "passed over",
     }
-    counted = [f"{totals.logs[s]:,} {word}" for s, word in words.items() if totals.logs[s]]
-    logs = "Logs: " + (", ".join(counted) or "none found")
+    counts = [f"{totals.logs[s]:,} {word}" for s, word in words.items() if totals.logs[s]]
+    logs = "Logs: " + (", ".join(counts) or "none found")
     if not totals.bytes_before:
         return f"{logs}. {report.seconds:.1f} s."
     dropped = totals.counts.dropped._asdict()

@@ -7,9 +7,11 @@
   its process meanwhile.
 - `cp -r`.
 - Ours, cold: a whole `compactor` process, from the shell's prompt to the report.
-- Ours, warm: the second round in one session. A turn is a process of its own: it starts Spark,
+- Ours, warm: the second round in one session. A turn is a process of its own: it starts its engine,
   cleans a first copy, which is not counted, and then the one that is. Where memory is wanted, a
   third round follows whose times nobody reads, because polling memory costs time.
+
+Both are taken on Spark (`cold`, `warm`) and in processes of this host (`local-cold`, `local`).
 """
 
 import json
@@ -41,6 +43,8 @@ from tests.bench.workloads import (
     COPY,
     GROWTH_LONG,
     KAFKA,
+    LOCAL,
+    LOCAL_COLD,
     NOW_MS,
     TOPIC_CONFIG,
     TOPIC_PARTITION,
@@ -85,9 +89,10 @@ def measure(setup: Setup, workload: Workload) -> LogResult:
             if turn.outcome:
                 outcome = _same_outcome(workload, side, turn.outcome, outcome)
     memory = {side: found for side, taken in turns.items() if (found := _largest(taken))}
-    if COLD in workload.sides:
-        tell("memory of a cold run")
-        memory[COLD] = dict(cold(setup, log_dir, watch_memory=True).memory)
+    for side in (COLD, LOCAL_COLD):
+        if side in workload.sides:
+            tell(f"memory of a run, {side}")
+            memory[side] = dict(cold(setup, side, log_dir, watch_memory=True).memory)
     assert outcome is not None
     warm = turns.get(WARM, [])
     return LogResult(
@@ -152,15 +157,16 @@ def copied(setup: Setup, log_dir: Path) -> Turn:
     return Turn(sample)
 
 
-def cold(setup: Setup, log_dir: Path, watch_memory: bool = False) -> Turn:
+def cold(setup: Setup, side: str, log_dir: Path, watch_memory: bool = False) -> Turn:
     with scratch.fresh_copy(setup.scratch, log_dir) as copy:
-        done = run_to_success(run_command(setup, copy), watch_memory)
+        done = run_to_success(run_command(setup, copy, side=side), watch_memory)
     return Turn(done.sample, our_outcome(done.answer()["logs"]), done.memory)
 
 
-def warm(setup: Setup, log_dir: Path, watch_memory: bool) -> Turn:
+def warm(setup: Setup, side: str, log_dir: Path, watch_memory: bool) -> Turn:
     rounds = COUNTED_ROUND + watch_memory
-    request = Request(str(log_dir), str(setup.scratch.root), setup.master, rounds, CLEAN)
+    master = setup.master if side == WARM else None
+    request = Request(str(log_dir), str(setup.scratch.root), master, rounds, CLEAN)
     answers = request.run(watched_after=COUNTED_ROUND)
     first, second, *_ = answers.lines
     used = second["cpu_seconds"]
@@ -177,8 +183,10 @@ def warm(setup: Setup, log_dir: Path, watch_memory: bool) -> Turn:
 SIDES: dict[str, Callable[[Setup, Workload, Path, bool], Turn]] = {  # the last turn is the last
     KAFKA: lambda _setup, workload, log_dir, _is_last: kafkas(workload, log_dir),
     COPY: lambda setup, _workload, log_dir, _is_last: copied(setup, log_dir),
-    COLD: lambda setup, _workload, log_dir, _is_last: cold(setup, log_dir),
-    WARM: lambda setup, _workload, log_dir, is_last: warm(setup, log_dir, is_last),
+    COLD: lambda setup, _workload, log_dir, _is_last: cold(setup, COLD, log_dir),
+    WARM: lambda setup, _workload, log_dir, is_last: warm(setup, WARM, log_dir, is_last),
+    LOCAL_COLD: lambda setup, _workload, log_dir, _is_last: cold(setup, LOCAL_COLD, log_dir),
+    LOCAL: lambda setup, _workload, log_dir, is_last: warm(setup, LOCAL, log_dir, is_last),
 }
 
 
@@ -192,8 +200,9 @@ def command(verb: str, log_dir: Path, *options: str) -> list[str]:
     return module("compactor", verb, str(log_dir), *settings, *clock, *options)
 
 
-def run_command(setup: Setup, log_dir: Path, *options: str) -> list[str]:
-    places = ["--work-dir", str(setup.scratch.work), "--master", setup.master]
+def run_command(setup: Setup, log_dir: Path, *options: str, side: str = COLD) -> list[str]:
+    engine = ["--engine", "local"] if side == LOCAL_COLD else ["--master", setup.master]
+    places = ["--work-dir", str(setup.scratch.work), *engine]
     return command("run", log_dir, *places, "--format", "json", *options)
 
 

@@ -1,4 +1,4 @@
-"""python -m tests.bench.session REQUEST: turns over one log in one Spark session.
+"""python -m tests.bench.session REQUEST: turns over one log with one engine that stays open.
 
 REQUEST is a JSON object; each turn is answered with one on a line of its own. What is timed of a
 round is all that a scheduler that keeps its session would do: lock, recover, survey, plan, the
@@ -10,15 +10,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from cleaner_jobs.spark.java_cache import cache_dir
-from cleaner_jobs.spark.spark_session import end_spark, start_spark
+from cleaner_jobs.user_cache import cache_dir
 from compactor import api
 from compactor.host.java import use_java
 from compactor.host.progress import START_STAGE
@@ -37,7 +35,7 @@ RULES = api.Rules(settings=TOPIC_CONFIG, include=".*", as_of=NOW_MS, any_clock=T
 class Request:
     log_dir: str
     scratch: str
-    master: str
+    master: str | None  # of Spark; None: worker processes of this host
     turns: int
     what: str  # CLEAN or INSPECT
 
@@ -112,14 +110,29 @@ def _by_stage(call: Callable[[api.OnProgress], None]) -> dict[str, float]:
 
 def main() -> None:
     wanted = Request(**json.loads(sys.argv[1]))
-    use_java(os.environ, cache_dir(os.environ))
     work_dir = str(Scratch(Path(wanted.scratch)).work)
-    context = start_spark(wanted.master, "log-compactor", work_dir)
-    options = {"work_dir": work_dir, "session": SparkSession(context)}
-    try:
+    with _engine(wanted.master, work_dir) as engine:
+        options = {"work_dir": work_dir, **engine}
         for _ in range(wanted.turns):
             sys.stdout.write(json.dumps(_WAYS[wanted.what](wanted, options)) + "\n")
             sys.stdout.flush()
+
+
+@contextmanager
+def _engine(master: str | None, work_dir: str) -> Iterator[dict[str, Any]]:
+    """Open it; return the option that passes it to a call."""
+    if master is None:
+        with api.Workers() as workers:
+            yield {"workers": workers}
+        return
+    from pyspark.sql import SparkSession
+
+    from cleaner_jobs.spark.spark_session import end_spark, start_spark
+
+    use_java(os.environ, cache_dir(os.environ))
+    context = start_spark(master, "log-compactor", work_dir)
+    try:
+        yield {"session": SparkSession(context)}
     finally:
         end_spark(context)
 

@@ -28,11 +28,18 @@ from tests.bench.results import (
     medians,
     middle,
 )
-from tests.bench.workloads import COLD, COPY, KAFKA, OURS, SIDES, WARM
+from tests.bench.workloads import COLD, COPY, KAFKA, LOCAL, LOCAL_COLD, OURS, SIDES, WARM
 
 PAGES = Path(__file__).resolve().parents[2] / "docs"
 NOTHING = "–"
-LABELS = {KAFKA: "Kafka", COPY: "`cp -r`", COLD: "ours cold", WARM: "ours warm"}
+LABELS = {
+    KAFKA: "Kafka",
+    COPY: "`cp -r`",
+    COLD: "Spark cold",
+    WARM: "Spark warm",
+    LOCAL_COLD: "local cold",
+    LOCAL: "local warm",
+}
 KINDS = (DRIVER, JVM, WORKERS)
 Rows = list[list[str]]
 
@@ -121,29 +128,29 @@ def _tables(results: Results) -> Iterator[Table]:
 
 def _speed(logs: Sequence[LogResult]) -> Table:
     head = ["log", "MB", "records", "kept", *(LABELS[side] for side in SIDES)]
-    head += ["Kafka, MB/s", "ours warm, MB/s"]
+    head += ["Kafka, MB/s", "Spark warm, MB/s", "local warm, MB/s"]
     rows = []
     for log in logs:
         read, kept = log.outcome.records_read, log.outcome.records_kept
         size_mb = log.log_bytes / 1e6
         seconds = {side: s.seconds if (s := log.middle(side)) else None for side in SIDES}
-        speeds = [size_mb / n if (n := seconds[side]) else None for side in (KAFKA, WARM)]
+        speeds = [size_mb / n if (n := seconds[side]) else None for side in (KAFKA, WARM, LOCAL)]
         shape = [log.name, _number(size_mb), f"{read:,}", f"{kept / read:.0%}"]
         rows.append([*shape, *_numbers(*seconds.values(), *speeds)])
     return Table("Speed, seconds", head, rows)
 
 
 def _ratios(logs: Sequence[LogResult]) -> Table:
-    pairs = [(KAFKA, WARM), (KAFKA, COLD), (WARM, COPY), (COLD, COPY)]
+    pairs = [(KAFKA, LOCAL), (KAFKA, LOCAL_COLD), (KAFKA, WARM), (KAFKA, COLD), (LOCAL, COPY)]
     head = ["log", *(f"{LABELS[slower]} ÷ {LABELS[faster]}" for slower, faster in pairs)]
     rows = [[log.name, *(_ratio(log.ratio(*pair)) for pair in pairs)] for log in logs]
     return Table("Ratios of seconds", head, rows)
 
 
 def _cpu(logs: Sequence[LogResult]) -> Table:
-    sides = (KAFKA, COLD, WARM)
+    sides = (KAFKA, COLD, WARM, LOCAL_COLD, LOCAL)
     head = ["log", *(LABELS[side] for side in sides), *(f"{LABELS[s]}, per GB" for s in sides)]
-    head += [f"ours warm: {kind}" for kind in KINDS]
+    head += [f"Spark warm: {kind}" for kind in KINDS]
     rows = []
     for log in logs:
         used = [s.cpu_seconds if (s := log.middle(side)) else None for side in sides]
@@ -180,7 +187,7 @@ def _phases(logs: Sequence[LogResult]) -> Table:
 
 def _growth(results: Results) -> Iterator[str]:
     for long, short in GROWTH_PAIRS:
-        changes = {s: growth_percent(results, s, (long, short)) for s in (KAFKA, COLD, WARM)}
+        changes = {s: growth_percent(results, s, (long, short)) for s in (KAFKA, COLD, WARM, LOCAL)}
         if changes[WARM] is None:
             continue
         lines = [f"- {LABELS[side]}: {change:+.1f} %" for side, change in changes.items() if change]

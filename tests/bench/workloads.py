@@ -17,9 +17,12 @@ NOW_MS = 1_700_086_400_000  # a day after the clock of a script begins; for both
 # dirty, which takes a ratio of 0: at its default it leaves what is less than half of the log.
 TOPIC_CONFIG = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
 
-KAFKA, COPY, COLD, WARM = "kafka", "cp", "cold", "warm"
+KAFKA, COPY = "kafka", "cp"
+COLD, WARM = "cold", "warm"  # ours on Spark
+LOCAL_COLD, LOCAL = "local-cold", "local"  # ours in processes of this host; the second is warm
 OURS = "ours"  # where there is neither cold nor warm
-SIDES = (KAFKA, COPY, COLD, WARM)  # in the order of a turn
+SIDES = (KAFKA, COPY, COLD, WARM, LOCAL_COLD, LOCAL)  # in the order of a turn
+WARM_SIDES = (KAFKA, WARM, LOCAL)
 
 MAIN, SMALL = "100b-none", "small"
 PLAN, RECOVER, OPEN, SWAP, MANY_LOGS = "plan", "recover", "open", "swap", "many-logs"
@@ -145,7 +148,15 @@ def swap_shapes(quick: bool) -> list[SwapShape]:
 
 
 WORKLOADS: tuple[Workload, ...] = (
-    Workload(SMALL, 300, 100, 6_000, 100, segment_bytes=1024 * 1024, sides=(KAFKA, COPY, COLD)),
+    Workload(
+        SMALL,
+        300,
+        100,
+        6_000,
+        100,
+        segment_bytes=1024 * 1024,
+        sides=(KAFKA, COPY, COLD, LOCAL_COLD),
+    ),
     Workload(MAIN, 60_000, 110, 1_500_000, 100),
     Workload("100b-lz4", 60_000, 110, 1_500_000, 100, "lz4", entropy=0.5),
     Workload("100b-zstd", 60_000, 110, 1_500_000, 100, "zstd", entropy=0.5),
@@ -159,25 +170,27 @@ WORKLOADS: tuple[Workload, ...] = (
         producers=1000,
         aborted=0.2,
         open_transactions=1000,
-        sides=(KAFKA, WARM),
+        sides=WARM_SIDES,
     ),
-    Workload("100b-v1", 10_000, 110, 250_000, 100, magic=1, sides=(KAFKA, WARM)),
-    Workload("100b-v1-gzip", 10_000, 110, 250_000, 100, "gzip", 0.5, magic=1, sides=(KAFKA, WARM)),
+    Workload("100b-v1", 10_000, 110, 250_000, 100, magic=1, sides=WARM_SIDES),
+    Workload("100b-v1-gzip", 10_000, 110, 250_000, 100, "gzip", 0.5, magic=1, sides=WARM_SIDES),
     Workload(GROWTH_SHORT, 63_000, 110, 900_000, 100),
     Workload(GROWTH_LONG, 315_000, 110, 4_500_000, 100),
     Workload(
         *(FEW_SEGMENTS, 315_000, 110, 4_500_000, 100),
         segment_bytes=600_000_000,
-        sides=(KAFKA, WARM),
+        sides=WARM_SIDES,
     ),
     Workload(
         *(MANY_SEGMENTS, 315_000, 110, 4_500_000, 100),
         segment_bytes=600_000,
-        sides=(KAFKA, WARM),
+        sides=WARM_SIDES,
     ),
-    Workload(*(FEWER_KEYS, 300_000, 110, 20_000_000, 100), sides=(KAFKA, WARM), many_rounds=True),
+    Workload(*(FEWER_KEYS, 300_000, 110, 20_000_000, 100), sides=WARM_SIDES, many_rounds=True),
     Workload(
-        *(MANY_KEYS, 900_000, 110, 60_000_000, 100), sides=(KAFKA, COLD, WARM), many_rounds=True
+        *(MANY_KEYS, 900_000, 110, 60_000_000, 100),
+        sides=(KAFKA, COLD, WARM, LOCAL_COLD, LOCAL),
+        many_rounds=True,
     ),
 )
 NAMES = (

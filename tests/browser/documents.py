@@ -98,7 +98,7 @@ def run_document(logs: int, dry_run: bool = False) -> dict[str, Any]:
     cleaned = [log for log in made if log["status"] == done]
     counts = dict.fromkeys(("cleaned", "would-clean", "failed"), 0) | {done: len(cleaned)}
     dropped = {"superseded": 292_779, "tombstone": 1_204, "null_key": 0, "aborted": 40, "marker": 9}
-    seconds = {"survey": 0.4, "start Spark": 4.1, "scan": 11.2, "resolve": 3.9, "rewrite": 19.6}
+    seconds = {"survey": 0.4, "start engine": 4.1, "scan": 11.2, "resolve": 3.9, "rewrite": 19.6}
     return _ending("run") | {
         "dry_run": dry_run,
         "changed": not dry_run,

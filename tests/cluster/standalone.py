@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
-from cleaner_jobs.spark.java_cache import spark_home
+from cleaner_jobs.spark.environment import spark_home
 from tests.support.spark_submit import spark_submit
 
 PROJECT = Path(__file__).parents[2]

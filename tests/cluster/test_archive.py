@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cleaner_jobs.spark.java_cache import spark_home
+from cleaner_jobs.spark.environment import spark_home
 from tests.cluster.standalone import HOSTS, PROJECT, QUICK_START, standalone_cluster
 from tests.cluster.test_cluster import contents, left_over
 from tests.kill import logs

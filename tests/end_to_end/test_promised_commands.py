@@ -230,7 +230,7 @@ ELSEWHERE = {
     "what `plan` and `doctor` say of a run": "make test-obstacles: 500 random ones",
     "a command that a message, a report or the page prints": "tests/printed_commands runs them",
     "memory and processors are what the control groups allow": "they cannot be set for a test",
-    "an error of a cache": "test_warm_up.py, on Spark",
+    "an error of a cache": "test_first_use.py, on Spark",
     "`--exact-bytes`, where a codec is of another build": "the build is that of the environment",
     "a user without a name": "test_nameless_user.py, here",
     "no command changes a copy that was never finished": "each command, without Spark",

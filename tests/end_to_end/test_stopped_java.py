@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cleaner_jobs.spark.patience import VARIABLE
+from cleaner_jobs.patience import VARIABLE
 from demo.workload import write_log_dir
 from tests.support.command_process import LAUNCHER, PROJECT
 
@@ -22,7 +22,7 @@ BOUND = 12  # longer than Java takes to listen where the machine is busy
 COMPACTED = ("--include", "orders", "--set", "cleanup.policy=compact")
 
 
-@pytest.mark.parametrize("moment", ["", "start Spark: done", "scan: done", "resolve: done"])
+@pytest.mark.parametrize("moment", ["", "start engine: done", "scan: done", "resolve: done"])
 def test_it_is_named_and_ended(tmp_path: Path, moment: str) -> None:
     data, said = tmp_path / "data", tmp_path / "said"
     run, java = _run_until(moment, data, said, {**os.environ, VARIABLE: str(BOUND)})
@@ -36,7 +36,7 @@ def test_it_is_named_and_ended(tmp_path: Path, moment: str) -> None:
     assert list(data.rglob("*compactor*")) == []
 
 
-@pytest.mark.parametrize("moment", ["start Spark: done", "scan: done"])
+@pytest.mark.parametrize("moment", ["start engine: done", "scan: done"])
 def test_an_interrupt_does_not_wait_for_it(tmp_path: Path, moment: str) -> None:
     data, said = tmp_path / "data", tmp_path / "said"
     run, java = _run_until(moment, data, said, os.environ)  # which waits for ten minutes

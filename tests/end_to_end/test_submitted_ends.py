@@ -65,7 +65,7 @@ class Submitted:
 @pytest.mark.parametrize("stage", ["scan", "rewrite"])
 def test_a_sigterm_interrupts_the_run(tmp_path: Path, stage: str) -> None:
     run = Submitted(tmp_path, *SLOWLY)
-    run.wait_for("start Spark: done" if stage == "scan" else "resolve: done")
+    run.wait_for("start engine: done" if stage == "scan" else "resolve: done")
     told = run.hit(signal.SIGTERM)
     assert run.code == 143
     assert (told["status"], told["exit_code"]) == ("interrupted", 143)

@@ -69,7 +69,7 @@ def test_a_run_in_turns_cleans_every_log(log_dir: Path, tmp_path: Path, way: Way
     done = started(way.submitted, [*lack, *words])
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout + done.stderr  # spark-submit puts all that Python says in one
-    assert said.count("start Spark: done") == turns, said
+    assert said.count("start engine: done") == turns, said
     told: dict[str, Any] = json.loads(said[said.index('{"schema_version"') :].splitlines()[0])
     kept = {log["topic"]: (log["status"], log["records"]["kept"]) for log in told["logs"]}
     assert kept.keys() == KEYS.keys()

@@ -44,7 +44,7 @@ def local_rounds(work_dir: Path) -> Iterator[None]:
         def run_round(
             plan: RoundPlan, settings: cleaner_manager.RunSettings, progress: ProgressSink
         ) -> CleaningReport:
-            return real(plan, replace(settings, runner=local), progress)
+            return real(plan, replace(settings, engine=local), progress)
 
         monkeypatch.setattr(cleaner_manager, "run_round", run_round)
         yield

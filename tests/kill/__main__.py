@@ -10,8 +10,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from cleaner_jobs.spark.java_cache import cache_dir
 from cleaner_jobs.spark.spark_session import end_spark, start_spark
+from cleaner_jobs.user_cache import cache_dir
 from compactor.host.java import use_java
 from tests.campaign import Campaign, Case, Tried, of_seeds
 from tests.cluster.standalone import standalone_cluster

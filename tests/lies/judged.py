@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from compactor.log_checks.batch_checks import Finding
+from compactor.log_checks.findings import Finding
 from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning.round_plan import RoundPlan
 from compactor.verification.evidence import CleaningClock

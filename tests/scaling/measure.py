@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from cleaner_jobs.tasks.in_process_runner import InProcessTasks
+from cleaner_jobs.local.in_process_engine import InProcessEngine
 from compactor import api
 from tests.bench.results import value_of
 from tests.bench.timing import module, run_to_success, timed
@@ -85,16 +85,16 @@ def _turn(given: Path, folder: Path) -> tuple[float, float]:
     """Return processor seconds of the tasks, and of everything else."""
     copy, of_tasks = folder / "copy", 0.0
     shutil.copytree(given, copy)
-    run_stage = InProcessTasks.run_stage
+    run_stage = InProcessEngine.run_stage
 
-    def run(self: InProcessTasks, *stage: Any) -> Any:
+    def run(self: InProcessEngine, *stage: Any) -> Any:
         nonlocal of_tasks
         sample, found = timed(lambda: run_stage(self, *stage))
         of_tasks += sample.cpu_seconds
         return found
 
     rules = api.Rules(settings=SETTINGS, include="t", assume_fully_replicated=True)
-    with mock.patch.object(InProcessTasks, "run_stage", run):
+    with mock.patch.object(InProcessEngine, "run_stage", run):
         whole, report = timed(lambda: api.run([str(copy)], rules, IN_PROCESS))
     assert all(log.status == "cleaned" for log in report.logs), report.logs
     shutil.rmtree(copy)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from cleaner_jobs.spark.patience import VARIABLE
+from cleaner_jobs.patience import VARIABLE
 from tests.campaign import Tried
 from tests.stages import held_run
 from tests.stages.faults import Fault, Scene

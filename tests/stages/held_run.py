@@ -38,7 +38,7 @@ STAGES = (
 )
 REPORT_NAME, METRICS_NAME, LOG_DIR_NAME = "report.json", "metrics.prom", "data"
 HOLD_SECONDS = 100.0
-_OF_PROGRESS = {"start Spark": BEFORE_JAVA, "scan": MAP, "rewrite": REWRITE}
+_OF_PROGRESS = {"start engine": BEFORE_JAVA, "scan": MAP, "rewrite": REWRITE}
 
 
 def go_of(status: Path) -> Path:

@@ -38,8 +38,8 @@ def use_local_rounds(patch: pytest.MonkeyPatch, work_dir: Path, cores: int = 2) 
     def here(*_: object, **__: object) -> Iterator[LocalRound]:
         yield local
 
-    patch.setattr(cleaner_manager, "_runner", here)
-    patch.setattr(inspect_logs, "open_runner", here)
+    patch.setattr(cleaner_manager, "_engine", here)
+    patch.setattr(inspect_logs, "open_engine", here)
 
 
 def run_command(*words: object) -> Ended:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from cleaner_jobs.local.in_process_engine import InProcessEngine
 from cleaner_jobs.messages import RoundSettings, Row
-from cleaner_jobs.tasks.in_process_runner import InProcessTasks
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.jobs.work_dir import SUBDIRECTORIES
@@ -63,7 +63,7 @@ class LocalRound:
     drop_null_keys: bool = True  # as Kafka's cleaner does
     disk: Disk = LOCAL
     stages: list[tuple[str, int]] = field(default_factory=list)  # as they ran, and their tasks
-    _tasks: InProcessTasks = field(default_factory=InProcessTasks)
+    _tasks: InProcessEngine = field(default_factory=InProcessEngine)
 
     def run(
         self, plan: RoundPlan, dry_run: bool = False, map_capacity: int | None = None
@@ -75,7 +75,7 @@ class LocalRound:
             drop_null_keys=self.drop_null_keys,
         )
         settings = RunSettings(
-            options=options, originals=self.originals, runner=self, disk=self.disk
+            options=options, originals=self.originals, engine=self, disk=self.disk
         )
         return cleaner_manager.run_round(plan, settings, NoProgress())
 

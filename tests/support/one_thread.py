@@ -11,7 +11,7 @@ import pytest
 from cleaner_jobs.tasks import task
 from compactor.cleaning import assembly, stages, swapper
 from compactor.copying import copier, manifest
-from compactor.jobs import runners
+from compactor.jobs import engines
 from compactor.recovery import log_dir_recovery
 
 NEVER_SECONDS = 3600.0
@@ -50,4 +50,4 @@ def use_one_thread(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "ThreadPoolExecutor", _AtOnce)
     locks = SimpleNamespace(Lock=threading.RLock, Event=threading.Event)
     patch.setattr(swapper, "threading", locks)  # a group is swapped in while it is being given
-    patch.setattr(runners, "POLL_SECONDS", NEVER_SECONDS)
+    patch.setattr(engines, "POLL_SECONDS", NEVER_SECONDS)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from cleaner_jobs.spark.java_cache import spark_home
+from cleaner_jobs.spark.environment import spark_home
 
 
 def spark_submit(

@@ -13,9 +13,11 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 
+from cleaner_jobs.problems import StageFailedError
 from cleaner_jobs.spark import java_cache, prestarted_daemon, spark_session
+from cleaner_jobs.spark.environment import spark_home
 from cleaner_jobs.spark.gateway import JAVA_OPTIONS
-from cleaner_jobs.spark.task_job import StageFailedError, core_count
+from cleaner_jobs.spark.task_job import core_count
 
 PROJECT = Path(__file__).parents[3]
 PROBE = "tests.cleaner_jobs.spark.spark_probe"
@@ -81,7 +83,7 @@ def test_a_local_session_is_quiet_on_loopback_and_leaves_nothing(tmp_path: Path)
 def test_what_spark_submit_was_given_stands_and_the_rest_is_ours(tmp_path: Path) -> None:
     entry = tmp_path / "entry.py"
     entry.write_text(f"from {PROBE} import main\nmain('local[2]', {str(tmp_path)!r})\n")
-    submit = Path(java_cache.spark_home(os.environ)) / "bin" / "spark-submit"
+    submit = Path(spark_home(os.environ)) / "bin" / "spark-submit"
     options = ["--master", "local[1]", "--conf", "spark.python.worker.reuse=false"]
     options += ["--conf", "spark.log.level=INFO"]
     probe = ended(

@@ -10,8 +10,9 @@ from typing import BinaryIO
 import psutil
 import pytest
 
+from cleaner_jobs import patience
 from cleaner_jobs.signals import deferred_signals
-from cleaner_jobs.spark import gateway, patience
+from cleaner_jobs.spark import gateway
 from cleaner_jobs.spark.gateway import JavaStartError, Waiting, start_java
 from storage.files.local import LocalFiles
 

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_origin
 import pytest
 
 import compactor
+from cleaner_jobs.problems import StageFailedError
 from cleaner_jobs.spark.environment import SparkStartError
-from cleaner_jobs.spark.task_job import StageFailedError
 from compactor import api
 from compactor.cleaning import cleaner_manager
 from compactor.errors import UsageError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cleaner_jobs.spark.java_cache import cache_dir
+from cleaner_jobs.user_cache import cache_dir
 from compactor.api import budgeted_rounds, runs
 from compactor.api.budgeted_rounds import BudgetedRounds
 from compactor.host.clock import now_ms

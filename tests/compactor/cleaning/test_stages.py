@@ -8,7 +8,7 @@ import pytest
 from cleaner_jobs.messages import PROBLEM, REWRITE, SCAN, Part, TaskProblem, value_of
 from cleaner_jobs.tasks import scan
 from compactor.cleaning.stages import release_entries
-from compactor.jobs import runners
+from compactor.jobs import engines
 from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout
 from storage.file_names import INDEX, file_name
@@ -132,14 +132,14 @@ def test_what_an_index_says_is_not_just_believed(
 def test_progress_is_polled_while_a_stage_runs(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runners, "POLL_SECONDS", 0.0001)
+    monkeypatch.setattr(engines, "POLL_SECONDS", 0.0001)
     polled: list[str] = []
 
     def done_bytes(_: str, stage: str, __: Files) -> int:
         polled.append(stage)
         return 0
 
-    monkeypatch.setattr(runners, "done_bytes", done_bytes)
+    monkeypatch.setattr(engines, "done_bytes", done_bytes)
     local.run(round_of(plan_of(logs_in(tmp_path), GROUPS, 12)))
     assert set(polled) <= {"scan", "resolve", "rewrite"}
     assert polled

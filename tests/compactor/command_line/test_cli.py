@@ -12,10 +12,11 @@ from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.errors import CleaningFailedError, RefusedError
 from compactor.host.progress import SWAP_STAGE, ProgressSink
+from compactor.jobs.engines import ChosenEngine
 from compactor.outcome.json_values import to_json
 from compactor.outcome.round_report import CleaningReport, LogStatus
 from compactor.planning.round_plan import RoundPlan
-from compactor.settings.rules import RunOptions
+from compactor.settings.rules import EngineChoice, RunOptions
 from tests.compactor.rounds import log, report
 from tests.support.file_states import state_of
 from tests.support.local_command import run_command
@@ -54,6 +55,7 @@ class TestRun:
             options=RunOptions(dry_run=True, work_dir=str(tmp_path / "w"), master="local[1]"),
             run_id=settings.run_id,
             started_at_ms=settings.started_at_ms,
+            chosen=ChosenEngine(EngineChoice.SPARK, "the master is local[1]"),
         )
 
     def test_json_is_all_there_is_on_standard_output(self, log_dir: Path, engine: Engine) -> None:

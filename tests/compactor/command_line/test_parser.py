@@ -13,7 +13,7 @@ from compactor.command_line.parser import parse, usage_message
 from compactor.settings.options import options_of
 
 OF_NO_OPTION = {"due", "known_whole", "high_watermarks"}
-OF_CALLERS_ALONE = {"map_capacity", "session", "in_process", "retention"}
+OF_CALLERS_ALONE = {"map_capacity", "session", "workers", "in_process", "retention"}
 
 
 def made(*words: str) -> Any:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cleaner_jobs.machine_size import Limit, Memory
 from cleaner_jobs.spark.environment import setting_of
-from cleaner_jobs.spark.local_size import Limit, Memory
 from compactor import api
 from compactor.api import Grade
 from compactor.diagnosis import log_dir_checks as of_log_dirs
@@ -181,10 +181,12 @@ def test_without_java_all_else_is_looked_at_too(
     environ = {"HOME": str(tmp_path)}
     checks = spark_checks.spark_checks(environ, starts=True)
     assert [(c.subject, c.grade) for c in checks] == [
-        ("Java", Grade.FAIL),
+        ("engine", Grade.OK),
+        ("Java", Grade.WARN),
         ("Spark", Grade.OK),
         ("kernels", Grade.WARN),
     ]
+    assert "since there is no Java" in checks[0].found
     assert not list(tmp_path.iterdir())
 
 

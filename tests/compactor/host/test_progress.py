@@ -53,7 +53,7 @@ def test_a_stage_without_units_tells_its_time() -> None:
     lines = told(iter([0, 3.5]), stream)
     lines.stage(START_STAGE, 0)
     lines.close()
-    assert stream.getvalue() == "start Spark: done in 3.5 s\n"
+    assert stream.getvalue() == "start engine: done in 3.5 s\n"
 
 
 def test_a_message_cannot_bring_control_characters() -> None:
@@ -139,7 +139,7 @@ def test_a_terminal_that_was_hung_up_is_no_reason_to_stop(monkeypatch: pytest.Mo
         ("swap", 1_234, 5_678, "1,234 of 5,678 groups"),
         ("verify", 3, 0, "3 segments"),
         ("scan", 0, 0, "0 B"),
-        ("start Spark", 0, 0, ""),
+        ("start engine", 0, 0, ""),
     ],
 )
 def test_amounts_are_in_the_units_of_their_stage(

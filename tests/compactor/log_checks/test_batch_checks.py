@@ -6,12 +6,8 @@ from zlib import crc32
 import pytest
 
 from compactor.log_checks import batch_checks
-from compactor.log_checks.batch_checks import (
-    MAX_FINDINGS,
-    Finding,
-    SegmentCheck,
-    SegmentColumns,
-)
+from compactor.log_checks.batch_checks import MAX_FINDINGS, SegmentCheck, SegmentColumns
+from compactor.log_checks.findings import Finding
 from storage.codecs.compression import Codec
 from storage.formats import batch_windows
 from storage.formats.record import Record

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.log_checks.batch_checks import Finding
+from compactor.log_checks.findings import Finding
 from compactor.outcome.round_report import LogStatus
 from compactor.reason_codes import ReasonCode
 from compactor.recovery.log_dir_recovery import recover_log_dir

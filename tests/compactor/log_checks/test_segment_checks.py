@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor.log_checks.batch_checks import Finding
+from compactor.log_checks.findings import Finding
 from compactor.log_checks.segment_checks import check_segment
 from storage.codecs.compression import Codec
 from storage.file_names import INDEX, LOG, TIME_INDEX, TXN_INDEX, file_name

@@ -56,7 +56,7 @@ def compactor(
     run_round = cleaner_manager.run_round
 
     def here(plan: RoundPlan, settings: RunSettings, progress: ProgressSink) -> CleaningReport:
-        return run_round(plan, replace(settings, runner=local), progress)
+        return run_round(plan, replace(settings, engine=local), progress)
 
     def run(command: str, *words: object) -> Ended:
         monkeypatch.setattr(cleaner_manager, "run_round", here)

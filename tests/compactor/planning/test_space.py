@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cleaner_jobs.machine_size import Limit, Memory
 from cleaner_jobs.messages import LogPlan, SegmentGroup
-from cleaner_jobs.spark.local_size import Limit, Memory
 from compactor.planning import layout, space
 from compactor.planning.space import (
     WORK_BYTES,

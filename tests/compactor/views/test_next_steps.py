@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from compactor.inspection.topic_settings import ConfigEntry, TopicConfiguration
-from compactor.log_checks.batch_checks import Finding
+from compactor.log_checks.findings import Finding
 from compactor.originals.undo import UndoReport, UndoStatus
 from compactor.outcome.round_report import LogStatus
 from compactor.recovery.log_dir_recovery import LogDirRecovery, LogRecovery

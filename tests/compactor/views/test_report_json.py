@@ -56,6 +56,7 @@ def test_the_whole_report() -> None:
         "seconds": 4.0,
         "originals": None,
         "copies": [],
+        "engine": None,
         "totals": {
             "logs": {
                 "cleaned": 1,

@@ -55,7 +55,7 @@ def test_a_rate_is_shown_where_it_means_something() -> None:
     at = lines.index("phase seconds read MB/s".split())
     assert lines[at + 1 : at + 6] == [
         "first use 30.00".split(),
-        "start Spark 2.00".split(),
+        "start engine 2.00".split(),
         "scan 2.00 100.0 MB 50.0".split(),
         "rewrite 2.00 60.0 MB".split(),
         "swap 2.00 100.0 MB".split(),

@@ -4,14 +4,15 @@ import compileall
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 
-from cleaner_jobs.spark import java_cache, warm_up
-from cleaner_jobs.spark.environment import own_environ
+from cleaner_jobs import first_use, user_cache
+from cleaner_jobs.spark import java_cache
+from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE, own_environ
 from compactor.command_line.interrupts import SignalNotes
 
 
@@ -40,8 +41,16 @@ def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         monkeypatch, tmp_path, "KERNELS_MODULE", f"open({str(times)!r}, 'a').write('once\\n')"
     )
     monkeypatch.setattr(compileall, "compile_dir", lambda *_, **__: None)
-    monkeypatch.setattr(warm_up, "cores", lambda: 2)
+    monkeypatch.setattr(java_cache, "cores", lambda: 2)
     return times
+
+
+def prepare(
+    environ: dict[str, str],
+    say: Callable[[str], None],
+    timed: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> None:
+    first_use.prepare(environ, lambda: java_cache.to_make(environ), say, timed)
 
 
 def set_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, constant: str, code: str) -> None:
@@ -49,7 +58,8 @@ def set_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, constant: str, c
     module = f"fake_{constant.lower()}"
     (tmp_path / f"{module}.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(warm_up, constant, module)
+    owner = first_use if constant == "KERNELS_MODULE" else java_cache
+    monkeypatch.setattr(owner, constant, module)
 
 
 def is_running(pid: int) -> bool:
@@ -71,18 +81,6 @@ def test_the_archive_is_named_after_java_and_jars(environ: dict[str, str], tmp_p
     assert java_cache.archive_path(environ) not in (first, second)
 
 
-def test_only_what_an_earlier_state_of_the_same_folder_left_is_removed(tmp_path: Path) -> None:
-    environ = {"XDG_CACHE_HOME": str(tmp_path)}
-    old, new = (java_cache.kept_file(environ, "spark", "/a", [s]) for s in ("1", "2"))
-    other = java_cache.kept_file(environ, "spark", "/b", ["1"])
-    cache = Path(java_cache.cache_dir(environ))
-    cache.mkdir()
-    for file in (old, new, other):
-        Path(file).touch()
-    java_cache.forget_older(new)
-    assert {str(path) for path in cache.iterdir()} == {new, other}
-
-
 def test_both_are_made_once_and_said_once(
     environ: dict[str, str],
     compiled: Path,
@@ -99,14 +97,14 @@ def test_both_are_made_once_and_said_once(
         yield
         timed.append(compiled.read_text())
 
-    warm_up.prepare(environ, told.append, timer)
-    warm_up.prepare(environ, told.append, timer)
+    prepare(environ, told.append, timer)
+    prepare(environ, told.append, timer)
     assert compiled.read_text() == "once\n"
     assert timed == ["once\n"], "only the turn that compiled is timed, and all of it"
     assert len(told) == 1
     assert "first use" in told[0]
-    kept = Path(java_cache.cache_dir(environ)).iterdir()
-    assert set(map(str, kept)) == {archive, warm_up.kernels_mark(environ)}
+    kept = Path(user_cache.cache_dir(environ)).iterdir()
+    assert set(map(str, kept)) == {archive, first_use.kernels_mark(environ)}
 
 
 def test_an_archive_that_cannot_be_made_is_a_message_and_no_error(
@@ -117,11 +115,11 @@ def test_an_archive_that_cannot_be_made_is_a_message_and_no_error(
 ) -> None:
     set_module(monkeypatch, tmp_path, "MAKER_MODULE", "raise SystemExit('no disk')")
     told: list[str] = []
-    warm_up.prepare(environ, told.append)
+    prepare(environ, told.append)
     assert compiled.read_text() == "once\n"
     log = Path(told[-1].rpartition(" ")[2])
     assert "no disk" in log.read_text()
-    warm_up.prepare(environ, told.append)
+    prepare(environ, told.append)
     assert len(told) == 2, "what failed is not tried at every run"
 
 
@@ -132,11 +130,11 @@ def test_an_archive_whose_maker_was_killed_for_memory_is_tried_again(
     tmp_path: Path,
 ) -> None:
     kills = iter(range(100))
-    monkeypatch.setattr(warm_up, "memory_kills", lambda: next(kills))
+    monkeypatch.setattr(first_use, "memory_kills", lambda: next(kills))
     set_module(monkeypatch, tmp_path, "MAKER_MODULE", "import os; os.kill(os.getpid(), 9)")
     told: list[str] = []
     for _ in range(2):
-        warm_up.prepare(environ, told.append)
+        prepare(environ, told.append)
     line = (
         "no archive of Java classes was made, so each start takes longer: the kernel killed a "
         "process for want of memory"
@@ -156,13 +154,13 @@ def test_no_archive_where_it_would_not_pay(
     set_module(monkeypatch, tmp_path, "MAKER_MODULE", "raise SystemExit('was asked')")
     match why:
         case "one core":
-            monkeypatch.setattr(warm_up, "cores", lambda: 1)
+            monkeypatch.setattr(java_cache, "cores", lambda: 1)
         case "spark-submit":
-            environ[java_cache.SUBMITTED_VARIABLE] = "12345"
+            environ[SUBMITTED_VARIABLE] = "12345"
         case "trimmed":
             (tmp_path / "java" / "lib" / "server" / "classes.jsa").unlink()
     told: list[str] = []
-    warm_up.prepare(environ, told.append)
+    prepare(environ, told.append)
     assert compiled.read_text() == "once\n"
     assert told == ["first use on this machine: compiling kernels, half a minute"]
 
@@ -171,19 +169,19 @@ def test_no_archive_where_it_would_not_pay(
 def test_kernels_that_cannot_be_compiled_are_a_message_and_no_error(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    environ[java_cache.SUBMITTED_VARIABLE] = "12345"  # no archive
+    environ[SUBMITTED_VARIABLE] = "12345"  # no archive
     set_module(monkeypatch, tmp_path, "KERNELS_MODULE", "raise SystemExit('no memory')")
     told: list[str] = []
-    warm_up.prepare(environ, told.append)
+    prepare(environ, told.append)
     log = Path(told[-1].rpartition(" ")[2])
     said = "no compiled kernels are kept, so each run takes half a minute longer: no memory; see"
     assert told[-1] == f"{said} {log}"
     assert "no memory" in log.read_text()
-    assert not Path(warm_up.kernels_mark(environ)).exists()
+    assert not Path(first_use.kernels_mark(environ)).exists()
     set_module(monkeypatch, tmp_path, "KERNELS_MODULE", "")
-    warm_up.prepare(environ, told.append)
+    prepare(environ, told.append)
     assert len(told) == 3, "it is tried again: a run needs them"
-    assert list(log.parent.iterdir()) == [Path(warm_up.kernels_mark(environ))]
+    assert list(log.parent.iterdir()) == [Path(first_use.kernels_mark(environ))]
 
 
 @pytest.mark.usefixtures("compiled")
@@ -212,9 +210,9 @@ def test_an_interrupt_ends_both_and_leaves_nothing(
         monkeypatch, tmp_path, "KERNELS_MODULE", sleeping.format(str(pids[1])) + interrupting
     )
     with SignalNotes(), pytest.raises(KeyboardInterrupt):
-        warm_up.prepare(environ, lambda _: None)
+        prepare(environ, lambda _: None)
     assert not any(is_running(int(pid.read_text())) for pid in pids)
-    assert os.listdir(java_cache.cache_dir(environ)) == []
+    assert os.listdir(user_cache.cache_dir(environ)) == []
 
 
 def test_a_cache_that_cannot_be_written_is_a_message_and_no_error(
@@ -223,7 +221,7 @@ def test_a_cache_that_cannot_be_written_is_a_message_and_no_error(
     (tmp_path / "file").touch()
     environ["XDG_CACHE_HOME"] = str(tmp_path / "file")
     told: list[str] = []
-    warm_up.prepare(environ, told.append)
+    prepare(environ, told.append)
     assert compiled.read_text() == ""
     assert "file/log-compactor: Not a directory" in told[0]
 
@@ -231,7 +229,7 @@ def test_a_cache_that_cannot_be_written_is_a_message_and_no_error(
 def test_the_mark_tells_the_interpreter_and_the_cache(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mark = warm_up.kernels_mark(environ)
-    assert warm_up.kernels_mark({**environ, "NUMBA_CACHE_DIR": "/another"}) != mark
+    mark = first_use.kernels_mark(environ)
+    assert first_use.kernels_mark({**environ, "NUMBA_CACHE_DIR": "/another"}) != mark
     monkeypatch.setattr(sys, "version", "3.99")
-    assert warm_up.kernels_mark(environ) != mark
+    assert first_use.kernels_mark(environ) != mark

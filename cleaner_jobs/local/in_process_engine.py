@@ -10,7 +10,7 @@ from storage.files.files import Disk
 from storage.files.local import LOCAL
 
 
-class InProcessTasks:
+class InProcessEngine:
     """For logs so small that a start of Spark takes longer than their cleaning."""
 
     def __init__(self, disk: Disk = LOCAL) -> None:

@@ -1,8 +1,8 @@
-"""Choose what runs the tasks of a round or an inspection: this process, or a Spark.
+"""Choose what runs the tasks of a round or an inspection: processes of this host, or Spark.
 
-- `TaskRunner` is what a round asks of it, whether Spark runs the tasks or this process does.
-- `open_runner` opens it. A cluster is refused before any work where an executor could not do its
-  part (`require_able_executors`).
+- `Engine` is what a round asks of it. Nothing above it knows which one it is.
+- `choose_engine` chooses it, `open_engine` opens it. A cluster is refused before any work where an
+  executor could not do its part (`require_able_executors`).
 - `StageRunner` runs a stage. While Spark works the driver polls (`Poll`), and computes without
   being in its way (`short_switch_interval`).
 """
@@ -11,11 +11,17 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from cleaner_jobs import first_use
+from cleaner_jobs.local.in_process_engine import InProcessEngine
+from cleaner_jobs.local.local_engine import LocalEngine
+from cleaner_jobs.local.worker_pool import Workers
+from cleaner_jobs.machine_size import cores
 from cleaner_jobs.messages import (
     PROBLEM,
     LogPlan,
@@ -25,22 +31,22 @@ from cleaner_jobs.messages import (
     TaskProblem,
     value_of,
 )
+from cleaner_jobs.patience import ending_stopped_processes
 from cleaner_jobs.signals import deferred_signals
-from cleaner_jobs.spark import warm_up
 from cleaner_jobs.spark.callers_session import HAS_SESSION, has_session, why_unusable
-from cleaner_jobs.spark.environment import require_fit
-from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, cache_dir
-from cleaner_jobs.spark.patience import ending_stopped_processes
+from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE, require_fit
+from cleaner_jobs.spark.java_cache import to_make
 from cleaner_jobs.tasks.executor_paths import Lack
 from cleaner_jobs.tasks.heartbeat import done_bytes
-from cleaner_jobs.tasks.in_process_runner import InProcessTasks
-from compactor.errors import ConfigError, RefusedError
-from compactor.host.java import use_java
+from cleaner_jobs.user_cache import cache_dir
+from compactor.errors import CleaningFailedError, ConfigError, RefusedError, UsageError
+from compactor.host.java import find_java, use_java
 from compactor.host.machine import temporary_files
-from compactor.host.printable import first_few
+from compactor.host.printable import counted, first_few, size_text
 from compactor.host.progress import ProgressSink
 from compactor.outcome.round_report import FIRST_USE, SESSION, SESSION_END
 from compactor.reason_codes import ReasonCode
+from compactor.settings.rules import EngineChoice
 from storage.files.files import Disk
 from storage.files.local import LOCAL
 
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
 
     from cleaner_jobs.tasks.executor_paths import Asked
 
+SPARK_FROM_BYTES = 1 << 30  # of logs to read; for fewer, to start Java takes longer than it saves
 POLL_SECONDS = 0.25
 BUSY_SWITCH_SECONDS = 0.0001
 SHOWN_HOSTS = 3
@@ -71,7 +78,7 @@ _LINES = {
 }
 
 
-class TaskRunner(Protocol):
+class Engine(Protocol):
     """Runs stages, one at a time."""
 
     def core_count(self) -> int:
@@ -93,13 +100,26 @@ class TaskRunner(Protocol):
         ...
 
 
+_BESIDE_A_SESSION = f'{HAS_SESSION}. Or pass engine="local", which does without Spark'
+
+
+class ChosenEngine(NamedTuple):
+    """What runs the tasks, and why."""
+
+    choice: EngineChoice  # LOCAL or SPARK
+    why: str  # a part of a sentence
+
+
 Timed = Callable[[str], AbstractContextManager[None]]  # by the name of a phase
 
 Names = tuple[tuple[str, str], ...]  # a directory of the driver's, and its name on executors
 
 
-class RunnerOptions(Protocol):
+class EngineOptions(Protocol):
     """The options, of a run or an inspection, that choose what runs its tasks."""
+
+    @property
+    def engine(self) -> EngineChoice: ...
 
     @property
     def master(self) -> str | None: ...
@@ -108,46 +128,128 @@ class RunnerOptions(Protocol):
     def session(self) -> "SparkSession | None": ...
 
     @property
+    def workers(self) -> Workers | None: ...
+
+    @property
     def in_process(self) -> bool: ...
 
     @property
     def executor_paths(self) -> Names: ...
 
 
-def require_own_spark(options: RunnerOptions) -> None:
-    """Raise ConfigError where Spark would start beside a session of the caller's.
+def require_possible_engine(options: EngineOptions) -> None:
+    """Raise ConfigError where the options contradict each other, or the process they are used in.
 
-    Raise it, too, where the session that was passed in can do no job.
+    Of a session that was passed in where it can do no job; where Spark was asked for, and would
+    start beside a session of the caller's.
     """
     session = options.session
     problem = None if session is None else why_unusable(session)
     if problem is not None:
         raise ConfigError(f"{problem}. Give one that runs, or none. Nothing was changed", "session")
-    if session is None and not options.in_process and has_session():
-        raise ConfigError(
-            f"{HAS_SESSION}, or in_process=True does without Spark. Nothing was changed", "session"
-        )
+    if options.engine == EngineChoice.LOCAL or options.workers is not None:
+        for name in ("session", "master"):
+            if getattr(options, name) is not None:
+                other = "engine" if options.workers is None else "workers"
+                raise UsageError("not with local processes, which {} asks for", name, None, [other])
+    if options.engine == EngineChoice.SPARK and options.workers is not None:
+        raise UsageError("not with {}, which are local", "engine", options.engine, ["workers"])
+    if options.engine == EngineChoice.SPARK and session is None and has_session():
+        raise ConfigError(f"{_BESIDE_A_SESSION}. Nothing was changed", "session")
+
+
+def choose_engine(options: EngineOptions, log_bytes: int) -> ChosenEngine:
+    """Choose what runs the tasks that read so many bytes of logs, and say why.
+
+    Raise ConfigError where Spark would have to start beside a session of the caller's.
+    """
+    size = size_text(log_bytes)
+    if options.in_process:
+        return ChosenEngine(EngineChoice.LOCAL, "in this process")
+    if options.workers is not None:
+        return ChosenEngine(EngineChoice.LOCAL, "workers were passed in")
+    if options.engine != EngineChoice.AUTO:
+        return ChosenEngine(options.engine, "as asked for")
+    if options.session is not None:
+        return ChosenEngine(EngineChoice.SPARK, "a session was passed in")
+    if options.master is not None:
+        return ChosenEngine(EngineChoice.SPARK, f"the master is {options.master}")
+    if SUBMITTED_VARIABLE in os.environ:
+        return ChosenEngine(EngineChoice.SPARK, "started by spark-submit")
+    if log_bytes < SPARK_FROM_BYTES:
+        why = f"{size} of logs to read, less than 1 GiB"
+        return ChosenEngine(EngineChoice.LOCAL, why)
+    if has_session():
+        raise ConfigError(f"{_BESIDE_A_SESSION}: {size} of logs are to be read", "session")
+    try:
+        find_java(dict(os.environ))
+    except CleaningFailedError:
+        return ChosenEngine(EngineChoice.LOCAL, "no Java that Spark runs on was found")
+    return ChosenEngine(EngineChoice.SPARK, f"{size} of logs to read")
+
+
+def _processes(workers: Workers, are_own: bool) -> str:
+    count, most = workers.processes, cores()
+    words = counted(count, "process", "processes")
+    if are_own and count < most:
+        return f"{words} for {most} cores, as memory suffices for no more"
+    return words
 
 
 @contextmanager
-def open_runner(
-    options: RunnerOptions,
+def open_engine(
+    chosen: ChosenEngine,
+    options: EngineOptions,
     logs: Sequence[LogPlan],
     facts: RoundSettings,
     progress: ProgressSink,
     timed: Timed = lambda _: nullcontext(),
     disk: Disk = LOCAL,
-) -> Iterator[TaskRunner]:
-    """Open this process, the Spark of the caller, or a Spark that ends with the context.
+) -> Iterator[Engine]:
+    """Open this process, workers of this host, the caller's Spark or a Spark of its own.
 
-    timed: what times a start of Spark, and what the first use of a machine does, by phase.
+    What is started ends with the context. timed: what times a start, and what the first use of a
+    machine does, by phase.
     """
     if options.in_process:
-        yield InProcessTasks(disk)
-        return
+        yield InProcessEngine(disk)
+    elif chosen.choice is EngineChoice.LOCAL:
+        with _workers(options, facts, progress, timed) as workers:
+            processes = _processes(workers, options.workers is None)
+            progress.message(f"engine: local, {processes} ({chosen.why})")
+            yield LocalEngine(workers, progress.message, disk)
+    else:
+        with _spark_engine(options, logs, facts, progress, timed) as spark:
+            yield spark
+
+
+@contextmanager
+def _workers(
+    options: EngineOptions, facts: RoundSettings, progress: ProgressSink, timed: Timed
+) -> Iterator[Workers]:
+    """Start worker processes that end with the context, or take those of the caller."""
+    given = None if options.workers is None else nullcontext(options.workers)
+    with ending_stopped_processes(progress.message), given or Workers() as workers:
+        environ = {**os.environ, first_use.WORK_DIR_VARIABLE: facts.work_dir}
+        kernels = partial(first_use.kernels_to_make, environ)
+        first_use.prepare(environ, kernels, progress.message, lambda: timed(FIRST_USE))
+        with workers.in_use():
+            with timed(SESSION):
+                workers.pool()
+            yield workers
+
+
+@contextmanager
+def _spark_engine(
+    options: EngineOptions,
+    logs: Sequence[LogPlan],
+    facts: RoundSettings,
+    progress: ProgressSink,
+    timed: Timed,
+) -> Iterator[Engine]:
     if options.session is None:
         require_fit(options.master, os.environ)  # before another Spark's pyspark is loaded
-    from cleaner_jobs.spark.task_job import RunDescription, SparkTasks
+    from cleaner_jobs.spark.task_job import RunDescription, SparkEngine
 
     session = options.session
     given = None if session is None else nullcontext(session.sparkContext)
@@ -155,7 +257,7 @@ def open_runner(
         asked = require_able_executors(spark, logs, facts, options.executor_paths, progress.message)
         names = {log.log_id: f"{log.topic}-{log.partition}" for log in logs}
         description, is_own = RunDescription(facts.run_id, names), session is None
-        yield SparkTasks(spark, description, asked, progress.message, is_own)
+        yield SparkEngine(spark, description, asked, progress.message, is_own)
 
 
 def require_able_executors(
@@ -182,6 +284,11 @@ def require_able_executors(
     return asked
 
 
+def bytes_to_read(logs: Iterable[LogPlan]) -> int:
+    """Return how many bytes of segments the tasks of a round read, each counted once."""
+    return sum(log.log_bytes for log in logs)
+
+
 @contextmanager
 def short_switch_interval() -> Iterator[None]:
     """A thread that computes lets others in after a tenth of a millisecond, not five.
@@ -200,9 +307,9 @@ class StageRunner:
     """Runs the tasks of each stage, shows how far they are, and parses their rows."""
 
     def __init__(
-        self, runner: TaskRunner, settings: RoundSettings, progress: ProgressSink, disk: Disk
+        self, engine: Engine, settings: RoundSettings, progress: ProgressSink, disk: Disk
     ) -> None:
-        self._runner, self._settings = runner, settings
+        self._engine, self._settings = engine, settings
         self._progress, self._disk = progress, disk
 
     def run(
@@ -229,7 +336,7 @@ class StageRunner:
                 take(json.loads(value))
             poll.look()
 
-        rows = self._runner.run_stage(work_dir, stage, tasks, look)
+        rows = self._engine.run_stage(work_dir, stage, tasks, look)
         self._progress.advance(log_bytes)
         decoded = [(kind, json.loads(value)) for kind, value in rows]
         problems = [value_of(TaskProblem, values) for kind, values in decoded if kind == PROBLEM]
@@ -260,11 +367,18 @@ def _spark(
     master: str | None, facts: RoundSettings, progress: ProgressSink, timed: Timed
 ) -> Iterator["SparkContext"]:
     """A Spark of its own."""
-    with temporary_files(facts.work_dir), ending_stopped_processes(progress.message):
-        if SUBMITTED_VARIABLE not in os.environ:  # or Java is there already
+    is_submitted = SUBMITTED_VARIABLE in os.environ
+    java = [os.getppid()] if is_submitted else []
+    with temporary_files(facts.work_dir), ending_stopped_processes(progress.message, java):
+        if not is_submitted:  # or Java is there already
             use_java(os.environ, cache_dir(os.environ), work_dir=facts.work_dir)
-        environ = {**os.environ, warm_up.WORK_DIR_VARIABLE: facts.work_dir}
-        warm_up.prepare(environ, progress.message, lambda: timed(FIRST_USE))
+        environ = {**os.environ, first_use.WORK_DIR_VARIABLE: facts.work_dir}
+        first_use.prepare(
+            environ,
+            partial(to_make, environ),
+            progress.message,
+            lambda: timed(FIRST_USE),
+        )
         with timed(SESSION):
             from cleaner_jobs.spark.spark_session import end_spark, start_spark
 

@@ -12,13 +12,14 @@ from typing import Any, cast
 import pytest
 from pyspark import SparkContext
 
-from cleaner_jobs.spark import patience, spark_session
-from cleaner_jobs.spark.patience import (
+from cleaner_jobs import patience
+from cleaner_jobs.patience import (
     Wait,
     bound_seconds,
     processes_below,
     stopped_processes,
 )
+from cleaner_jobs.spark import spark_session
 from cleaner_jobs.spark.task_job import ExecutorWatch, NoExecutorError
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from cleaner_jobs.spark.java_cache import SUBMITTED_VARIABLE, text_of
+from cleaner_jobs.user_cache import text_of
 from storage.files.local import LOCAL
 
 VARIABLE, DEFAULT_SECONDS = "COMPACTOR_WAIT_SECONDS", 600.0
@@ -62,16 +62,18 @@ def why_ended() -> str:
 
 
 @contextmanager
-def ending_stopped_processes(say: Callable[[str], None]) -> Iterator[None]:
+def ending_stopped_processes(
+    say: Callable[[str], None], others: Sequence[int] = ()
+) -> Iterator[None]:
     """End each process of this run that stays stopped (SIGSTOP) for longer than the bound.
 
     What waits for it then sees that it has gone. A child that this process has already belongs
-    to its caller, with all that the child starts.
+    to its caller, with all that the child starts. others: processes of this run above this one.
     """
     _ended.clear()
     over = threading.Event()
     _, *callers = processes_below([os.getpid()])
-    arguments = Wait(say), over, callers
+    arguments = Wait(say), over, (os.getpid(), *others), callers
     thread = threading.Thread(target=_watch, args=arguments, name="stopped", daemon=True)
     thread.start()
     try:
@@ -81,10 +83,10 @@ def ending_stopped_processes(say: Callable[[str], None]) -> Iterator[None]:
         thread.join()
 
 
-def _watch(wait: Wait, over: threading.Event, callers: Sequence[int]) -> None:
+def _watch(wait: Wait, over: threading.Event, top: Sequence[int], callers: Sequence[int]) -> None:
     while not over.wait(LOOK_SECONDS):
         left_out = set(processes_below(callers))
-        stopped = [process for process in stopped_processes() if process[0] not in left_out]
+        stopped = [process for process in stopped_processes(top=top) if process[0] not in left_out]
         cause = None
         if stopped:
             pid, name = stopped[0]
@@ -103,11 +105,9 @@ def end_processes(pids: Iterable[int]) -> None:
 
 
 def stopped_processes(proc: str = PROC, top: Sequence[int] = ()) -> list[tuple[int, str]]:
-    """Return the stopped processes of this run, or of some and their children, with names."""
-    if not top:
-        top = [os.getpid(), *([os.getppid()] if SUBMITTED_VARIABLE in os.environ else [])]
+    """Return the stopped processes below this one, or of others and their children, with names."""
     found = []
-    for pid in processes_below(top, proc):
+    for pid in processes_below(top or [os.getpid()], proc):
         known = _process(f"{proc}/{pid}")
         if known is not None and known.state == "T" and pid != os.getpid():
             found.append((pid, known.name))
