@@ -94,16 +94,19 @@ def measure(setup: Setup, workload: Workload) -> LogResult:
             tell(f"memory of a run, {side}")
             memory[side] = dict(cold(setup, side, log_dir, watch_memory=True).memory)
     assert outcome is not None
-    warm = turns.get(WARM, [])
+    on_spark, in_processes = turns.get(WARM, []), turns.get(LOCAL, [])
     return LogResult(
         workload.name,
         scratch.log_bytes(log_dir),
         outcome,
         {side: [turn.sample for turn in taken] for side, taken in turns.items()},
-        [turn.first_round_seconds for turn in warm],
-        [dict(turn.cpu_seconds) for turn in warm],
-        [dict(turn.phases) for turn in warm],
-        memory,
+        first_rounds=[turn.first_round_seconds for turn in on_spark],
+        warm_cpu_seconds=[dict(turn.cpu_seconds) for turn in on_spark],
+        warm_phases=[dict(turn.phases) for turn in on_spark],
+        memory=memory,
+        local_first_rounds=[turn.first_round_seconds for turn in in_processes],
+        local_cpu_seconds=[dict(turn.cpu_seconds) for turn in in_processes],
+        local_phases=[dict(turn.phases) for turn in in_processes],
     )
 
 

@@ -16,9 +16,11 @@ from typing import NamedTuple
 
 import psutil
 
+from cleaner_jobs.local.worker_pool import HOST_MODULE
 from tests.bench.results import ALL, DRIVER, JVM, WORKERS, Peak
 
 DAEMON_MODULES = (
+    HOST_MODULE,
     "cleaner_jobs.spark.worker_daemon",
     "cleaner_jobs.spark.prestarted_daemon",  # a child of the driver
     "pyspark.daemon",

@@ -78,6 +78,10 @@ class LogResult:
     warm_cpu_seconds: list[dict[str, float]] = field(default_factory=list)  # by kind of process
     warm_phases: list[dict[str, float]] = field(default_factory=list)  # seconds by phase
     memory: dict[str, dict[str, Peak]] = field(default_factory=dict)  # by side, kind of process
+    # of the side `local`, what the three above are of `warm`
+    local_first_rounds: list[float] = field(default_factory=list)
+    local_cpu_seconds: list[dict[str, float]] = field(default_factory=list)
+    local_phases: list[dict[str, float]] = field(default_factory=list)
 
     def middle(self, side: str) -> Sample | None:
         """Return the median of the turns; None if this side had none."""

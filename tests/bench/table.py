@@ -41,6 +41,7 @@ LABELS = {
     LOCAL: "local warm",
 }
 KINDS = (DRIVER, JVM, WORKERS)
+LOCAL_KINDS = (DRIVER, WORKERS)
 Rows = list[list[str]]
 
 
@@ -150,13 +151,16 @@ def _ratios(logs: Sequence[LogResult]) -> Table:
 def _cpu(logs: Sequence[LogResult]) -> Table:
     sides = (KAFKA, COLD, WARM, LOCAL_COLD, LOCAL)
     head = ["log", *(LABELS[side] for side in sides), *(f"{LABELS[s]}, per GB" for s in sides)]
-    head += [f"Spark warm: {kind}" for kind in KINDS]
+    head += [f"{LABELS[WARM]}: {kind}" for kind in KINDS]
+    head += [f"{LABELS[LOCAL]}: {kind}" for kind in LOCAL_KINDS]
     rows = []
     for log in logs:
         used = [s.cpu_seconds if (s := log.middle(side)) else None for side in sides]
         used += [log.cpu_seconds_per_gb(side) for side in sides]
-        by_kind = medians(log.warm_cpu_seconds)
-        rows.append([log.name, *_numbers(*used, *(by_kind.get(kind) for kind in KINDS))])
+        by_kind, by_local_kind = medians(log.warm_cpu_seconds), medians(log.local_cpu_seconds)
+        used += [by_kind.get(kind) for kind in KINDS]
+        used += [by_local_kind.get(kind) for kind in LOCAL_KINDS]
+        rows.append([log.name, *_numbers(*used)])
     return Table("CPU seconds", head, rows)
 
 
@@ -174,14 +178,22 @@ def _memory(logs: Sequence[LogResult]) -> Table:
 
 
 def _phases(logs: Sequence[LogResult]) -> Table:
-    by_log = [(log, medians(log.warm_phases)) for log in logs if log.warm_phases]
-    names = list(dict.fromkeys(name for _, phases in by_log for name in phases))
+    rounds = [
+        (log, side, median(first), medians(phases))
+        for log in logs
+        for side, first, phases in (
+            (WARM, log.first_rounds, log.warm_phases),
+            (LOCAL, log.local_first_rounds, log.local_phases),
+        )
+        if phases
+    ]
+    names = list(dict.fromkeys(name for *_, phases in rounds for name in phases))
     rows = []
-    for log, phases in by_log:
-        counted = middle(log.samples[WARM]).seconds
-        cells = [median(log.first_rounds), counted, *(phases.get(name) for name in names)]
-        rows.append([log.name, *_numbers(*cells)])
-    head = ["log", "first round", "second, counted", *names]
+    for log, side, first_seconds, phases in rounds:
+        counted = middle(log.samples[side]).seconds
+        cells = _numbers(first_seconds, counted, *(phases.get(name) for name in names))
+        rows.append([log.name, LABELS[side], *cells])
+    head = ["log", "side", "first round", "second, counted", *names]
     return Table("Phases of a warm round, seconds", head, rows)
 
 

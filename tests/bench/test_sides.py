@@ -56,8 +56,8 @@ class Sides:
         self._outcomes = outcomes
         patch.setattr(cleanings, "copied", lambda *_: self._turn("cp"))
         patch.setattr(cleanings, "kafkas", lambda *_: self._turn("kafka"))
-        patch.setattr(cleanings, "cold", lambda *_, **named: self._turn("cold", **named))
-        patch.setattr(cleanings, "warm", lambda *last: self._turn("warm", bool(last[-1])))
+        patch.setattr(cleanings, "cold", lambda _, side, *__, **named: self._turn(side, **named))
+        patch.setattr(cleanings, "warm", lambda _, side, *last: self._turn(side, bool(last[-1])))
         patch.setattr(scratch, "settle", lambda: None)
         patch.setattr(scratch, "built", lambda *_: Path("log"))
         patch.setattr(scratch, "log_bytes", lambda _: 5070)
@@ -69,24 +69,39 @@ class Sides:
             return Turn(sample)
         memory = {JVM: Peak(len(self.turns))} if watch_memory or side == "kafka" else {}
         outcome = self._outcomes.get(side, OUTCOME)
-        return Turn(sample, outcome, memory, 9, {JVM: 1}, {"scan": 2})
+        number = len(self.turns)
+        return Turn(sample, outcome, memory, 100 + number, {JVM: number}, {"scan": 200 + number})
 
 
 def test_sides_take_turns(monkeypatch: pytest.MonkeyPatch, setup: Setup) -> None:
     sides = Sides(monkeypatch)
     log = measure(setup, ONE)
     assert sides.turns == [
-        *("cp", "kafka", "cp", "cold", "warm"),
-        *("kafka", "cp", "cold", "warm, memory", "cold, memory"),
+        *("cp", "kafka", "cp", "cold", "warm", "local-cold", "local"),
+        *("kafka", "cp", "cold", "warm, memory", "local-cold", "local, memory"),
+        *("cold, memory", "local-cold, memory"),
     ]
     assert {side: [s.seconds for s in samples] for side, samples in log.samples.items()} == {
-        "kafka": [2, 6], "cp": [3, 7], "cold": [4, 8], "warm": [5, 9],
+        "kafka": [2, 8], "cp": [3, 9], "cold": [4, 10], "warm": [5, 11],
+        "local-cold": [6, 12], "local": [7, 13],
     }  # fmt: skip
-    assert (log.outcome, log.log_bytes, log.first_rounds) == (OUTCOME, 5070, [9, 9])
-    assert log.memory == {"kafka": {JVM: Peak(6)}, "warm": {JVM: Peak(9)}, "cold": {JVM: Peak(10)}}
+    assert (log.outcome, log.log_bytes) == (OUTCOME, 5070)
+    assert (log.first_rounds, log.local_first_rounds) == ([105, 111], [107, 113])
+    assert (log.warm_cpu_seconds, log.local_cpu_seconds) == (
+        [{JVM: 5}, {JVM: 11}],
+        [{JVM: 7}, {JVM: 13}],
+    )
+    assert (log.warm_phases, log.local_phases) == (
+        [{"scan": 205}, {"scan": 211}],
+        [{"scan": 207}, {"scan": 213}],
+    )
+    assert log.memory == {
+        "kafka": {JVM: Peak(8)}, "warm": {JVM: Peak(11)}, "local": {JVM: Peak(13)},
+        "cold": {JVM: Peak(14)}, "local-cold": {JVM: Peak(15)},
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("side", ["cold", "warm"])
+@pytest.mark.parametrize("side", ["cold", "warm", "local-cold", "local"])
 def test_a_side_that_leaves_something_else_stops_it(
     side: str, monkeypatch: pytest.MonkeyPatch, setup: Setup
 ) -> None:

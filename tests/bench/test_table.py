@@ -23,17 +23,36 @@ def rows_of(text: str, heading: str) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("heading", "expected"),
     [
-        ("Speed, seconds", ["100b-none 500 1,000 25% 10.0 1.00 8.00 2.00 50.0 250"]),
+        ("Speed, seconds", ["100b-none 500 1,000 25% 10.0 1.00 8.00 2.00 4.00 1.60 50.0 250 312"]),
         (
             "Ratios of seconds",  # with the range of single turns
-            ["100b-none 5.00 (3.00–10.0) 1.25 (1.11–1.71) 2.00 (1.00–4.00) 8.00 (7.00–9.00)"],
+            [
+                "100b-none 6.25 (5.00–7.50) 2.50 (2.25–2.50) 5.00 (3.00–10.0) 1.25 (1.11–1.71) "
+                "1.60 (1.50–2.00)"
+            ],
         ),
-        ("CPU seconds", ["100b-none 12.0 10.0 3.00 24.0 20.0 6.00 0.50 1.00 1.50"]),
+        (
+            "CPU seconds",
+            [
+                "100b-none 12.0 10.0 3.00 5.00 2.00 24.0 20.0 6.00 10.0 4.00 "
+                "0.50 1.00 1.50 0.25 1.75"
+            ],
+        ),
         (
             "Peak memory, MiB",
-            ["100b-none Kafka – 700 – – – –", "100b-none ours warm 200 400 300 180 120 900"],
+            [
+                "100b-none Kafka – 700 – – – –",
+                "100b-none Spark warm 200 400 300 180 120 900",
+                "100b-none local warm 170 – 250 160 110 600",
+            ],
         ),
-        ("Phases of a warm round, seconds", ["100b-none 6.00 2.00 2.00 0.50"]),
+        (
+            "Phases of a warm round, seconds",
+            [
+                "100b-none Spark warm 6.00 2.00 2.00 0.50",
+                "100b-none local warm 2.10 1.60 0.75 0.25",
+            ],
+        ),
         ("`plan`", ["10,000 60,000 5.00 4.00 250"]),
         ("`recover`", ["9,000 54,000 8.00 6.00 90"]),
         ("Logs opened by a log manager", ["8,000 48,000 2.00 2.00 90"]),
@@ -59,12 +78,13 @@ def test_each_table_has_the_medians(heading: str, expected: list[str]) -> None:
 
 def test_a_log_without_a_warm_turn_has_dashes() -> None:
     log = log_result("small")
-    for of_warm in (log.warm_cpu_seconds, log.warm_phases):
+    for of_warm in (log.warm_cpu_seconds, log.warm_phases, log.local_cpu_seconds, log.local_phases):
         of_warm.clear()
-    del log.samples["warm"]
+    for side in ("warm", "local"):
+        del log.samples[side]
     text = document(Results({"machine": "m"}, logs=(log,)))
-    assert rows_of(text, "Speed, seconds")[1][-3:] == ["–", "50.0", "–"]
-    assert rows_of(text, "CPU seconds")[1][-4:] == ["–"] * 4
+    assert rows_of(text, "Speed, seconds")[1][-5:] == ["4.00", "–", "50.0", "–", "–"]
+    assert rows_of(text, "CPU seconds")[1][-6:] == ["–"] * 6
     assert "Phases" not in text
 
 
