@@ -78,10 +78,13 @@ def main(driver: int, control: Connection, workers: Sequence[Connection]) -> Non
 
 
 def load() -> None:
-    """Import what tasks need, and keep the collector of garbage from looking at it again."""
+    """Load what tasks need, and keep the collector of garbage from looking at it again.
+
+    Each kernel takes some milliseconds. Those that only some logs need, a worker loads itself.
+    """
     from cleaner_jobs.tasks import kernel_warm_up, task  # noqa: F401
 
-    kernel_warm_up.warm()
+    kernel_warm_up.warm_plain()
     gc.collect()
     gc.freeze()
 

@@ -33,26 +33,81 @@ from storage.kernels.kernel import require_keeping
 from storage.kernels.xxh3_kernel import digest_between, digests_between
 
 
-def warm() -> None:
-    """Call each kernel on nothing."""
+def warm_plain() -> None:
+    """Call each kernel on nothing that a round over uncompressed batches needs."""
     rows = np.zeros((1, batch_columns.BATCH_COLUMNS), np.int64)
     window = np.zeros(batch_columns.SLACK_BYTES, np.uint8)
+    columns, bounds = _columns(), np.zeros((1, 2), np.int64)
+    secret = np.uint64(0), np.uint64(0)
+    limits = batch_columns.RecordLimits(0, 0, 0)
     batch_columns.walk_batches(window, 0, 0, -1, rows)
-    legacy_upgrade.upgrade_messages(window, 0, rows[:0], 0, window, 0)
-    legacy_upgrade.first_out_of_order(rows[:0], 0)
-    batch_comparison.first_other_row(rows[:0], rows[:0])
-    batch_comparison.have_same_bytes(window, window, 0)
-    legacy_upgrade.upgrade_wrapper(window, 0, rows[0], window, 0)
-    columns = (
+    batch_columns.parse_records(window, bounds[:0], rows[:0], limits, secret, columns, 0)
+    batch_kernels.first_wrong_checksum(window, 0, rows[:0], np.zeros(0, np.bool_))
+    chunks, place = scan_runs.Chunks(0, 0, 0, 0, window), Place(0, -1)
+    parsing = scan_runs.Parsing(limits, secret, np.zeros((0, 4), np.int64))
+    scratch = scan_runs.Scratch(window, bounds, np.zeros(1, np.bool_), tools_of_thread())
+    part = scan_runs.PartSoFar(0, 0, -1, 0)
+    scan_runs.scan_run(chunks, place, part, parsing, scratch, rows, columns, False)
+    transaction_kernels.mark_read(rows[:0], np.zeros(0, np.bool_))
+    entries, superseded = np.zeros((1, offset_map.ENTRY_WORDS), np.uint64), np.zeros(1, np.uint8)
+    none, starts = tuple(column[:0] for column in columns), np.zeros(2, np.uint64)
+    offset_map.sum_fingerprints(columns, 0)
+    offset_map.pack_part(none, 0, 0, entries, starts)
+    offset_map.keep_latest(superseded[:0], 0, entries, starts, np.zeros(16, np.uint64))
+    offset_map.merge_latest(entries, 0, np.zeros(16, np.uint64), superseded)
+    numbers, sums = np.zeros(1, np.int64), np.zeros((0, offset_map.SUM_COLUMNS), np.uint64)
+    offset_map.collect_superseded(
+        entries[:0], superseded, (numbers, numbers[:0]), (np.zeros(1, np.uint32), sums)
+    )
+    ordinals = np.frombuffer(bytes(4), np.uint32)  # as it is read, not to be written
+    offset_map.drop_superseded(superseded, ordinals)
+    offset_map.count_in_batches(rows[:0], superseded)
+    pairs = np.zeros((0, 2), np.int64)
+    index_check.first_unordered(pairs, 0)
+    index_check.first_unfitting(pairs, 0, 0, rows[:0])
+    rewrite_runs.rewrite_plain(
+        chunks,
+        place,
+        superseded,
+        rewrite_runs.RunRules(kept_batches.KeptBatches.of(0, ()), 0, -1, np.zeros(1, np.int64)),
+        rewrite_runs.RunOutput(
+            buffer=window,
+            rows=rows,
+            actions=np.zeros(1, np.uint8),
+            kept_records=np.zeros(1, np.int32),
+            spans=bounds,
+            places=bounds,
+            expected=np.zeros((1, EXPECTED_COLUMNS), np.int64),
+        ),
+    )
+    batch_comparison.sum_heads(window, 0, 0)
+    empty = np.zeros(0, np.int64)
+    segment_indexes.build_indexes(0, empty, empty, empty, 4096)
+
+
+def _columns() -> tuple[Any, ...]:
+    return (
         np.zeros(1, np.uint64),
         np.zeros(1, np.uint64),
         np.zeros(1, np.int64),
         np.zeros(1, np.uint8),
     )
+
+
+def warm() -> None:
+    """Call each kernel on nothing."""
+    warm_plain()
+    rows = np.zeros((1, batch_columns.BATCH_COLUMNS), np.int64)
+    window = np.zeros(batch_columns.SLACK_BYTES, np.uint8)
+    legacy_upgrade.upgrade_messages(window, 0, rows[:0], 0, window, 0)
+    legacy_upgrade.first_out_of_order(rows[:0], 0)
+    batch_comparison.first_other_row(rows[:0], rows[:0])
+    batch_comparison.have_same_bytes(window, window, 0)
+    legacy_upgrade.upgrade_wrapper(window, 0, rows[0], window, 0)
+    columns = _columns()
     bounds = np.zeros((1, 2), np.int64)
     secret = np.uint64(0), np.uint64(0)
     limits = batch_columns.RecordLimits(0, 0, 0)
-    batch_columns.parse_records(window, bounds[:0], rows[:0], limits, secret, columns, 0)
     max_payload_bytes(0)
     tools = tools_of_thread()
     legacy_upgrade.upgrade_entries((window, 0, rows[:0]), (0, 0), window, window, tools)
@@ -65,25 +120,10 @@ def warm() -> None:
     transaction_kernels.flag_discardable(rows[:0], np.zeros(0, np.int64))
     _warm_transactions()
     entries = np.zeros((1, offset_map.ENTRY_WORDS), np.uint64)
-    offset_map.sum_fingerprints(columns, 0)
     superseded = np.zeros(1, np.uint8)
-    none, starts = tuple(column[:0] for column in columns), np.zeros(2, np.uint64)
-    offset_map.pack_part(none, 0, 0, entries, starts)
-    offset_map.keep_latest(superseded[:0], 0, entries, starts, np.zeros(16, np.uint64))
     keys = np.zeros((16, 2), np.uint64)
     map_capacity.copy_keys(keys, keys.copy())
     map_capacity.fill_table(columns, 0, keys, 0, 1)
-    offset_map.merge_latest(entries, 0, np.zeros(16, np.uint64), superseded)
-    numbers, sums = np.zeros(1, np.int64), np.zeros((0, offset_map.SUM_COLUMNS), np.uint64)
-    offset_map.collect_superseded(
-        entries[:0], superseded, (numbers, numbers[:0]), (np.zeros(1, np.uint32), sums)
-    )
-    ordinals = np.frombuffer(bytes(4), np.uint32)  # as it is read, not to be written
-    offset_map.drop_superseded(superseded, ordinals)
-    offset_map.count_in_batches(rows[:0], superseded)
-    pairs = np.zeros((0, 2), np.int64)
-    index_check.first_unordered(pairs, 0)
-    index_check.first_unfitting(pairs, 0, 0, rows[:0])
     words = np.zeros((0, TXN_WORDS), np.int64)
     transaction_kernels.note_txn_batches(rows[:0], 0, 0, columns[0], words)
     scan_runs.first_above(window, bounds[:0], rows[:0], 1)
@@ -111,8 +151,6 @@ def warm() -> None:
     progress = rebuild.PackProgress(0, 0, -1)
     rebuild.pack_batches(nobody, of_nobody, window, bounds, progress, tools)
     batch_kernels.seal_batches(window, bounds[:0])
-    batch_kernels.first_wrong_checksum(window, 0, rows[:0], np.zeros(0, np.bool_))
-    batch_comparison.sum_heads(window, 0, 0)
     batch_comparison.compare_payloads(
         nobody, (window, bounds[:0]), choice, (window, bounds), expected
     )
@@ -120,35 +158,16 @@ def warm() -> None:
     chunks, place = scan_runs.Chunks(0, 0, 0, 0, window), Place(0, -1)
     parsing = scan_runs.Parsing(limits, secret, np.zeros((0, 4), np.int64))
     scratch = scan_runs.Scratch(window, bounds, np.zeros(1, np.bool_), tools)
-    part = scan_runs.PartSoFar(0, 0, -1, 0)
-    scan_runs.scan_run(chunks, place, part, parsing, scratch, rows, columns, False)
-    transaction_kernels.mark_read(rows[:0], np.zeros(0, np.bool_))
     _warm_counts((window, bounds, rows), columns, entries)
+    part = scan_runs.PartSoFar(0, 0, -1, 0)
     counters, sizes = inspection_counters.new_counters(), np.zeros(1, np.uint32)
     counting = record_counts.Counting(
         record_counts.CountLimits(0, 0, 0), inspection_counters.BY_KEY
     )
     counted = record_counts.CountOutput(rows, columns, sizes, counters)
     record_counts.count_run(chunks, place, part, 0, parsing, scratch, counted, counting)
-    rewrite_runs.rewrite_plain(
-        chunks,
-        place,
-        superseded,
-        rewrite_runs.RunRules(kept, 0, -1, horizons),
-        rewrite_runs.RunOutput(
-            buffer=window,
-            rows=rows,
-            actions=actions,
-            kept_records=kept_records,
-            spans=bounds,
-            places=bounds,
-            expected=expected,
-        ),
-    )
     header, times = np.zeros(BATCH_HEADER_BYTES, np.uint8), rebuild.HeaderTimes(0, 0, False)
     rebuild.write_header(header, 0, window, 0, BATCH_HEADER_BYTES, times, 0)
-    empty = np.zeros(0, np.int64)
-    segment_indexes.build_indexes(0, empty, empty, empty, 4096)
     compress_small_block(b"warm")
 
 
