@@ -14,7 +14,7 @@ from compactor.host.suggestions import did_you_mean
 from compactor.inspection.inspect_logs import EVERY_BYTE, InspectSettings, inspect_logs
 from compactor.inspection.inspected_log import InspectedLog
 from compactor.inspection.inspection import Inspection
-from compactor.jobs.engines import require_possible_engine
+from compactor.jobs.engine_choice import require_possible_engine
 from compactor.log_dirs.set_aside_memory import RememberedLogs
 from compactor.log_dirs.survey import LogDirSurvey, offsets_of, survey_log_dir
 from compactor.planning.candidate import Judgement

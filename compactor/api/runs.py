@@ -55,7 +55,7 @@ from compactor.host.clock import now_ms
 from compactor.host.machine import UNSET_IT, why_not_compiled
 from compactor.host.progress import START_STAGE, ChangeWatch
 from compactor.host.run_history import PastRun, remember
-from compactor.jobs.engines import bytes_to_read, choose_engine, require_possible_engine
+from compactor.jobs.engine_choice import bytes_to_read, choose_engine, require_possible_engine
 from compactor.log_dirs.locked_log_dirs import Patience, lock_log_dirs
 from compactor.log_dirs.preconditions import obstacles_to
 from compactor.log_dirs.set_aside_memory import RememberedLogs

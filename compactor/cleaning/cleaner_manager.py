@@ -45,7 +45,8 @@ from compactor.finalizer import sweep_staged
 from compactor.host.clock import now_ms
 from compactor.host.machine import version
 from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
-from compactor.jobs.engines import ChosenEngine, Engine, bytes_to_read, choose_engine, open_engine
+from compactor.jobs.engine_choice import ChosenEngine, bytes_to_read, choose_engine
+from compactor.jobs.engines import Engine, open_engine
 from compactor.jobs.work_dir import open_work_dir
 from compactor.outcome.round_report import (
     OTHER,

@@ -39,14 +39,8 @@ from compactor.inspection.inspected_log import (
     inspected,
 )
 from compactor.inspection.inspection import LogInspection
-from compactor.jobs.engines import (
-    Engine,
-    EngineOptions,
-    StageRunner,
-    bytes_to_read,
-    choose_engine,
-    open_engine,
-)
+from compactor.jobs.engine_choice import EngineOptions, bytes_to_read, choose_engine
+from compactor.jobs.engines import Engine, StageRunner, open_engine
 from compactor.jobs.log_indexes import index_positions, read_indexes, save_expected
 from compactor.jobs.work_dir import open_work_dir
 from compactor.planning import layout

@@ -1,8 +1,8 @@
-"""Choose what runs the tasks of a round or an inspection: processes of this host, or Spark.
+"""Open what runs the tasks of a round or an inspection: processes of this host, or Spark.
 
 - `Engine` is what a round asks of it. Nothing above it knows which one it is.
-- `choose_engine` chooses it, `open_engine` opens it. A cluster is refused before any work where an
-  executor could not do its part (`require_able_executors`).
+- `open_engine` opens the one that `engine_choice` has chosen. A cluster is refused before any work
+  where an executor could not do its part (`require_able_executors`).
 - `StageRunner` runs a stage. While Spark works the driver polls (`Poll`), and computes without
   being in its way (`short_switch_interval`).
 """
@@ -11,11 +11,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cleaner_jobs import first_use
 from cleaner_jobs.local.in_process_engine import InProcessEngine
@@ -33,17 +33,18 @@ from cleaner_jobs.messages import (
 )
 from cleaner_jobs.patience import ending_stopped_processes
 from cleaner_jobs.signals import deferred_signals
-from cleaner_jobs.spark.callers_session import HAS_SESSION, has_session, why_unusable
 from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE, require_fit
 from cleaner_jobs.spark.java_cache import to_make
 from cleaner_jobs.tasks.executor_paths import Lack
 from cleaner_jobs.tasks.heartbeat import done_bytes
 from cleaner_jobs.user_cache import cache_dir
-from compactor.errors import CleaningFailedError, ConfigError, RefusedError, UsageError
-from compactor.host.java import find_java, use_java
+from compactor.command_context import current_context
+from compactor.errors import RefusedError
+from compactor.host.java import use_java
 from compactor.host.machine import temporary_files
-from compactor.host.printable import counted, first_few, size_text
+from compactor.host.printable import counted, first_few
 from compactor.host.progress import ProgressSink
+from compactor.jobs.engine_choice import ChosenEngine, EngineOptions, Names
 from compactor.outcome.round_report import FIRST_USE, SESSION, SESSION_END
 from compactor.reason_codes import ReasonCode
 from compactor.settings.rules import EngineChoice
@@ -52,11 +53,9 @@ from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
     from cleaner_jobs.tasks.executor_paths import Asked
 
-SPARK_FROM_BYTES = 1 << 30  # of logs to read; for fewer, to start Java takes longer than it saves
 POLL_SECONDS = 0.25
 BUSY_SWITCH_SECONDS = 0.0001
 SHOWN_HOSTS = 3
@@ -100,92 +99,7 @@ class Engine(Protocol):
         ...
 
 
-_BESIDE_A_SESSION = f'{HAS_SESSION}. Or pass engine="local", which does without Spark'
-
-
-class ChosenEngine(NamedTuple):
-    """What runs the tasks, and why."""
-
-    choice: EngineChoice  # LOCAL or SPARK
-    why: str  # a part of a sentence
-
-
 Timed = Callable[[str], AbstractContextManager[None]]  # by the name of a phase
-
-Names = tuple[tuple[str, str], ...]  # a directory of the driver's, and its name on executors
-
-
-class EngineOptions(Protocol):
-    """The options, of a run or an inspection, that choose what runs its tasks."""
-
-    @property
-    def engine(self) -> EngineChoice: ...
-
-    @property
-    def master(self) -> str | None: ...
-
-    @property
-    def session(self) -> "SparkSession | None": ...
-
-    @property
-    def workers(self) -> Workers | None: ...
-
-    @property
-    def in_process(self) -> bool: ...
-
-    @property
-    def executor_paths(self) -> Names: ...
-
-
-def require_possible_engine(options: EngineOptions) -> None:
-    """Raise ConfigError where the options contradict each other, or the process they are used in.
-
-    Of a session that was passed in where it can do no job; where Spark was asked for, and would
-    start beside a session of the caller's.
-    """
-    session = options.session
-    problem = None if session is None else why_unusable(session)
-    if problem is not None:
-        raise ConfigError(f"{problem}. Give one that runs, or none. Nothing was changed", "session")
-    if options.engine == EngineChoice.LOCAL or options.workers is not None:
-        for name in ("session", "master"):
-            if getattr(options, name) is not None:
-                other = "engine" if options.workers is None else "workers"
-                raise UsageError("not with local processes, which {} asks for", name, None, [other])
-    if options.engine == EngineChoice.SPARK and options.workers is not None:
-        raise UsageError("not with {}, which are local", "engine", options.engine, ["workers"])
-    if options.engine == EngineChoice.SPARK and session is None and has_session():
-        raise ConfigError(f"{_BESIDE_A_SESSION}. Nothing was changed", "session")
-
-
-def choose_engine(options: EngineOptions, log_bytes: int) -> ChosenEngine:
-    """Choose what runs the tasks that read so many bytes of logs, and say why.
-
-    Raise ConfigError where Spark would have to start beside a session of the caller's.
-    """
-    size = size_text(log_bytes)
-    if options.in_process:
-        return ChosenEngine(EngineChoice.LOCAL, "in this process")
-    if options.workers is not None:
-        return ChosenEngine(EngineChoice.LOCAL, "workers were passed in")
-    if options.engine != EngineChoice.AUTO:
-        return ChosenEngine(options.engine, "as asked for")
-    if options.session is not None:
-        return ChosenEngine(EngineChoice.SPARK, "a session was passed in")
-    if options.master is not None:
-        return ChosenEngine(EngineChoice.SPARK, f"the master is {options.master}")
-    if SUBMITTED_VARIABLE in os.environ:
-        return ChosenEngine(EngineChoice.SPARK, "started by spark-submit")
-    if log_bytes < SPARK_FROM_BYTES:
-        why = f"{size} of logs to read, less than 1 GiB"
-        return ChosenEngine(EngineChoice.LOCAL, why)
-    if has_session():
-        raise ConfigError(f"{_BESIDE_A_SESSION}: {size} of logs are to be read", "session")
-    try:
-        find_java(dict(os.environ))
-    except CleaningFailedError:
-        return ChosenEngine(EngineChoice.LOCAL, "no Java that Spark runs on was found")
-    return ChosenEngine(EngineChoice.SPARK, f"{size} of logs to read")
 
 
 def _processes(workers: Workers, are_own: bool) -> str:
@@ -219,6 +133,9 @@ def open_engine(
             progress.message(f"engine: local, {processes} ({chosen.why})")
             yield LocalEngine(workers, progress.message, disk)
     else:
+        early = current_context().workers
+        if early is not None:
+            early.close()
         with _spark_engine(options, logs, facts, progress, timed) as spark:
             yield spark
 
@@ -228,7 +145,8 @@ def _workers(
     options: EngineOptions, facts: RoundSettings, progress: ProgressSink, timed: Timed
 ) -> Iterator[Workers]:
     """Start worker processes that end with the context, or take those of the caller."""
-    given = None if options.workers is None else nullcontext(options.workers)
+    workers = options.workers or current_context().workers
+    given = None if workers is None else nullcontext(workers)
     with ending_stopped_processes(progress.message), given or Workers() as workers:
         environ = {**os.environ, first_use.WORK_DIR_VARIABLE: facts.work_dir}
         kernels = partial(first_use.kernels_to_make, environ)
@@ -282,11 +200,6 @@ def require_able_executors(
         problem = _LINES[worst.lack].format(problem=worst.problem, on=_on(worst.hosts))
         raise RefusedError(problem, ReasonCode.UNFIT_EXECUTOR)
     return asked
-
-
-def bytes_to_read(logs: Iterable[LogPlan]) -> int:
-    """Return how many bytes of segments the tasks of a round read, each counted once."""
-    return sum(log.log_bytes for log in logs)
 
 
 @contextmanager

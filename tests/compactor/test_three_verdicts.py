@@ -11,7 +11,7 @@ import pytest
 
 from compactor.cleaning import cleaner_manager
 from compactor.host import java
-from compactor.jobs import engines
+from compactor.jobs import engine_choice
 from storage.formats import checkpoint, clean_shutdown, meta_properties, partition_metadata
 from storage.formats.meta_properties import MetaProperties
 from storage.formats.partition_metadata import PartitionMetadata, encode_uuid
@@ -233,7 +233,7 @@ def test_a_swap_that_was_cut_short_is_no_obstacle(data: Path) -> None:
 
 def test_a_run_needs_no_java_whatever_the_size(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_candidates", lambda *_: iter(()))
-    monkeypatch.setattr(engines, "SPARK_FROM_BYTES", 0)
+    monkeypatch.setattr(engine_choice, "SPARK_FROM_BYTES", 0)
     monkeypatch.setattr(cleaner_manager, "_engine", ENGINE_OF_RUNS)
     found = Told(data)
     assert {*found.of_run} == {(0, "done")}

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from cleaner_jobs.spark.spark_session import UNIX_SOCKETS, end_spark, start_spark
 from cleaner_jobs.user_cache import cache_dir
 from compactor.host.java import use_java
-from compactor.jobs import engines
+from compactor.jobs import engine_choice
 from compactor.planning import layout
 
 
@@ -27,7 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     layout.SMALLEST_SHARE_BYTES = 1  # groups of these small logs are cut and joined, too
     # other tests of this process start no Spark beside it, or hand it in behind the check
     patch = pytest.MonkeyPatch()
-    patch.setattr(engines, "has_session", lambda: False)
+    patch.setattr(engine_choice, "has_session", lambda: False)
     yield SparkSession(context)
     layout.SMALLEST_SHARE_BYTES = smallest
     patch.undo()

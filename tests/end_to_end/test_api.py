@@ -14,7 +14,7 @@ from cleaner_jobs.patience import VARIABLE
 from cleaner_jobs.spark import callers_session
 from cleaner_jobs.spark.spark_trial import seconds_to_start
 from compactor import api
-from compactor.jobs import engines
+from compactor.jobs import engine_choice
 from compactor.log_dirs.locked_log_dirs import LOCK_FILE
 from tests.support.file_states import state_of
 from tests.support.made_log import batches_of, keyed, make_partition
@@ -103,7 +103,7 @@ def _let_spark_lose_workers(spark: SparkSession, workers: list[psutil.Process]) 
 def test_a_session_that_was_not_handed_in_is_left_alone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "has_session", callers_session.has_session)
+    monkeypatch.setattr(engine_choice, "has_session", callers_session.has_session)
     segments = {0: [keyed(0, "abab")], 4: [keyed(4, "a")]}
     partition = make_partition(tmp_path / "logs", segments)
     before = state_of(partition.parent)

@@ -12,7 +12,7 @@ from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
 from compactor.errors import CleaningFailedError, RefusedError
 from compactor.host.progress import SWAP_STAGE, ProgressSink
-from compactor.jobs.engines import ChosenEngine
+from compactor.jobs.engine_choice import ChosenEngine
 from compactor.outcome.json_values import to_json
 from compactor.outcome.round_report import CleaningReport, LogStatus
 from compactor.planning.round_plan import RoundPlan
