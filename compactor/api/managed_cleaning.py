@@ -45,7 +45,7 @@ COPIED_BYTES = 1024 * 1024  # at a time, of an active segment
 
 
 class Cleaner:
-    """Cleans the logs that a manager gives it, by rounds on Spark. One round at a time."""
+    """Cleans the logs that a manager gives it, by rounds beside its work. One round at a time."""
 
     @checked
     def __init__(
@@ -59,7 +59,7 @@ class Cleaner:
         """Check the options of all rounds.
 
         work_dir: in no log directory, and on the file system of all of them.
-        options: see `run`; a Spark session in it saves the start of one for each round.
+        options: see `run`; workers or a Spark session in it save the start of them for each round.
         on_report: gets the report of each round, with the logs that could not be cleaned.
         rewrites_all: makes new files of segments that lose nothing, too, as Kafka's cleaner does.
         kafka: the version whose answer is wanted; None: the newest that is known.
