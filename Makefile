@@ -161,8 +161,8 @@ test-sampling: $(STAMP) ## write 200 random logs, or LOGS=N, and hold what plan 
 test-obstacles: $(STAMP) ## put 500 random obstacles, or COUNT=N, in the way of a run, and compare what doctor, plan and run say of it (as root: gives files to another user)
 	$(PYTHON_OF_VENV) -m tests.obstacles $(if $(COUNT),--count $(COUNT))
 
-bench: $(STAMP) ## time Kafka's cleaner, cp -r and ours in turn (needs a JDK; fetches Kafka)
-	$(PYTHON_OF_VENV) -m tests.bench
+bench: $(STAMP) ## time Kafka's cleaner, cp -r and ours in turn, and write docs/benchmarks.md and its chart; JSON=FILE for every sample (needs a JDK; fetches Kafka)
+	$(PYTHON_OF_VENV) -m tests.bench --write-docs $(if $(JSON),--json $(JSON))
 
 bench-tables: $(STAMP) ## time a log of 30,000 small segments as a table in Arrow, Parquet and Spark, and measure the memory of two columns of 2 GB
 	$(PYTHON_OF_VENV) -m tests.bench.small_segments

@@ -17,13 +17,16 @@ from cleaner_jobs.spark.java_cache import to_make
 from cleaner_jobs.user_cache import cache_dir
 from compactor.errors import CleaningFailedError
 from compactor.host.java import use_java
-from tests.bench import cleanings, engine, fleets, machine, swap, tables, timing
+from tests.bench import chart, cleanings, engine, fleets, machine, swap, tables, timing
 from tests.bench.results import BenchError, Results, from_json, merged, to_json
 from tests.bench.scratch import Setup, default_root, open_scratch
-from tests.bench.table import PAGES, document, write_between_marks
+from tests.bench.table import PAGES, document, page, write_between_marks
 from tests.bench.workloads import (
+    CONFIGS,
     ENGINE,
+    EXPLAIN,
     INSPECT,
+    LOCAL,
     MANY_LOGS,
     NAMES,
     OPEN,
@@ -31,23 +34,32 @@ from tests.bench.workloads import (
     RECOVER,
     SWAP,
     TABLES,
+    WARM,
     choose,
 )
 from tests.oracle.jars import OracleUnavailableError
 
 PAGE = PAGES / "benchmarks.md"
+CHART = PAGES / "pictures" / "benchmarks.svg"
 REPETITIONS = 3
 MASTER = "local[2]"
-# by name for --only: the field of the results, and what measures it
-CASES: Mapping[str, tuple[str, Callable[[Setup], Any]]] = {
-    PLAN: ("plan", lambda setup: fleets.measure(setup, PLAN)),
-    RECOVER: ("recovery", lambda setup: fleets.measure(setup, RECOVER)),
-    OPEN: ("opening", lambda setup: fleets.measure(setup, OPEN)),
-    SWAP: ("swaps", swap.measure),
-    MANY_LOGS: ("many_logs", fleets.measure_many_logs),
-    TABLES: ("tables", tables.measure),
-    ENGINE: ("engine", engine.measure),
-    INSPECT: ("inspection", cleanings.inspections),
+# by name for --only: fields of the results, and what measures each
+CASES: Mapping[str, Mapping[str, Callable[[Setup], Any]]] = {
+    PLAN: {
+        "plan": lambda setup: fleets.measure(setup, PLAN),
+        "configs": lambda setup: fleets.measure(setup, CONFIGS),
+        "explain": lambda setup: fleets.measure(setup, EXPLAIN),
+    },
+    RECOVER: {"recovery": lambda setup: fleets.measure(setup, RECOVER)},
+    OPEN: {"opening": lambda setup: fleets.measure(setup, OPEN)},
+    SWAP: {"swaps": swap.measure},
+    MANY_LOGS: {"many_logs": fleets.measure_many_logs},
+    TABLES: {"tables": tables.measure},
+    ENGINE: {"engine": engine.measure},
+    INSPECT: {
+        "inspection": lambda setup: cleanings.inspections(setup, WARM),
+        "local_inspection": lambda setup: cleanings.inspections(setup, LOCAL),
+    },
 }
 
 
@@ -59,12 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--write-docs: the numbers of a --quick run mean nothing")
     try:
         results = _read(wanted.read) if wanted.read else _measure(wanted)
-        text = document(results)
-        sys.stdout.write(text)
+        sys.stdout.write(document(results))
         if wanted.write_docs:
             if results.quick:
                 raise BenchError("--write-docs: the numbers of a --quick run mean nothing")
-            write_between_marks(PAGE, "bench", text)
+            _write_docs(results)
     except (BenchError, OracleUnavailableError, CleaningFailedError) as error:
         sys.stderr.write(f"bench: {error}\n")
         return 1
@@ -87,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--master", default=MASTER, metavar="URL", help="Spark master (default %(default)s)")
     add("--json", type=Path, metavar="FILE", help="write every sample there, after each log")
     add("--read", type=Path, nargs="+", metavar="FILE", help="measure nothing: show these (--json)")
-    add("--write-docs", action="store_true", help="put the tables into docs/benchmarks.md")
+    add("--write-docs", action="store_true", help="put tables and chart into docs")
     add(
         "--scratch",
         type=Path,
@@ -124,9 +135,10 @@ def _measure(wanted: argparse.Namespace) -> Results:
         for workload in choose(wanted.only, wanted.quick):
             log = cleanings.measure(setup, workload)
             results = _keep(wanted.json, results, logs=(*results.logs, log))
-        for name, (field, measure) in CASES.items():
+        for name, measures in CASES.items():
             if wanted.only is None or name in wanted.only:
-                results = _keep(wanted.json, results, **{field: measure(setup)})
+                for field, measure in measures.items():
+                    results = _keep(wanted.json, results, **{field: measure(setup)})
     return results
 
 
@@ -135,6 +147,12 @@ def _prepare() -> None:
     environ = dict(os.environ)
     use_java(environ, cache_dir(environ))
     first_use.prepare(environ, partial(to_make, environ), tell)
+
+
+def _write_docs(results: Results) -> None:
+    write_between_marks(PAGE, "bench", page(results))
+    if shown := chart.groups(results):
+        CHART.write_text(chart.draw(shown), "utf-8")
 
 
 def _keep(path: Path | None, results: Results, **fields: Any) -> Results:

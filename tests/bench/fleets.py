@@ -1,8 +1,9 @@
 """Commands over log directories of many logs, in a fresh process each time.
 
-`plan`, `recover` and a log manager take logs that hold next to nothing, their sizes made by sparse
-files. Small logs, all alike, are cleaned by Kafka's cleaner one after another in one process, and
-by ours dry and for good, each as a whole command: Java, Python and Spark start within the clock.
+`plan`, `configs`, `explain`, `recover` and a log manager take logs that hold next to nothing, their
+sizes made by sparse files. Small logs, all alike, are cleaned by Kafka's cleaner one after another
+in one process, and by ours dry and for good on Spark, and for good in processes of this host, each
+as a whole command: Java, Python, Spark and the processes start within the clock.
 
 `python -m tests.bench.fleets LOG_DIR` opens all logs and closes them again.
 """
@@ -30,18 +31,24 @@ from storage.formats.meta_properties import META_PROPERTIES, MetaProperties
 from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMetadata
 from storage.log.manager_options import BY_HAND
 from tests.bench import scratch
-from tests.bench.cleanings import command, run_command
+from tests.bench.cleanings import CLOCK, command, command_of_settings, run_command
 from tests.bench.process_tree import KIB
 from tests.bench.results import BenchError, FleetResult, Sample
 from tests.bench.scratch import Setup, kept
 from tests.bench.timing import Measured, module, run_to_success, timed
 from tests.bench.workloads import (
+    COLD,
+    CONFIGS,
+    DRY_RUN,
+    EXPLAIN,
     KAFKA,
+    LOCAL_COLD,
     MANY_LOGS,
     NOW_MS,
     OPEN,
     PLAN,
     RECOVER,
+    RUN,
     TOPIC_CONFIG,
     TOPIC_PARTITION,
     Fleet,
@@ -56,7 +63,6 @@ INDEX_BYTES = 8 * (SEGMENT_BYTES // 4096 // 4)  # batches of 16 KB, each in the 
 SIZES = {LOG: SEGMENT_BYTES, INDEX: INDEX_BYTES, TIME_INDEX: 12 * (INDEX_BYTES // 8)}
 SWAPS_EVERY, STAGED_EVERY = 50, 3  # partitions
 CUT_SHORT = (0, OFFSETS_A_SEGMENT)  # base offsets of the sources of each swap
-DRY_RUN, RUN = "dry run", "run"
 TOPIC = TOPIC_PARTITION.partition("-")[0]
 
 
@@ -66,30 +72,33 @@ class Command(NamedTuple):
     Args:
         write: Writes its log directory, once.
         argv: Returns the command line of a log directory.
-        logs: Returns how many logs an answer says that it took.
-        prepare: Prepares the directory for a turn; returns how many logs the command has to take.
+        taken: Returns how many logs, or topics, an answer says that it took.
+        prepare: Prepares the directory for a turn; returns how many the command has to take.
         warms_up: Turns that are not counted.
+        shares: The command whose log directory it takes; None: it has its own.
     """
 
     write: Callable[[Path, Fleet], None]
     argv: Callable[[Path], list[str]]
-    logs: Callable[[dict[str, Any]], int]
+    taken: Callable[[dict[str, Any]], int]
     prepare: Callable[[Path], int] = lambda log_dir: len(partitions_of(log_dir))
     warms_up: int = 0
+    shares: str | None = None
 
 
 def measure(setup: Setup, name: str) -> FleetResult:
     """Run one of the commands in turns; BenchError unless it takes every log each time."""
     fleet, over = Fleet().quick() if setup.is_quick else Fleet(), COMMANDS[name]
     setup.tell(f"{name}: {fleet.segments:,} segments in {fleet.partitions:,} partitions")
-    log_dir = kept(setup.scratch, fleet.key(name), lambda target: over.write(target, fleet))
+    key = fleet.key(over.shares or name)
+    log_dir = kept(setup.scratch, key, lambda target: over.write(target, fleet))
     samples, peaks = [], []
     for turn in range(over.warms_up + setup.repetitions):
         expected = over.prepare(log_dir)
         done = run_to_success(over.argv(log_dir))
         answer = done.answer()
-        if over.logs(answer) != expected:
-            raise BenchError(f"{name} takes {over.logs(answer)} logs, not all of {expected}")
+        if over.taken(answer) != expected:
+            raise BenchError(f"{name} takes {over.taken(answer)}, not all of {expected}")
         if turn >= over.warms_up:  # one that measures itself says so
             samples.append(Sample(*answer.get("sample", done.sample)))
             peaks.append(answer.get("peak_rss_bytes", done.peak_rss_bytes))
@@ -174,11 +183,36 @@ def open_all(log_dir: str) -> dict[str, Any]:
     return answer
 
 
+def _middle_of(log_dir: Path) -> str:
+    """Return the name of a log that is neither the first nor the last."""
+    names = [path.name for path in partitions_of(log_dir)]
+    return names[len(names) // 2]
+
+
 COMMANDS = {
     PLAN: Command(
         write_fleet,
         lambda log_dir: command("plan", log_dir),
         lambda answer: int(answer["totals"]["to_clean"]),
+        warms_up=1,  # the directories are in the kernel's caches then
+    ),
+    CONFIGS: Command(
+        write_fleet,
+        lambda log_dir: command_of_settings("configs", log_dir, "--format", "json"),
+        lambda answer: len(answer["topics"]),
+        lambda log_dir: len({path.name.rpartition("-")[0] for path in partitions_of(log_dir)}),
+        warms_up=1,
+        shares=PLAN,
+    ),
+    EXPLAIN: Command(
+        write_fleet,
+        lambda log_dir: command_of_settings(
+            "explain", log_dir, *CLOCK, _middle_of(log_dir), "--format", "json"
+        ),
+        lambda answer: int(answer["outcome"] == "to-clean"),
+        lambda _: 1,
+        warms_up=1,
+        shares=PLAN,
     ),
     RECOVER: Command(
         lambda log_dir, fleet: write_fleet(log_dir, fleet, has_batches=True),
@@ -205,6 +239,7 @@ def measure_many_logs(setup: Setup) -> dict[str, FleetResult]:
         KAFKA: lambda copy: _by_kafka(setup, copy),
         DRY_RUN: lambda copy: _by_us(setup, copy, "would-clean", "--dry-run"),
         RUN: lambda copy: _by_us(setup, copy, "cleaned"),
+        LOCAL_COLD: lambda copy: _by_us(setup, copy, "cleaned", side=LOCAL_COLD),
     }
     turns: dict[str, list[Measured]] = {side: [] for side in sides}
     for _ in range(setup.repetitions):
@@ -247,8 +282,8 @@ def _by_kafka(setup: Setup, log_dir: Path) -> Measured:
     return done
 
 
-def _by_us(setup: Setup, log_dir: Path, status: str, *options: str) -> Measured:
-    done = run_to_success(run_command(setup, log_dir, *options))
+def _by_us(setup: Setup, log_dir: Path, status: str, *options: str, side: str = COLD) -> Measured:
+    done = run_to_success(run_command(setup, log_dir, *options, side=side))
     wrong = [log for log in done.answer()["logs"] if log["status"] != status]
     if wrong:
         raise BenchError(f"not all logs are {status}: {wrong[0]}")

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from compactor.host.machine import version
-from tests.oracle import kafka
+from tests.oracle import kafka, versions
 
 PACKAGES = ("pyspark", "numba", "numpy")
 BUSY_LOAD_A_CORE = 0.25
@@ -24,7 +24,7 @@ def facts(master: str, repetitions: int) -> dict[str, str]:
         + f", turns: {repetitions}, Spark on {master}",
         "machine": f"{_processor()}, {_cores()} cores, {_memory_gib():.0f} GiB",
         "software": f"compactor {version()} ({_commit()}), Python {platform.python_version()}, "
-        f"{packages}, {_java()}",
+        f"{packages}, {_java()}, Kafka {versions.chosen().release}",
         "load before": f"{os.getloadavg()[0]:.2f}" + (" (busy: do not trust)" if is_busy() else ""),
     }
 

@@ -161,6 +161,8 @@ class Results:
     quick: bool = False
     logs: tuple[LogResult, ...] = ()
     plan: FleetResult | None = None
+    configs: FleetResult | None = None
+    explain: FleetResult | None = None  # of one log of them
     recovery: FleetResult | None = None
     opening: FleetResult | None = None  # by a log manager
     swaps: tuple[SwapResult, ...] = ()
@@ -168,7 +170,8 @@ class Results:
     # million records a CPU second, by what was done with them
     tables: dict[str, float] = field(default_factory=dict)
     engine: tuple[EngineResult, ...] = ()
-    inspection: InspectionResult | None = None
+    inspection: InspectionResult | None = None  # on Spark
+    local_inspection: InspectionResult | None = None
 
     def log(self, name: str) -> LogResult | None:
         return next((log for log in self.logs if log.name == name), None)

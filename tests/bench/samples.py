@@ -1,6 +1,5 @@
 """Made-up results for the tests, with numbers that are easily reckoned with."""
 
-from tests.bench.fleets import DRY_RUN, RUN
 from tests.bench.results import (
     ALL,
     COUNT,
@@ -20,7 +19,7 @@ from tests.bench.results import (
     Sample,
     SwapResult,
 )
-from tests.bench.workloads import KAFKA, OURS
+from tests.bench.workloads import DRY_RUN, KAFKA, LOCAL_COLD, OURS, RUN
 
 MIB = 1024 * 1024
 
@@ -62,12 +61,14 @@ def log_result(name: str = "100b-none", log_bytes: int = 500_000_000) -> LogResu
 
 def results(*logs: LogResult, quick: bool = False) -> Results:
     stages = {COUNT: [3.0, 2, 4], MERGE: [1.0, 1, 1], SCAN: [2.0, 2, 2], RESOLVE: [2.0, 1, 2]}
-    sides = {KAFKA: 40, DRY_RUN: 9, RUN: 13}
+    sides = {KAFKA: 40, DRY_RUN: 9, RUN: 13, LOCAL_COLD: 4}
     return Results(
         machine={"machine": "two cores"},
         quick=quick,
         logs=logs or (log_result(),),
         plan=FleetResult(10_000, 60_000, [Sample(4, 3), Sample(6, 5), Sample(5, 4)], 250 * MIB),
+        configs=FleetResult(10_000, 60_000, [Sample(0.4, 0.3)] * 3, 80 * MIB),
+        explain=FleetResult(10_000, 60_000, [Sample(0.25, 0.5)] * 3, 70 * MIB),
         recovery=FleetResult(9_000, 54_000, [Sample(8, 5), Sample(7, 6), Sample(9, 7)], 90 * MIB),
         opening=FleetResult(8_000, 48_000, [Sample(3, 2), Sample(1, 1), Sample(2, 3)], 90 * MIB),
         swaps=tuple(SwapResult(n, 1, [Sample(n / 100, n / 500)] * 3) for n in (1_000, 4_000)),
@@ -77,4 +78,9 @@ def results(*logs: LogResult, quick: bool = False) -> Results:
         tables={"append, none": 2.5, "read, none": 1.5},
         engine=(EngineResult("1 KB batches", "append", {KAFKA: [3, 4, 5], OURS: [2, 8, 10]}),),
         inspection=InspectionResult("100b-4gb", stages, {WORKERS: Peak(rss_bytes=200 * MIB)}),
+        local_inspection=InspectionResult(
+            "100b-4gb",
+            {COUNT: [1.5, 1.5, 3], MERGE: [0.5, 1, 1], SCAN: [1, 1, 1], RESOLVE: [1, 1, 1]},
+            {WORKERS: Peak(rss_bytes=150 * MIB), DRIVER: Peak(rss_bytes=100 * MIB)},
+        ),
     )

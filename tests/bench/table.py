@@ -3,12 +3,12 @@
 All but `write_between_marks` is pure.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from tests.bench.goals import GROWTH_PAIRS, MIB, goals, growth_percent
+from tests.bench.goals import ENGINES, GROWTH_PAIRS, MIB, Goal, goals, growth_percent
 from tests.bench.results import (
     ALL,
     COUNT,
@@ -28,7 +28,7 @@ from tests.bench.results import (
     medians,
     middle,
 )
-from tests.bench.workloads import COLD, COPY, KAFKA, LOCAL, LOCAL_COLD, OURS, SIDES, WARM
+from tests.bench.workloads import COLD, COPY, DRY_RUN, KAFKA, LOCAL, LOCAL_COLD, OURS, RUN, WARM
 
 PAGES = Path(__file__).resolve().parents[2] / "docs"
 NOTHING = "–"
@@ -40,8 +40,13 @@ LABELS = {
     LOCAL_COLD: "local cold",
     LOCAL: "local warm",
 }
+MANY_LOGS_LABELS = {
+    KAFKA: "Kafka",
+    DRY_RUN: "Spark, dry run",
+    RUN: "Spark, run",
+    LOCAL_COLD: "local, run",
+}
 KINDS = (DRIVER, JVM, WORKERS)
-LOCAL_KINDS = (DRIVER, WORKERS)
 Rows = list[list[str]]
 
 
@@ -76,36 +81,36 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def document(results: Results) -> str:
     """Return all tables that there are results for."""
-    return "\n\n".join(_sections(results)) + "\n"
+    return _text(results, [*_main_tables(results), *_other_tables(results)], _growth(results))
 
 
-def _sections(results: Results) -> Iterator[str]:
+def page(results: Results) -> str:
+    """Return the tables of the page, which is to stay short."""
+    return _text(results, _main_tables(results))
+
+
+def _text(results: Results, tables: Iterable[Table], more: Iterable[str] = ()) -> str:
+    sections = []
     if results.quick:
-        yield "**A quick run, to try the benchmark out: its numbers mean nothing.**"
-    yield "\n".join(f"- {name}: {value}" for name, value in results.machine.items())
-    for title, head, rows in _tables(results):
-        if rows:
-            yield f"### {title}\n\n{markdown(head, rows)}"
-        if title.startswith("Phases"):
-            yield from _growth(results)
+        sections.append("**A quick run, to try the benchmark out: its numbers mean nothing.**")
+    sections.append("\n".join(f"- {name}: {value}" for name, value in results.machine.items()))
+    sections += [f"### {title}\n\n{markdown(head, rows)}" for title, head, rows in tables if rows]
+    return "\n\n".join([*sections, *more]) + "\n"
 
 
-def _tables(results: Results) -> Iterator[Table]:
-    rated = [
-        [goal.what, *_numbers(*goal[1:4]), goal.unit, goal.rating()] for goal in goals(results)
-    ]
-    head = ["goal", "measured", "at least", "aim", "", "rating"]
-    yield Table("What it has to reach", head, rated)
-    yield _speed(results.logs)
-    yield _ratios(results.logs)
-    yield _cpu(results.logs)
+def _main_tables(results: Results) -> Iterator[Table]:
+    yield _goals_of_engines(results)
+    yield _goals_without_engine(results)
+    yield _warm(results.logs)
+    yield _cold(results.logs)
+
+
+def _other_tables(results: Results) -> Iterator[Table]:
+    yield _rounds(results.logs)
     yield _memory(results.logs)
-    yield _phases(results.logs)
-    yield _fleet("`plan`", results.plan)
-    yield _fleet("`recover`", results.recovery)
-    yield _fleet("Logs opened by a log manager", results.opening)
+    yield _fleets(results)
     yield _many_logs(results.many_logs)
-    yield _inspection(results.inspection)
+    yield _inspection({WARM: results.inspection, LOCAL: results.local_inspection})
     swaps = [
         [
             f"{swap.segments:,}",
@@ -127,41 +132,94 @@ def _tables(results: Results) -> Iterator[Table]:
     yield Table("The storage engine, microseconds of processor time each", head, engine)
 
 
-def _speed(logs: Sequence[LogResult]) -> Table:
-    head = ["log", "MB", "records", "kept", *(LABELS[side] for side in SIDES)]
-    head += ["Kafka, MB/s", "Spark warm, MB/s", "local warm, MB/s"]
+def _goals_of_engines(results: Results) -> Table:
+    """Return a row for each goal, with both engines side by side."""
+    by_goal: dict[tuple[str, str], dict[str, Goal]] = {}
+    for goal in goals(results):
+        if goal.engine is not None:
+            by_goal.setdefault((goal.what, goal.unit), {})[goal.engine] = goal
+    rows = [
+        [what, unit, *(cell for engine in ENGINES for cell in _held(of_engines.get(engine)))]
+        for (what, unit), of_engines in by_goal.items()
+    ]
+    head = ["goal", ""]
+    for label in ("local", "Spark"):
+        head += [label, "must", "aim", "rating"]
+    return Table("What each engine has to reach", head, rows)
+
+
+def _goals_without_engine(results: Results) -> Table:
+    rows = [[goal.what, goal.unit, *_held(goal)] for goal in goals(results) if not goal.engine]
+    head = ["goal", "", "measured", "must", "aim", "rating"]
+    return Table("What the rest has to reach", head, rows)
+
+
+def _held(goal: Goal | None) -> list[str]:
+    if goal is None:
+        return [NOTHING] * 4
+    return [*_numbers(goal.measured, *goal.bounds), goal.rating()]
+
+
+def _warm(logs: Sequence[LogResult]) -> Table:
     rows = []
     for log in logs:
-        read, kept = log.outcome.records_read, log.outcome.records_kept
-        size_mb = log.log_bytes / 1e6
-        seconds = {side: s.seconds if (s := log.middle(side)) else None for side in SIDES}
-        speeds = [size_mb / n if (n := seconds[side]) else None for side in (KAFKA, WARM, LOCAL)]
-        shape = [log.name, _number(size_mb), f"{read:,}", f"{kept / read:.0%}"]
-        rows.append([*shape, *_numbers(*seconds.values(), *speeds)])
-    return Table("Speed, seconds", head, rows)
+        if any(side in log.samples for side in (WARM, LOCAL)):
+            read, kept = log.outcome.records_read, log.outcome.records_kept
+            shape = [log.name, number(log.log_bytes / 1e6), f"{read:,}", f"{kept / read:.0%}"]
+            rows.append([*shape, *_taken(log, KAFKA, LOCAL, WARM)])
+    head = ["log", "MB", "records", "kept", *_head_of("Kafka", "local", "Spark")]
+    return Table("Warm rounds", head, rows)
 
 
-def _ratios(logs: Sequence[LogResult]) -> Table:
-    pairs = [(KAFKA, LOCAL), (KAFKA, LOCAL_COLD), (KAFKA, WARM), (KAFKA, COLD), (LOCAL, COPY)]
-    head = ["log", *(f"{LABELS[slower]} ÷ {LABELS[faster]}" for slower, faster in pairs)]
-    rows = [[log.name, *(_ratio(log.ratio(*pair)) for pair in pairs)] for log in logs]
-    return Table("Ratios of seconds", head, rows)
-
-
-def _cpu(logs: Sequence[LogResult]) -> Table:
-    sides = (KAFKA, COLD, WARM, LOCAL_COLD, LOCAL)
-    head = ["log", *(LABELS[side] for side in sides), *(f"{LABELS[s]}, per GB" for s in sides)]
-    head += [f"{LABELS[WARM]}: {kind}" for kind in KINDS]
-    head += [f"{LABELS[LOCAL]}: {kind}" for kind in LOCAL_KINDS]
+def _cold(logs: Sequence[LogResult]) -> Table:
     rows = []
     for log in logs:
-        used = [s.cpu_seconds if (s := log.middle(side)) else None for side in sides]
-        used += [log.cpu_seconds_per_gb(side) for side in sides]
-        by_kind, by_local_kind = medians(log.warm_cpu_seconds), medians(log.local_cpu_seconds)
-        used += [by_kind.get(kind) for kind in KINDS]
-        used += [by_local_kind.get(kind) for kind in LOCAL_KINDS]
-        rows.append([log.name, *_numbers(*used)])
-    return Table("CPU seconds", head, rows)
+        if any(side in log.samples for side in (COLD, LOCAL_COLD)):
+            floor = log.middle(COPY)
+            copied = number(floor.seconds if floor else None)
+            rows.append([log.name, copied, *_taken(log, KAFKA, LOCAL_COLD, COLD)])
+    head = ["log", "`cp -r`, s", *_head_of("Kafka, warm", "local", "Spark")]
+    return Table("Whole commands, from the shell's prompt to the report", head, rows)
+
+
+def _head_of(kafka: str, *ours: str) -> list[str]:
+    head = [f"{kafka}, s", "CPU s"]
+    for label in ours:
+        head += [f"{label}, s", "CPU s", f"Kafka ÷ {label}"]
+    return head
+
+
+def _taken(log: LogResult, *sides: str) -> list[str]:
+    """Return seconds and CPU seconds of each side, and of all but Kafka how much faster it is."""
+    cells = []
+    for side in sides:
+        cells += _numbers(*(log.middle(side) or (None, None)))
+        if side != KAFKA:
+            cells.append(_ratio(log.ratio(KAFKA, side)))
+    return cells
+
+
+def _rounds(logs: Sequence[LogResult]) -> Table:
+    """Return where the seconds and the CPU seconds of a warm round go."""
+    rounds = [
+        (log, side, median(first), medians(phases), medians(used))
+        for log in logs
+        for side, first, phases, used in (
+            (WARM, log.first_rounds, log.warm_phases, log.warm_cpu_seconds),
+            (LOCAL, log.local_first_rounds, log.local_phases, log.local_cpu_seconds),
+        )
+        if side in log.samples and phases
+    ]
+    names = list(dict.fromkeys(name for *_, phases, _ in rounds for name in phases))
+    rows = []
+    for log, side, first_seconds, phases, used in rounds:
+        cells: list[float | None] = [first_seconds, middle(log.samples[side]).seconds]
+        cells += [phases.get(name) for name in names]
+        cells += [used.get(kind) for kind in KINDS]
+        rows.append([log.name, LABELS[side], *_numbers(*cells)])
+    head = ["log", "side", "first round", "second, counted", *names]
+    head += [f"CPU: {kind}" for kind in KINDS]
+    return Table("Parts of a warm round, seconds", head, rows)
 
 
 def _memory(logs: Sequence[LogResult]) -> Table:
@@ -177,42 +235,42 @@ def _memory(logs: Sequence[LogResult]) -> Table:
     return Table("Peak memory, MiB", head, rows)
 
 
-def _phases(logs: Sequence[LogResult]) -> Table:
-    rounds = [
-        (log, side, median(first), medians(phases))
-        for log in logs
-        for side, first, phases in (
-            (WARM, log.first_rounds, log.warm_phases),
-            (LOCAL, log.local_first_rounds, log.local_phases),
-        )
-        if phases
-    ]
-    names = list(dict.fromkeys(name for *_, phases in rounds for name in phases))
-    rows = []
-    for log, side, first_seconds, phases in rounds:
-        counted = middle(log.samples[side]).seconds
-        cells = _numbers(first_seconds, counted, *(phases.get(name) for name in names))
-        rows.append([log.name, LABELS[side], *cells])
-    head = ["log", "side", "first round", "second, counted", *names]
-    return Table("Phases of a warm round, seconds", head, rows)
-
-
 def _growth(results: Results) -> Iterator[str]:
     for long, short in GROWTH_PAIRS:
-        changes = {s: growth_percent(results, s, (long, short)) for s in (KAFKA, COLD, WARM, LOCAL)}
-        if changes[WARM] is None:
-            continue
-        lines = [f"- {LABELS[side]}: {change:+.1f} %" for side, change in changes.items() if change]
-        title = f"CPU seconds per GB of {long} against {short}"
-        yield f"### Growth: {title}\n\n" + "\n".join(lines)
+        of_sides = {
+            side: growth_percent(results, side, (long, short)) for side in (KAFKA, WARM, LOCAL)
+        }
+        lines = [
+            f"- {LABELS[side]}: {change:+.1f} %"
+            for side, change in of_sides.items()
+            if change is not None
+        ]
+        if lines:
+            title = f"CPU seconds per GB of {long} against {short}"
+            yield f"### Growth: {title}\n\n" + "\n".join(lines)
 
 
-def _fleet(title: str, found: FleetResult | None) -> Table:
-    head = ["partitions", "segments", "seconds", "CPU seconds", "peak memory, MiB"]
-    if found is None:
-        return Table(title, head, [])
-    numbers = [*_numbers(*middle(found.samples)), f"{found.peak_rss_bytes / MIB:,.0f}"]
-    return Table(title, head, [[f"{found.partitions:,}", f"{found.segments:,}", *numbers]])
+def _fleets(results: Results) -> Table:
+    found = {
+        "`plan`": results.plan,
+        "`configs`": results.configs,
+        "`explain`": results.explain,
+        "`recover`": results.recovery,
+        "a log manager's start": results.opening,
+    }
+    rows = [
+        [
+            name,
+            f"{fleet.partitions:,}",
+            f"{fleet.segments:,}",
+            *_numbers(*middle(fleet.samples)),
+            f"{fleet.peak_rss_bytes / MIB:,.0f}",
+        ]
+        for name, fleet in found.items()
+        if fleet
+    ]
+    head = ["command", "partitions", "segments", "seconds", "CPU seconds", "peak memory, MiB"]
+    return Table("Many partitions", head, rows)
 
 
 def _many_logs(sides: Mapping[str, FleetResult]) -> Table:
@@ -221,29 +279,32 @@ def _many_logs(sides: Mapping[str, FleetResult]) -> Table:
     for side, found in sides.items():
         seconds, cpu_seconds = middle(found.samples)
         numbers = _numbers(seconds, cpu_seconds, 1000 * cpu_seconds / found.partitions)
-        rows.append([LABELS.get(side, side), f"{found.partitions:,}", *numbers])
+        rows.append([MANY_LOGS_LABELS[side], f"{found.partitions:,}", *numbers])
     return Table("Many small logs, whole commands", head, rows)
 
 
-def _inspection(found: InspectionResult | None) -> Table:
+def _inspection(by_side: Mapping[str, InspectionResult | None]) -> Table:
     rows: Rows = []
-    if found is not None:
+    for side, found in by_side.items():
+        if found is None:
+            continue
         peaks = [found.memory.get(kind) for kind in (WORKERS, DRIVER)]
         memory = _numbers(*(peak.rss_bytes / MIB if peak else None for peak in peaks))
         for what, of, to in (
             ("counting ÷ scan", [COUNT], [SCAN]),
             ("inspection ÷ scan and resolve", [COUNT, MERGE], [SCAN, RESOLVE]),
         ):
-            rows.append([f"{found.log}: {what}", _ratio(found.ratio(of, to)), *memory])
-    head = ["log: processor time", "ratio", "worker, MiB", "driver, MiB"]
+            name = f"{found.log}: {what}"
+            rows.append([name, LABELS[side], _ratio(found.ratio(of, to)), *memory])
+    head = ["log: processor time", "side", "ratio", "worker, MiB", "driver, MiB"]
     return Table("`inspect`, beside a dry run", head, rows)
 
 
 def _numbers(*values: float | None) -> list[str]:
-    return list(map(_number, values))
+    return list(map(number, values))
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
     """Return three digits that mean something, no more."""
     if value is None:
         return NOTHING
@@ -255,7 +316,7 @@ def _number(value: float | None) -> str:
 def _ratio(ratio: Ratio | None) -> str:
     if ratio is None:
         return NOTHING
-    text = _number(ratio.of_medians)
+    text = number(ratio.of_medians)
     if ratio.least == ratio.most:
         return text
-    return f"{text} ({_number(ratio.least)}–{_number(ratio.most)})"
+    return f"{text} ({number(ratio.least)}–{number(ratio.most)})"

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.bench import __main__ as bench
+from tests.bench.chart import draw, groups
 from tests.bench.results import to_json
 from tests.bench.samples import log_result, results
-from tests.bench.table import document
+from tests.bench.table import document, page
 
 
 def test_earlier_results_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,19 +23,22 @@ def test_earlier_results_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_the_page_is_written_on_demand_and_never_with_quick_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page, file = tmp_path / "page.md", tmp_path / "a.json"
+    written, picture, file = (tmp_path / name for name in ("page.md", "chart.svg", "a.json"))
     empty = "<!-- begin: written by make bench -->\n<!-- end: written by make bench -->\n"
-    page.write_text(empty)
-    monkeypatch.setattr(bench, "PAGE", page)
+    written.write_text(empty)
+    monkeypatch.setattr(bench, "PAGE", written)
+    monkeypatch.setattr(bench, "CHART", picture)
     file.write_text(to_json(results(quick=True)))
     assert bench.main(["--read", str(file), "--write-docs"]) == 1
     with pytest.raises(SystemExit):
         bench.main(["--quick", "--write-docs"])
     file.write_text(to_json(results()))
     assert bench.main(["--read", str(file)]) == 0
-    assert page.read_text() == empty
+    assert written.read_text() == empty
+    assert not picture.exists()
     assert bench.main(["--read", str(file), "--write-docs"]) == 0
-    assert document(results()) in page.read_text()
+    assert page(results()) in written.read_text()
+    assert picture.read_text("utf-8") == draw(groups(results()))
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"schema_version": 1}'])

@@ -1,16 +1,22 @@
 """What the sides answer is read and held against each other; nobody cleans a log."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from storage.codecs.compression import Codec
 from tests.bench import cleanings, engine, fleets, scratch, swap, tables
 from tests.bench.cleanings import Turn, measure
 from tests.bench.results import JVM, BenchError, Outcome, Peak, Sample
 from tests.bench.scratch import Scratch, Setup
+from tests.bench.session import Request
+from tests.bench.timing import Answers, Measured
 from tests.bench.workloads import (
+    CONFIGS,
+    EXPLAIN,
     KAFKA,
     OPEN,
     PLAN,
@@ -27,6 +33,7 @@ KAFKAS = {
 }  # fmt: skip
 OURS = {"status": "cleaned", "bytes_after": 2000, "records": {"read": 50, "kept": 20}}
 OUTCOME = Outcome(bytes_after=2000, records_read=50, records_kept=20)
+WORDS = ("--master", "local[2]", "--engine", "local")
 ONE = Workload("x", 1, 1, 1, 100)
 
 
@@ -120,7 +127,83 @@ def test_only_many_rounds_of_kafka_may_leave_other_bytes(
         measure(setup, ONE)
 
 
-@pytest.mark.parametrize("name", [PLAN, RECOVER, OPEN])
+def test_bytes_of_a_codec_of_another_build_are_held_among_ours_alone(
+    monkeypatch: pytest.MonkeyPatch, setup: Setup
+) -> None:
+    zstd = Workload("x", 1, 1, 1, 100, "zstd")
+    monkeypatch.setattr(cleanings, "differing_builds", lambda *_: {Codec.ZSTD: "another"})
+    Sides(monkeypatch, kafka=OUTCOME._replace(bytes_after=2001))
+    assert measure(setup, zstd).outcome.bytes_after == 2001, "Kafka's"
+    with pytest.raises(BenchError, match=r"x: cold left .*bytes_after=2000.*not .*after=2001"):
+        measure(setup, replace(zstd, codec="lz4"))
+    Sides(monkeypatch, local=OUTCOME._replace(bytes_after=2002))
+    with pytest.raises(BenchError, match=r"x: local left .*bytes_after=2002.*not .*after=2000"):
+        measure(setup, zstd)
+    Sides(monkeypatch, kafka=OUTCOME._replace(records_kept=21))
+    with pytest.raises(BenchError, match=r"x: cold left .*records_kept=20.*not .*kept=21"):
+        measure(setup, zstd)
+
+
+@pytest.mark.parametrize(("side", "master"), [("warm", "local[2]"), ("local", None)])
+def test_a_warm_side_is_asked_for_its_engine(
+    side: str, master: str | None, monkeypatch: pytest.MonkeyPatch, setup: Setup
+) -> None:
+    asked: list[Request] = []
+
+    def answer(request: Request, watched_after: int) -> Answers:
+        asked.append(request)
+        stages = {"inspect: inspect": 1, "inspect: merge": 2, "run: scan": 3, "run: resolve": 4}
+        one = {"seconds": 2, "cpu_seconds": {"all": 3, "driver": 1}, "phases": {}, "logs": [OURS]}
+        return Answers([one | stages] * request.turns, 0, {JVM: Peak(watched_after)})
+
+    monkeypatch.setattr(Request, "run", answer)
+    monkeypatch.setattr(scratch, "built", lambda *_: Path("log"))
+    turn = cleanings.warm(setup, side, Path("log"), watch_memory=False)
+    assert (turn.sample, turn.cpu_seconds, turn.memory) == (Sample(2, 3), {"driver": 1}, {})
+    found = cleanings.inspections(setup, side)
+    assert (found.log, found.cpu_seconds["run: scan"]) == ("100b-4gb", [3, 3])
+    assert [(request.what, request.master, request.turns) for request in asked] == [
+        ("clean", master, 2),
+        ("inspect", master, 4),  # one loads, two count, one is watched
+    ]
+
+
+def test_a_cold_side_names_its_engine(setup: Setup) -> None:
+    engines = [
+        [word for word in cleanings.run_command(setup, Path("log"), side=side) if word in WORDS]
+        for side in ("cold", "local-cold")
+    ]
+    assert engines == [["--master", "local[2]"], ["--engine", "local"]]
+
+
+def test_many_logs_are_cleaned_by_all_in_turn(
+    monkeypatch: pytest.MonkeyPatch, setup: Setup
+) -> None:
+    log_dir = setup.scratch.logs / "log"
+    (log_dir / "t-0").mkdir(parents=True)
+    turns: list[str] = []
+
+    def done(name: str) -> Measured:
+        turns.append(name)
+        return Measured(Sample(len(turns), 1), 0, "", "", 10 * len(turns), {})
+
+    monkeypatch.setattr(scratch, "built", lambda *_: log_dir)
+    monkeypatch.setattr(scratch, "settle", lambda: None)
+    monkeypatch.setattr(fleets, "kept", lambda *_: log_dir)
+    monkeypatch.setattr(fleets, "_by_kafka", lambda *_: done("kafka"))
+    monkeypatch.setattr(
+        fleets, "_by_us", lambda *words, side="cold": done(" ".join([*words[2:], side]))
+    )
+    found = fleets.measure_many_logs(setup)
+    one_turn = ["kafka", "would-clean --dry-run cold", "cleaned cold", "cleaned local-cold"]
+    assert turns == one_turn * 2
+    assert {side: [s.seconds for s in many.samples] for side, many in found.items()} == {
+        "kafka": [1, 5], "dry run": [2, 6], "run": [3, 7], "local-cold": [4, 8],
+    }  # fmt: skip
+    assert (found["run"].partitions, found["run"].peak_rss_bytes) == (10, 70)
+
+
+@pytest.mark.parametrize("name", [PLAN, CONFIGS, EXPLAIN, RECOVER, OPEN])
 def test_whole_commands_take_every_log(
     name: str, monkeypatch: pytest.MonkeyPatch, setup: Setup
 ) -> None:

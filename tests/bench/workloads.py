@@ -21,11 +21,13 @@ KAFKA, COPY = "kafka", "cp"
 COLD, WARM = "cold", "warm"  # ours on Spark
 LOCAL_COLD, LOCAL = "local-cold", "local"  # ours in processes of this host; the second is warm
 OURS = "ours"  # where there is neither cold nor warm
+DRY_RUN, RUN = "dry run", "run"  # of many logs on Spark; LOCAL_COLD is the run in processes
 SIDES = (KAFKA, COPY, COLD, WARM, LOCAL_COLD, LOCAL)  # in the order of a turn
 WARM_SIDES = (KAFKA, WARM, LOCAL)
 
 MAIN, SMALL = "100b-none", "small"
 PLAN, RECOVER, OPEN, SWAP, MANY_LOGS = "plan", "recover", "open", "swap", "many-logs"
+CONFIGS, EXPLAIN = "configs", "explain"  # measured with PLAN
 TABLES, ENGINE, INSPECT = "tables", "engine", "inspect"
 TXN, MANY_TXN = "100b-txn", "100k-txn"
 GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
