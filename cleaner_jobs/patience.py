@@ -63,16 +63,19 @@ def why_ended() -> str:
 
 @contextmanager
 def ending_stopped_processes(
-    say: Callable[[str], None], others: Sequence[int] = ()
+    say: Callable[[str], None], others: Sequence[int] = (), own: Sequence[int] = ()
 ) -> Iterator[None]:
     """End each process of this run that stays stopped (SIGSTOP) for longer than the bound.
 
     What waits for it then sees that it has gone. A child that this process has already belongs
     to its caller, with all that the child starts. others: processes of this run above this one.
+    own: children that were started before, and are the run's.
     """
     _ended.clear()
     over = threading.Event()
-    _, *callers = processes_below([os.getpid()])
+    _, *children = processes_below([os.getpid()])
+    of_run = {*processes_below(own)}
+    callers = [child for child in children if child not in of_run]
     arguments = Wait(say), over, (os.getpid(), *others), callers
     thread = threading.Thread(target=_watch, args=arguments, name="stopped", daemon=True)
     thread.start()

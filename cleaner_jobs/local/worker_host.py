@@ -25,6 +25,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import NamedTuple, NoReturn
 
+from cleaner_jobs.messages import Row
+
 LOOK_SECONDS = 0.1  # between two looks whether the driver lives
 _PR_SET_PDEATHSIG = 1
 OF_DRIVER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -121,20 +123,23 @@ def _end_with(host: int) -> None:
 
 
 def _serve(connection: Connection) -> None:
-    from cleaner_jobs.tasks.task import run_task
-
     while True:
         try:
             work: Work = connection.recv()
         except (EOFError, ConnectionError):
             return
-        try:
-            answer = list(run_task(*work))
-        except Exception as error:
-            cause = traceback.format_exception_only(error)[-1].strip()
-            connection.send(Failed(cause, traceback.format_exc()))
-        else:
-            connection.send(answer)
+        connection.send((work.attempt, outcome_of(work)))
+
+
+def outcome_of(work: Work) -> list[Row] | Failed:
+    """Do a task, and return its rows, or the error that it raised."""
+    from cleaner_jobs.tasks.task import run_task
+
+    try:
+        return list(run_task(*work))
+    except Exception as error:
+        cause = traceback.format_exception_only(error)[-1].strip()
+        return Failed(cause, traceback.format_exc())
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection, wait
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from cleaner_jobs.local.worker_host import Ended, Failed, Work
 from cleaner_jobs.machine_size import MIB, WORKER_BYTES, cores, memory
@@ -24,11 +24,13 @@ from storage.errors import CleaningFailedError, ConfigError
 HOST_MODULE = "cleaner_jobs.local.worker_host"
 SAID_BYTES = 100_000  # that are read of what workers have written
 DRIVER_BYTES = 300 * MIB  # the most that a driver takes, with the process that workers come from
+NO_ANSWER = "a worker process returned something that is no answer to its task"
+HOST_END_SECONDS = 10.0  # that it takes at most, once it has closed its end
 NOTICE_SECONDS = 1.0  # that the host has to say how a worker ended
 
 
 class WorkerDiedError(Exception):
-    """A worker has ended, or the process that they are forked from."""
+    """A worker has ended or gives wrong answers, or the process they are forked from has ended."""
 
 
 class Answer(NamedTuple):
@@ -46,30 +48,34 @@ class WorkerPool:
 
         Raise CleaningFailedError where no process can be started.
         """
-        self._said = os.memfd_create("workers")  # what they write
-        pairs = [socket.socketpair() for _ in range(1 + processes)]
-        theirs = [there.fileno() for _, there in pairs]
+        pairs: list[tuple[socket.socket, socket.socket]] = []
         command = [sys.executable, "-P", "-X", "faulthandler", "-m", HOST_MODULE]
-        try:
-            with deferred_signals():
-                self._host = subprocess.Popen(
-                    [*command, str(os.getpid()), *map(str, theirs)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=self._said,
-                    stderr=subprocess.STDOUT,
-                    pass_fds=theirs,
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                )
-        except OSError as error:
-            for ours, _ in pairs:
-                ours.close()
-            os.close(self._said)
-            raise CleaningFailedError(
-                f"no worker process can be started: {sys.executable or 'Python'}: {error.strerror}"
-            ) from error
-        finally:
-            for _, there in pairs:
-                there.close()
+        with ExitStack() as if_it_fails:
+            try:
+                self._said = os.memfd_create("workers")  # what they write
+                if_it_fails.callback(os.close, self._said)
+                for _ in range(1 + processes):
+                    pairs.append(socket.socketpair())
+                    if_it_fails.enter_context(pairs[-1][0])
+                theirs = [there.fileno() for _, there in pairs]
+                with deferred_signals():
+                    self._host = subprocess.Popen(
+                        [*command, str(os.getpid()), *map(str, theirs)],
+                        stdin=subprocess.DEVNULL,
+                        stdout=self._said,
+                        stderr=subprocess.STDOUT,
+                        pass_fds=theirs,
+                        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                    )
+                    if_it_fails.pop_all()
+            except OSError as error:
+                program = sys.executable or "Python"
+                raise CleaningFailedError(
+                    f"no worker process can be started: {program}: {error.strerror}"
+                ) from error
+            finally:
+                for _, there in pairs:
+                    there.close()
         self._control, *self._workers = (Connection(ours.detach()) for ours, _ in pairs)
         self._busy: dict[Connection, Work] = {}
 
@@ -100,14 +106,20 @@ class WorkerPool:
     def answers(self, seconds: float) -> Iterator[Answer]:
         """Wait until a task is done, or for some seconds, and yield those that are.
 
-        Raise WorkerDiedError where a worker has ended.
+        Raise WorkerDiedError where a worker has ended, or where what it says is no answer to its
+        task: it is not to be trusted with another.
         """
         for worker in wait([*self._busy], seconds):
             assert isinstance(worker, Connection)
             try:
-                rows = worker.recv()
+                said = worker.recv()
             except (EOFError, OSError):
                 raise WorkerDiedError(self._why_ended(worker)) from None
+            except Exception as error:  # whatever pickle makes of bytes that are none of its own
+                raise WorkerDiedError(NO_ANSWER) from error
+            rows = _rows_in(said, self._busy[worker])
+            if rows is None:
+                raise WorkerDiedError(NO_ANSWER)
             yield Answer(self._busy.pop(worker), rows)
 
     def close(self) -> None:
@@ -120,11 +132,14 @@ class WorkerPool:
 
     def _why_ended(self, worker: Connection) -> str:
         number = self._workers.index(worker)
-        with suppress(EOFError, OSError):
+        try:
             while self._control.poll(NOTICE_SECONDS):
                 ended: Ended = self._control.recv()
                 if ended.number == number:
                     return f"a worker process {_ended_by(ended.code)}{self._complaint()}"
+        except (EOFError, OSError):  # the host is ending
+            with suppress(subprocess.TimeoutExpired):
+                self._host.wait(HOST_END_SECONDS)
         if self._host.poll() is None:
             return f"a worker process ended{self._complaint()}"
         return f"the workers' process {_ended_by(self._host.returncode)}{self._complaint()}"
@@ -135,6 +150,23 @@ class WorkerPool:
         crash = next((line for line in lines if line.startswith("Fatal Python error: ")), None)
         said = crash or (lines[-1].strip() if lines else "")
         return f": {said}" if said else ""
+
+
+def _rows_in(said: object, work: Work) -> list[Row] | Failed | None:
+    """Return the answer to a task in what a worker said; None if it is none."""
+    match said:
+        case (work.attempt, Failed() as failed):
+            return failed
+        case (work.attempt, [*rows]) if all(map(_is_row, rows)):
+            return cast(list[Row], rows)
+    return None
+
+
+def _is_row(value: object) -> bool:
+    match value:
+        case (str(), str()):
+            return True
+    return False
 
 
 def _ended_by(code: int) -> str:
@@ -177,6 +209,11 @@ class Workers:
             yield
         finally:
             self._in_use.release()
+
+    @property
+    def host_pids(self) -> Sequence[int]:
+        """The process that the workers are forked from, if it has been started."""
+        return [self._pool.host_pid] if self._pool and self._pid == os.getpid() else []
 
     def pool(self) -> WorkerPool:
         """Return the pool, started if need be. Raise CleaningFailedError where that fails."""

@@ -147,7 +147,8 @@ def _workers(
     """Start worker processes that end with the context, or take those of the caller."""
     workers = options.workers or current_context().workers
     given = None if workers is None else nullcontext(workers)
-    with ending_stopped_processes(progress.message), given or Workers() as workers:
+    own = () if workers is None else workers.host_pids  # started early, or by a call before
+    with ending_stopped_processes(progress.message, own=own), given or Workers() as workers:
         environ = {**os.environ, first_use.WORK_DIR_VARIABLE: facts.work_dir}
         kernels = partial(first_use.kernels_to_make, environ)
         first_use.prepare(environ, kernels, progress.message, lambda: timed(FIRST_USE))

@@ -130,6 +130,21 @@ def test_one_that_stays_stopped_is_ended_and_named(monkeypatch: pytest.MonkeyPat
     assert patience.why_ended() == ""
 
 
+def test_a_child_that_was_started_before_and_is_the_runs_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(patience.VARIABLE, "0.1")
+    monkeypatch.setattr(patience, "LOOK_SECONDS", 0.05)
+    said: list[str] = []
+    with (
+        subprocess.Popen(["sleep", "100"]) as early,
+        patience.ending_stopped_processes(said.append, own=[early.pid]),
+    ):
+        early.send_signal(signal.SIGSTOP)
+        assert early.wait(60) == -signal.SIGKILL
+    assert said[0].startswith(f"waiting: process {early.pid} (sleep) is stopped")
+
+
 def test_a_stopped_child_of_the_caller_and_what_it_starts_are_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -34,7 +34,7 @@ from storage.formats.partition_metadata import PARTITION_METADATA, PartitionMeta
 from storage.log.log_dir import list_partition, log_end_offset
 from storage.log.producer_state import ExpiryClock, load_producer_state
 from tests.compactor.plan_logs import plan_log_dirs
-from tests.support.local_round import open_local_round
+from tests.support.local_round import engine_of, open_local_round
 from tests.support.made_log import (
     ABORT_KEY,
     COMMIT_KEY,
@@ -69,6 +69,7 @@ class Story:
     in_pieces: bool = False  # several tasks rewrite a group, and what they leave is joined
     all_wait: bool = False  # no group is swapped in before all are finished
     is_undone: bool = False  # a run has kept its originals: cut short is what brings them back
+    local: bool = False  # the local engine hands the tasks out
     kafka_rounds: int = 1  # until Kafka's cleaner has done what one run of ours does (C-16.2)
     statuses: Sequence[LogStatus] = (LogStatus.CLEANED,)  # in the report of the run
 
@@ -224,12 +225,12 @@ WAITING_GROUPS = {"waiting-0": [[0, 4], [6, 10], [12, 16], [18, 22], [25], [29]]
 _OF_RUNS = (
     Story("orders", _orders, ORDERS_CONFIGS, ORDERS_GROUPS),
     Story("joined", _joined, ORDERS_CONFIGS, {"orders-0": ORDERS_GROUPS["orders-0"]},
-          in_pieces=True),
+          in_pieces=True, local=True),
     Story("retained", _retained, {"retained": NEVER_CLEANED, "rolled": NEVER_CLEANED}, {},
           statuses=(LogStatus.PASSED_OVER,)),
     Story("waiting", _waiting, {"waiting": COMPACT | {"segment.bytes": "1500"}}, WAITING_GROUPS,
           all_wait=True),
-    Story("split", _split, {"split": COMPACT}, {"split-0": [[0]]}, kafka_rounds=2),
+    Story("split", _split, {"split": COMPACT}, {"split-0": [[0]]}, local=True, kafka_rounds=2),
 )  # fmt: skip
 
 STORIES = (
@@ -276,7 +277,7 @@ def run(
         )
         after_split()
         local = open_local_round(work_dir, monkeypatch)
-        local.cores = 2
+        local.cores, local.tasks = 2, engine_of(story.local)
         if keeps:
             local.originals = open_keeper(str(root.with_name(KEPT)), "run", NOW_MS, plan)
         try:

@@ -34,6 +34,7 @@ from tests.crash.stories import (
 )
 from tests.support.file_operations import Before, FileOperations
 from tests.support.local_command import Ended, run_command, use_local_rounds
+from tests.support.local_round import engine_of
 from tests.support.made_log import ABORT_KEY, COMMIT_KEY, marker, of_producer
 from tests.support.one_thread import use_one_thread
 
@@ -74,6 +75,7 @@ class Scene:
     keeps: bool = False  # the originals
     copies: bool = False  # works on a copy
     links: bool = False  # to large files that nobody changes in place
+    local: bool = False  # the local engine hands the tasks out
 
     def words(self, place: Place) -> list[object]:
         """Of the command line."""
@@ -103,7 +105,7 @@ class Scene:
     def _staged(self, place: Place) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             use_one_thread(patch)
-            use_local_rounds(patch, place.work)
+            use_local_rounds(patch, place.work, tasks=engine_of(self.local))
             for (module, name), size in SMALL.items():
                 patch.setattr(module, name, size)
             patch.setattr(task, "WORKER_BUFFERS", ExactBuffers())
@@ -183,15 +185,15 @@ CLEANED = Scene("cleaned", _cleaned, "run", TOPICS, keeps=True)
 ROLLED = Scene("rolled", _rolled, "run", TOPICS, keeps=True)
 SCENES = (
     CLEANED,
-    Scene("joined", _joined, "run", TOPICS, in_pieces=True),
+    Scene("joined", _joined, "run", TOPICS, in_pieces=True, local=True),
     ROLLED,
-    Scene("split", _split, "run", {"split": COMPACT}),
+    Scene("split", _split, "run", {"split": COMPACT}, local=True),
     Scene("recovered", _unclean, "recover", TOPICS),
     Scene("undone", partial(_after, CLEANED), "undo", TOPICS),
     Scene("unrolled", partial(_after, ROLLED), "undo", TOPICS),
 )
 COPIES = (
     Scene("copied", _cleaned, "run", TOPICS, copies=True),
-    Scene("linked", _cleaned, "run", TOPICS, copies=True, links=True),
+    Scene("linked", _cleaned, "run", TOPICS, copies=True, links=True, local=True),
     Scene("copied-unclean", _unclean, "run", TOPICS, copies=True),
 )

@@ -1,5 +1,6 @@
 """Histories that share log directories, step by step."""
 
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.histories.our_steps import OurSteps
 from tests.histories.script import Script, Step
 from tests.histories.tampering import Tampering
 from tests.histories.world import World
+from tests.support.local_round import engine_of
 
 Carry = Callable[[Step, Sequence[Step]], None]
 _CHANGING = ("run", "recover", "undo")  # what we do to logs
@@ -40,7 +42,9 @@ class Batch:
 
     def run(self) -> None:
         """All steps of all histories; what goes wrong stands with the models."""
-        with our_commands.local_rounds(self._ours.work_dir / "round"):
+        # by the batch that the first history is of: the same when one is played alone
+        engine = engine_of(zlib.crc32(self.scripts[0].name.partition("-")[0].encode()))
+        with our_commands.local_rounds(self._ours.work_dir / "round", engine):
             for number, common in enumerate(self._common):
                 self.world.step = f"step {number + 1} ({common['do']})"
                 own = [script.steps[number] for script in self.scripts]

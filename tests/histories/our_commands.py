@@ -13,6 +13,7 @@ import pytest
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
 from compactor.host.progress import ProgressSink
+from compactor.jobs.engines import Engine
 from compactor.outcome.round_report import CleaningReport
 from compactor.planning.round_plan import RoundPlan
 from tests.histories.cuts import Cuts
@@ -34,11 +35,12 @@ class Ended(NamedTuple):
 
 
 @contextlib.contextmanager
-def local_rounds(work_dir: Path) -> Iterator[None]:
-    """Rounds of this process run their tasks in it meanwhile."""
+def local_rounds(work_dir: Path, tasks: Engine | None = None) -> Iterator[None]:
+    """Rounds of this process run their tasks in it meanwhile. tasks: what runs them there."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         local = open_local_round(work_dir, monkeypatch)
         local.cores = CORES
+        local.tasks = tasks or local.tasks
         real = cleaner_manager.run_round
 
         def run_round(

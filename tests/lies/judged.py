@@ -22,7 +22,7 @@ from tests.compactor.plan_logs import plan_log_dirs
 from tests.golden import copies, corpora
 from tests.lies.liar import Liar
 from tests.lies.lie import Case
-from tests.support.local_round import LocalRound, NoProgress
+from tests.support.local_round import LocalRound, NoProgress, engine_of
 
 PARTITION = re.compile(r"case\d+-0")
 
@@ -114,6 +114,7 @@ class Judge:
         config = copies.config_of(logs, root / "topics.json")
         plan = plan_log_dirs([str(root / "after")], config, corpora.now_ms())
         liar = Liar(cases, plan)
+        self.local.tasks = engine_of(self._rounds)
         with pytest.MonkeyPatch.context() as patch, liar.at_work(patch, self.local):
             reports = {f"{log.topic}-{log.partition}": log for log in self.local.run(plan).logs}
         findings = _findings(root, plan)

@@ -12,6 +12,7 @@ import pytest
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
 from compactor.inspection import inspect_logs
+from compactor.jobs.engines import Engine
 from tests.support.local_round import LocalRound, open_local_round
 
 
@@ -29,10 +30,14 @@ class Ended(NamedTuple):
         return found
 
 
-def use_local_rounds(patch: pytest.MonkeyPatch, work_dir: Path, cores: int = 2) -> None:
+def use_local_rounds(
+    patch: pytest.MonkeyPatch, work_dir: Path, cores: int = 2, tasks: Engine | None = None
+) -> None:
     """Until the patches are undone. work_dir: for what a round keeps meanwhile."""
     local = open_local_round(work_dir, patch)
     local.cores = cores
+    if tasks is not None:
+        local.tasks = tasks
 
     @contextlib.contextmanager
     def here(*_: object, **__: object) -> Iterator[LocalRound]:

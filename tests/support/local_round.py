@@ -11,6 +11,7 @@ from cleaner_jobs.local.in_process_engine import InProcessEngine
 from cleaner_jobs.messages import RoundSettings, Row
 from compactor.cleaning import cleaner_manager
 from compactor.cleaning.cleaner_manager import RunSettings
+from compactor.jobs.engines import Engine
 from compactor.jobs.work_dir import SUBDIRECTORIES
 from compactor.originals.originals_keeper import OriginalsKeeper
 from compactor.outcome.round_report import CleaningReport
@@ -19,6 +20,7 @@ from compactor.planning.round_plan import RoundPlan
 from compactor.settings.rules import RunOptions
 from storage.files.files import Disk
 from storage.files.local import LOCAL
+from tests.support.inline_workers import inline_local_engine
 
 HASH_KEY = 0x0706050403020100, 0x0F0E0D0C0B0A0908
 
@@ -63,7 +65,7 @@ class LocalRound:
     drop_null_keys: bool = True  # as Kafka's cleaner does
     disk: Disk = LOCAL
     stages: list[tuple[str, int]] = field(default_factory=list)  # as they ran, and their tasks
-    _tasks: InProcessEngine = field(default_factory=InProcessEngine)
+    tasks: Engine = field(default_factory=InProcessEngine)  # what runs them, in this process
 
     def run(
         self, plan: RoundPlan, dry_run: bool = False, map_capacity: int | None = None
@@ -82,16 +84,19 @@ class LocalRound:
     def core_count(self) -> int:
         return self.cores
 
-    def run_stage(
-        self, work_dir: str, stage: str, tasks: Sequence[dict[str, Any]], take: Take
-    ) -> Rows:
+    def run_stage(self, work_dir: str, stage: str, tasks: list[dict[str, Any]], take: Take) -> Rows:
         self.stages.append((stage, len(tasks)))
         if stage in self.before:
             self.before[stage]()
         if stage not in self.after:
-            return self._tasks.run_stage(work_dir, stage, tasks, take)
-        rows = self._tasks.run_stage(work_dir, stage, tasks, lambda _: None)
+            return self.tasks.run_stage(work_dir, stage, tasks, take)
+        rows = self.tasks.run_stage(work_dir, stage, tasks, lambda _: None)
         return self.after[stage](rows)
+
+
+def engine_of(number: int) -> Engine:
+    """Return what runs the tasks of a case in this process: for every other, the local engine."""
+    return inline_local_engine() if number % 2 else InProcessEngine()
 
 
 def open_local_round(work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> LocalRound:
