@@ -1,4 +1,7 @@
-"""`python -m demo`: write a log directory; plan, dry-run, run and verify a compaction; prove it."""
+"""`python -m demo`: write a log directory; plan, dry-run, run and verify a compaction; prove it.
+
+The run is on Spark. The local engine then cleans a copy that was made before, to the same bytes.
+"""
 
 import argparse
 import json
@@ -16,7 +19,7 @@ from rich.console import Console, Group
 
 from compactor.host.printable import size_text
 from compactor.views.fitting_table import Column, table_lines
-from demo.proof import LogContents, differences, read_log_dir
+from demo.proof import LogContents, differences, files_in, read_log_dir
 from demo.workload import topic_configs, write_log_dir
 
 RECORDS = 400_000
@@ -53,6 +56,7 @@ class Steps:
         self._folder = folder
         self._configs = os.path.join(folder, "topics.json")
         self._copy = os.path.join(folder, "kafka-logs-before")
+        self._local = os.path.join(folder, "kafka-logs-local")
         self.console = Console(highlight=False, markup=False)
 
     def write(self, records: int) -> None:
@@ -75,7 +79,18 @@ class Steps:
     def run(self) -> dict[str, Any]:
         self.heading("The real run, behind a copy of hard links")
         shutil.copytree(self.log_dir, self._copy, copy_function=os.link)
+        shutil.copytree(self.log_dir, self._local)
         return self._round("run.json")
+
+    def run_locally(self) -> bool:
+        """Clean the other copy without Spark, and return whether it leaves the same bytes."""
+        words = ["run", self._local, "--engine", "local", *self._rules()]
+        done = subprocess.run(
+            [sys.executable, "-m", "compactor", *words], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            sys.exit(f"demo: compactor run --engine local: {done.stderr}")
+        return files_in(self._local) == files_in(self.log_dir)
 
     def verify(self) -> None:
         self.heading("Is everything in order, and does a reader miss anything?")
@@ -86,12 +101,14 @@ class Steps:
 
     def _round(self, report: str, *options: str) -> dict[str, Any]:
         path = os.path.join(self._folder, report)
-        common = ["--topic-configs", self._configs, "--as-of", str(self._now_ms)]
-        common += ["--master", MASTER, "--report", path]
-        self._compactor("run", self.log_dir, *options, *common)
+        words = [*options, *self._rules(), "--master", MASTER, "--report", path]
+        self._compactor("run", self.log_dir, *words)
         with open(path, encoding="utf-8") as source:
             document: dict[str, Any] = json.load(source)
         return document
+
+    def _rules(self) -> list[str]:
+        return ["--topic-configs", self._configs, "--as-of", str(self._now_ms)]
 
     def _compactor(self, *words: str) -> None:
         self.console.print(f"$ {shlex.join(['compactor', *words])}\n", style="cyan", soft_wrap=True)
@@ -113,14 +130,17 @@ def _show(steps: Steps, records: int) -> int:
     after = read_log_dir(steps.log_dir)
     lost = differences(before, after)
     steps.console.print(_table(before, after, lost, steps.console.width))
+    is_same_locally = steps.run_locally()
     dry_run_was_right = foretold["totals"] == _as_dry_run(done["totals"])
-    for question, answer in (
+    answers = (
         ("Did the dry run leave every record as it was?", untouched),
         ("Did the real run do what the dry run had said, record for record?", dry_run_was_right),
         ("Has every key the last value that it had before?", not any(lost.values())),
-    ):
+        ("Does the local engine, without Java, leave the same bytes of a copy?", is_same_locally),
+    )
+    for question, answer in answers:
         steps.console.print(f"{question} {'Yes.' if answer else 'NO!'}")
-    return 0 if untouched and dry_run_was_right and not any(lost.values()) else 1
+    return 0 if all(answer for _, answer in answers) else 1
 
 
 def _as_dry_run(totals: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from compactor.log_dirs.locked_log_dirs import LOCK_FILE
 from storage.file_names import LOG, file_name
 from storage.formats.record_batch import decode_records
 from storage.log.log_dir import list_log_dir
@@ -38,6 +39,18 @@ def read_log_dir(path: str) -> dict[str, LogContents]:
         log_bytes = sum(segment.log_bytes for segment in partition.segments)
         contents[partition.name] = LogContents(len(partition.segments), log_bytes, records, latest)
     return contents
+
+
+def files_in(path: str) -> dict[str, bytes]:
+    """Return what stands in the files of a log directory, but for its lock, by relative path."""
+    files = {}
+    for folder, _, names in os.walk(path):
+        for name in names:
+            if name != LOCK_FILE:
+                found = os.path.join(folder, name)
+                with open(found, "rb") as source:
+                    files[os.path.relpath(found, path)] = source.read()
+    return files
 
 
 def differences(

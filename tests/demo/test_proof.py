@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from demo.proof import Latest, LogContents, differences, read_log_dir
+from demo.proof import Latest, LogContents, differences, files_in, read_log_dir
 from tests.compactor.small_log import END_OFFSET, build
 
 
@@ -50,3 +50,14 @@ def test_what_a_reader_finds(tmp_path: Path) -> None:
         b"key-2": (26, b"value" * 10),
         b"key-3": (27, None),
     }
+
+
+def test_files_are_the_same_if_every_byte_is_and_the_lock_does_not_count(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for root in (one, other):
+        (root / "orders-0").mkdir(parents=True)
+        (root / "orders-0" / "0.log").write_bytes(b"abc")
+    (other / ".lock").touch()
+    assert files_in(str(one)) == files_in(str(other)) == {"orders-0/0.log": b"abc"}
+    (other / "orders-0" / "0.log").write_bytes(b"abd")
+    assert files_in(str(one)) != files_in(str(other))

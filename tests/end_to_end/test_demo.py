@@ -25,8 +25,9 @@ def test_the_demonstration_ends_with_its_proof(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     proof = done.stdout.rpartition("Proof")[2]
-    assert proof.count("? Yes.") == 3
+    assert proof.count("? Yes.") == 4
     assert "NO!" not in done.stdout
     report = json.loads((folder / "run.json").read_text())
     assert {log["topic"] for log in report["logs"] if log["status"] == "cleaned"} >= {"orders"}
+    assert report["engine"]["name"] == "spark"
     assert report["totals"]["bytes_after"] < report["totals"]["bytes_before"]
