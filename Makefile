@@ -35,7 +35,7 @@ help: ## say what there is
 
 setup: $(STAMP) $(STORAGE_STAMP) $(OLDER_CODECS_STAMP) ## install everything into .venv, and prepare what the first run would
 
-demo: $(STAMP) ## write a log directory, and plan, dry-run, run and prove a compaction of it
+demo: $(STAMP) ## write a log directory, and plan, dry-run, run (on Spark) and prove a compaction of it; the local engine leaves the same bytes
 	$(PYTHON_OF_VENV) -m demo
 
 test: $(STAMP) $(OLDER_CODECS_STAMP) test-storage ## run the tests on all cores, but not those of the targets below; CORES=0 for one process
@@ -74,7 +74,7 @@ test-damage: $(STAMP) ## damage every byte and every length of logs that Kafka w
 test-bounds: $(STAMP) ## call every kernel between fences, over logs that changed after the scan; CASES=N for a sample
 	$(PYTHON_OF_VENV) -m tests.bounds $(if $(CASES),--cases $(CASES) --checked-cases $(CASES))
 
-test-kill: $(STAMP) ## kill -9 runs at random moments, in local mode and on a cluster, 200 of them or KILLS=N (needs a JDK; fetches Kafka)
+test-kill: $(STAMP) ## kill -9 runs at random moments, on the local engine, on Spark in local mode and on a cluster, 200 of them or KILLS=N (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_VENV) -m tests.kill $(if $(KILLS),--count $(KILLS))
 
 test-histories: $(STAMP) ## random histories of logs under brokers and under us, 10,000 of them or HISTORIES=N (needs a JDK; fetches Kafka)
@@ -116,7 +116,7 @@ test-errors: $(STAMP) ## let every file operation of run (in place and into a co
 test-writer: $(STAMP) ## let another writer do every kind of harm between any two file operations; ONE_OF=N for each Nth alone
 	$(PYTHON_OF_VENV) -m tests.disturbed writer $(if $(ONE_OF),--one-of $(ONE_OF),--check-indexes)
 
-test-stages: $(STAMP) ## hold a run at each of twelve stages, and fill disks, stop and kill its processes, break its connections; STAGE='rewrite', FAULT='Java stopped' for one (needs root, for small disks)
+test-stages: $(STAMP) ## hold a run at each of twelve stages, on each engine, and fill disks, stop and kill its processes, break its connections; STAGE='rewrite', FAULT='Java stopped' for one (needs root, for small disks)
 	$(PYTHON_OF_VENV) -m tests.stages $(if $(STAGE),--only '$(STAGE)') $(if $(FAULT),--fault '$(FAULT)')
 
 test-airflow: $(STAMP) $(AIRFLOW_STAMP) ## run the example DAG in a real Airflow on real logs: done, nothing to do, lock held, damage, a condition, a kill; SCENARIO='nothing to do' for one

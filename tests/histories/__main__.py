@@ -2,7 +2,8 @@
 
 Each is the same whenever it is played by the same number. What goes wrong is made as short as it
 gets and printed, and with --found written to a file that can be kept in tests/histories/cases. One
-batch in fifty has its runs on Spark, some of them killed by SIGKILL.
+batch in fifty has its runs in processes of their own, each on the local engine or on Spark, some of
+them killed by SIGKILL.
 
 --mutants puts back defects that there once were, one at a time, and says which history finds it;
 --record plays the kept cases again with Kafka, and writes down what it says for `make test`.
@@ -29,7 +30,7 @@ def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
     how = Wanted(
         size=wanted.size,
         shortens=not (wanted.as_is or wanted.mutants),
-        on_spark=not (wanted.without_spark or wanted.mutants),
+        in_processes=not (wanted.in_process or wanted.mutants),
         found=wanted.found,
     )
     with BrokerProcess() as broker:
@@ -65,7 +66,7 @@ OPTIONS: Options = {
     "--size": {"type": int, "default": BATCH, "help": "histories in a batch"},
     "--found": {"type": Path, "help": "directory for what went wrong"},
     "--as-is": {"action": "store_true", "help": "do not make it short"},
-    "--without-spark": {"action": "store_true", "help": "no batch is run on Spark"},
+    "--in-process": {"action": "store_true", "help": "all runs are in this process"},
     "--mutants": {"action": "store_true", "help": "put defects back, and find them"},
     "--record": {"action": "store_true", "help": "play the kept cases again"},
 }

@@ -25,7 +25,7 @@ class Wanted(NamedTuple):
 
     size: int  # histories in each
     shortens: bool  # what goes wrong
-    on_spark: bool  # the batches whose turn it is
+    in_processes: bool  # the runs of the batches whose turn it is
     found: Path | None  # where scripts of what went wrong are written
 
 
@@ -38,7 +38,7 @@ class Batches:
     def tried(self, number: int) -> Tried:
         """Run one batch."""
         wanted, began, cpu = self._wanted, time.monotonic(), self._cpu()
-        batch = self.run(generator.batch_of(number, wanted.size, wanted.on_spark))
+        batch = self.run(generator.batch_of(number, wanted.size, wanted.in_processes))
         steps = len(batch.scripts[0].steps)
         cpu = self._cpu() - cpu
         failed = batch.failed()

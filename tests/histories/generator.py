@@ -8,25 +8,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.histories.own_steps import OwnSteps
+from tests.histories.process_runs import PLACES
 from tests.histories.script import Script, Step
 from tests.kill import moments
-from tests.kill.processes import Target
 
 BATCH = 50
-ON_SPARK = 50  # one batch in so many has its runs on Spark
-KILLED_ON_SPARK = 0.7
-TARGETS = [target for target in Target if target is not Target.EXECUTOR]
+IN_PROCESSES = 50  # one batch in so many has its runs in processes of their own
+KILLED_IN_PROCESSES = 0.7
 
 Common = dict[str, Any]  # what the histories of a batch share of a step
 
 
-def batch_of(number: int, size: int = BATCH, on_spark: bool = True) -> list[Script]:
+def batch_of(number: int, size: int = BATCH, in_processes: bool = True) -> list[Script]:
     """The histories number * size and so on."""
     chance = random.Random(f"batch {number}")
     topic_ids = chance.random() < 0.7
     common = _common(chance)
-    if on_spark and number % ON_SPARK == 1:
-        common = [_on_spark(chance, step) for step in common]
+    if in_processes and number % IN_PROCESSES == 1:
+        common = [_in_processes(chance, step) for step in common]
     return [
         _script(f"{number}-{index}", common, topic_ids, random.Random(f"batch {number}, {index}"))
         for index in range(size)
@@ -102,15 +101,16 @@ def _run(chance: random.Random, before: Sequence[Step]) -> Common:
     return _with_kill(chance, step, 0.25)
 
 
-def _on_spark(chance: random.Random, step: Common) -> Common:
+def _in_processes(chance: random.Random, step: Common) -> Common:
     """A run that is killed there is killed by SIGKILL, or not at all where it is over before."""
     if step["do"] != "run":
         return step
     step = {name: value for name, value in step.items() if name not in ("kill", "root_cut")}
-    if not step["dry"] and chance.random() < KILLED_ON_SPARK:
-        phase, delay_seconds, target = moments.random_moment(chance, TARGETS)
+    engine = chance.choice([*PLACES])
+    if not step["dry"] and chance.random() < KILLED_IN_PROCESSES:
+        phase, delay_seconds, target = moments.random_moment(chance, PLACES[engine])
         step["moment"] = [phase, round(delay_seconds, 3), target.value]
-    return step | {"spark": True}
+    return step | {"engine": engine}
 
 
 def _with_kill(chance: random.Random, step: Common, share: float) -> Common:

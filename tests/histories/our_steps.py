@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.formats import checkpoint
-from tests.histories import our_commands, spark_runs
+from tests.histories import our_commands, process_runs
 from tests.histories.cuts import NEVER, Cuts, Limits
 from tests.histories.log_model import KeptRun, LogModel
 from tests.histories.our_commands import Ended
@@ -135,8 +135,8 @@ class OurSteps:
 
     def _cut(self, words: Sequence[str], common: Step, own: Sequence[Step]) -> tuple[Ended, bool]:
         """Carry a command out, or as far as it comes; whether it was cut short."""
-        if common.get("spark"):
-            return self._on_spark(words, common.get("moment"))
+        if "engine" in common:
+            return self._in_processes(words, common["engine"], common.get("moment"))
         kill = common.get("kill")
         if kill is None:
             return self._carry_out(words), False
@@ -161,12 +161,12 @@ class OurSteps:
         self._world.settled &= not cuts.happened
         return ended, cuts.happened
 
-    def _on_spark(
-        self, words: Sequence[str], moment: Sequence[str | float] | None
+    def _in_processes(
+        self, words: Sequence[str], engine: str, moment: Sequence[str | float] | None
     ) -> tuple[Ended, bool]:
         world = self._world
-        run = spark_runs.carry_out(words, moment, world.root)
-        world.counts[f"ours on Spark: {run.what}"] += 1
+        run = process_runs.carry_out(words, engine, moment, world.root)
+        world.counts[f"ours in processes: {run.what}"] += 1
         world.settled &= not run.was_hit
         if not run.is_gone:
             world.note_all("processes of the killed run did not end")

@@ -8,7 +8,7 @@ made a number when it happens: a script from which a step was taken out is still
               stops ("clean") or is killed ("kill")
     tamper    checkpoint entries are lost, or are those of an earlier time
     run       ours, and so are the next ones; `kill`: cut short, `cut` says where in this log;
-              `spark`: in processes of its own, of which some are killed at a `moment`
+              `engine`: "local" or "spark", in processes, some of which are killed at a `moment`
     recover, undo, discard, plan, verify
 
 Fields in COMMON are the same for all histories that share a directory; the others are a log's own.
@@ -27,7 +27,7 @@ COMMON = {
     "tamper": ("do",),
     "run": (
         *("do", "advance", "skew", "dry", "keep", "recover", "settings", "kill", "root_cut"),
-        *("spark", "moment"),
+        *("engine", "moment"),
     ),
     "recover": ("do", "kill", "root_cut"),
     "undo": ("do", "back", "kill", "root_cut"),

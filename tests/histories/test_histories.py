@@ -57,18 +57,19 @@ def test_everything_that_can_happen_happens_often() -> None:
         for one in generator.batch_of(number, 5)
         for happened in _happenings(one)
     )
-    expected = {"run", "recover", "plan", "undo", "discard", "verify", "tamper", "on Spark"}
+    expected = {"run", "recover", "plan", "undo", "discard", "verify", "tamper"}
     expected |= {"kill of ours", "kill of a broker", *PLAIN, "end", "new_epoch", "delete", "copy"}
     expected |= {"start_move", "finish_move", "cancel_move"}
     expected -= {"move", "recreate"}  # words for several operations
+    expected |= {"run on local", "run on spark"}
     assert {what: counts[what] for what in expected if counts[what] < 5} == {}
 
 
 def _happenings(one: Script) -> Iterator[str]:
     for step in one.steps:
         yield step["do"]
-        if step.get("spark"):
-            yield "on Spark"
+        if "engine" in step:
+            yield f"run on {step['engine']}"
         if "kill" in step or "moment" in step:
             yield "kill of ours"
         if step.get("stop") == "kill":

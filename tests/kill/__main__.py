@@ -32,10 +32,10 @@ def _tried(field: Range, seed: int) -> Tried:
     counts = {
         f"fell in {kill.phase}": 1,
         f"hit {kill.target}": 1,
-        "on the cluster" if kill.on_cluster else "in local mode": 1,
+        str(kill.place): 1,
         "when something had been swapped in": int(bool(kill.swapped_logs)),
     }
-    where = f"{kill.target} in {kill.phase}{' on the cluster' if kill.on_cluster else ''}"
+    where = f"{kill.target} in {kill.phase} {kill.place}"
     line = f"seed {seed}: {where}, {kill.swapped_logs} logs changed by then"
     return Tried(kill.problems, counts, line)
 

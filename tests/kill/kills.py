@@ -11,7 +11,7 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -24,13 +24,11 @@ from compactor.recovery.log_dir_recovery import recover_log_dir
 from storage.file_names import SNAPSHOT, UNFINISHED_SUFFIXES
 from tests.cluster.standalone import Cluster
 from tests.kill import logs, victim
-from tests.kill.moments import PHASE_NAMES, random_moment, run_until
+from tests.kill.moments import PHASE_NAMES, Place, random_moment, run_until
 from tests.kill.processes import Target
 from tests.oracle import kafka
 
-ON_CLUSTER = 0.125  # of the runs, where there is one
-_LOCAL = [target for target in Target if target is not Target.EXECUTOR]
-TARGETS = {False: _LOCAL, True: [*Target]}
+ON_CLUSTER = 0.25  # of the runs on Spark, where there is one
 
 
 class Settling(StrEnum):
@@ -48,7 +46,7 @@ class Kill:
     seed: int
     target: Target
     phase: str
-    on_cluster: bool
+    place: Place
     swapped_logs: int = 0  # in which something had been swapped in by then
     problems: list[str] = field(default_factory=list)
 
@@ -98,31 +96,42 @@ class Range:
         """Kill one run; another one if it was over before."""
         for attempt in range(20):
             chance = random.Random(f"{seed} {attempt}")
+            place = self._place_of(seed)
             with tempfile.TemporaryDirectory(prefix=f"kill-{seed}-", dir=self.root) as folder:
-                killed = self._kill(Path(folder), chance, seed)
+                killed = self._kill(Path(folder), chance, seed, place)
                 if killed is not None:
                     return killed
         raise AssertionError(f"seed {seed}: twenty runs ended before they could be killed")
 
-    def _kill(self, folder: Path, chance: random.Random, seed: int) -> Kill | None:
+    def _place_of(self, seed: int) -> Place:
+        """Every other seed is of the local engine."""
+        if seed % 2:
+            return Place.LOCAL
+        on_cluster = self.cluster and random.Random(f"place {seed}").random() < ON_CLUSTER
+        return Place.CLUSTER if on_cluster else Place.SPARK
+
+    def _kill(self, folder: Path, chance: random.Random, seed: int, place: Place) -> Kill | None:
         log_dir, work_dir, status = folder / "logs", folder / "work", folder / "status"
         shutil.copytree(self.before, log_dir, copy_function=os.link)  # as an operator would
         work_dir.mkdir()
-        cluster = self.cluster if chance.random() < ON_CLUSTER else None
-        moment = random_moment(chance, TARGETS[cluster is not None])
+        moment = random_moment(chance, place)
         words = [str(status), "run", str(log_dir), "--topic-configs", str(self.configs)]
         words += ["--as-of", str(logs.NOW_MS), "--any-clock", "--work-dir", str(work_dir)]
-        argv = [sys.executable, "-m", "tests.kill.victim", *words, "--master", "local[2]"]
-        if cluster is not None:
-            argv = cluster.submit(Path(victim.__file__), *words, conf={})
-        executors = cluster.sessions if cluster else ()
+        argv = [sys.executable, "-m", "tests.kill.victim", *words, *place.options]
+        executors: Sequence[int] = ()
+        if place is Place.CLUSTER and self.cluster is not None:
+            argv = self.cluster.submit(Path(victim.__file__), *words, conf={})
+            executors = self.cluster.sessions
         said = folder / "out", folder / "errors"
-        run = run_until(moment, argv, status, said, executors)
+        run = run_until(moment, argv, status, said, place, executors)
         if not run.was_hit:
             return None
-        killed = Kill(seed, moment.target, PHASE_NAMES[run.fell_in], cluster is not None)
+        killed = Kill(seed, moment.target, PHASE_NAMES[run.fell_in], place)
         if not run.ended:
-            killed.problems.append("processes of the killed run did not end")
+            killed.problems.append("processes of the killed run did not end in time")
+        if place is Place.LOCAL and moment.target in (Target.HOST, Target.WORKER) and run.code:
+            said_last = (folder / "errors").read_text()[-500:]
+            killed.problems.append(f"no task was tried again: {run.code}, {said_last}")
         self._check(killed, chance, log_dir, work_dir)
         return killed
 

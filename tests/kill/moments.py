@@ -4,16 +4,49 @@ import random
 import subprocess
 import time
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.cluster.standalone import environment
 from tests.kill import processes, victim
-from tests.kill.processes import Target
+from tests.kill.processes import LINGER_SECONDS, LOCAL_LINGER_SECONDS, Target
 
 PROJECT = Path(__file__).parents[2]
+
+
+class Place(StrEnum):
+    """What runs the tasks of a run that is killed."""
+
+    LOCAL = "on the local engine"
+    SPARK = "on Spark in local mode"
+    CLUSTER = "on a cluster"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Of `compactor run`; those of a cluster are spark-submit's."""
+        return {
+            Place.LOCAL: ("--engine", "local"),
+            Place.SPARK: ("--master", "local[2]"),
+            Place.CLUSTER: (),
+        }[self]
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        return {
+            Place.LOCAL: (Target.DRIVER, Target.HOST, Target.WORKER, Target.ALL),
+            Place.SPARK: (Target.DRIVER, Target.JVM, Target.WORKER, Target.ALL),
+            Place.CLUSTER: tuple(target for target in Target if target is not Target.HOST),
+        }[self]
+
+    @property
+    def linger_seconds(self) -> float:
+        """How long processes may outlive their driver."""
+        return LOCAL_LINGER_SECONDS if self is Place.LOCAL else LINGER_SECONDS
+
+
+START_SECONDS = {Place.LOCAL: 1.0, Place.SPARK: 4.0, Place.CLUSTER: 4.0}
 LONGEST_PHASE_SECONDS = {
-    victim.START: 4.0,
     victim.SCAN: 1.5,
     victim.RESOLVE: 0.3,
     victim.REWRITE: 0.5,
@@ -48,9 +81,10 @@ class Outcome(NamedTuple):
     code: int
 
 
-def random_moment(chance: random.Random, targets: Sequence[Target]) -> Moment:
-    target, phase = chance.choice(targets), chance.choice(MOMENTS)
-    return Moment(phase, chance.uniform(0, LONGEST_PHASE_SECONDS[phase]), target)
+def random_moment(chance: random.Random, place: Place) -> Moment:
+    target, phase = chance.choice(place.targets), chance.choice(MOMENTS)
+    longest = LONGEST_PHASE_SECONDS | {victim.START: START_SECONDS[place]}
+    return Moment(phase, chance.uniform(0, longest[phase]), target)
 
 
 def run_until(
@@ -58,12 +92,13 @@ def run_until(
     argv: Sequence[str],
     status: Path,
     said: tuple[Path, Path],
+    place: Place,
     executors: Sequence[int] = (),
 ) -> Outcome:
     """Start a run and kill it; None: let it end.
 
     argv: of a `tests.kill.victim` with that status. said: where its standard output and error go.
-    executors: of the cluster's workers; none in local mode.
+    executors: of the cluster's workers; none without a cluster.
     """
     with said[0].open("wb") as out, said[1].open("ab") as errors:
         running = subprocess.Popen(
@@ -82,7 +117,7 @@ def run_until(
         processes.kill(running.pid, executors, Target.ALL)
         raise
     finally:
-        ended = processes.wait_until_gone(running.pid, executors)
+        ended = processes.wait_until_gone(running.pid, executors, place.linger_seconds)
     return Outcome(was_hit, fell_in, ended, code)
 
 

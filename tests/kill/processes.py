@@ -12,14 +12,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-LINGER_SECONDS = 60.0
+LINGER_SECONDS = 60.0  # that Spark's processes may take to end behind a driver
+LOCAL_LINGER_SECONDS = 1.0  # those of the local engine
 _LOOK_SECONDS = 0.02
-_DAEMONS = (b"cleaner_jobs.spark.worker_daemon", b"pyspark.daemon")
+_HOST = b"cleaner_jobs.local.worker_host"
+_PARENTS = (b"cleaner_jobs.spark.worker_daemon", b"pyspark.daemon", _HOST)  # of workers
 
 
 class Target(StrEnum):
     DRIVER = "driver"
     JVM = "driver's Java"
+    HOST = "workers' host"
     WORKER = "Python worker"
     EXECUTOR = "executor"
     ALL = "everything"
@@ -59,7 +62,7 @@ def of_session(session: int) -> list[Process]:
 def kill(session: int, executors: Sequence[int], target: Target) -> bool:
     """SIGKILL what is aimed at; whether there was any.
 
-    session: that of the driver. executors: of the cluster's workers; none in local mode.
+    session: that of the driver. executors: of the cluster's workers; none without a cluster.
     """
     aimed_at = _aimed_at(session, executors, target)
     for pid in aimed_at:
@@ -71,23 +74,27 @@ def kill(session: int, executors: Sequence[int], target: Target) -> bool:
 def _aimed_at(session: int, executors: Sequence[int], target: Target) -> list[int]:
     own = of_session(session)
     working = [p for worker in executors for p in of_session(worker)] or own
-    daemons = {p.pid for p in working if any(name in p.command for name in _DAEMONS)}
+    parents = {p.pid for p in working if any(name in p.command for name in _PARENTS)}
     match target:
         case Target.DRIVER:
             return [p.pid for p in own if b"python" in p.program and b"victim" in p.command]
         case Target.JVM:
             return [p.pid for p in own if b"java" in p.program]
+        case Target.HOST:  # a worker has its command, and it for a parent
+            return [p.pid for p in own if _HOST in p.command and p.parent not in parents]
         case Target.WORKER:
-            return [p.pid for p in working if p.parent in daemons][:1]
+            return [p.pid for p in working if p.parent in parents][:1]
         case Target.EXECUTOR:
             return [p.pid for p in working if p.is_executor][:1]
         case Target.ALL:
             return [p.pid for p in {*own, *(p for p in working if p.is_executor)}]
 
 
-def wait_until_gone(session: int, executors: Sequence[int]) -> bool:
+def wait_until_gone(
+    session: int, executors: Sequence[int], seconds: float = LINGER_SECONDS
+) -> bool:
     """Whether a driver's processes and its executors end by themselves; else they are killed."""
-    deadline = time.monotonic() + LINGER_SECONDS
+    deadline = time.monotonic() + seconds
     while of_session(session) or any(p.is_executor for w in executors for p in of_session(w)):
         if time.monotonic() > deadline:
             kill(session, executors, Target.ALL)

@@ -24,6 +24,6 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Range]:
 
 @pytest.mark.parametrize("number", range(5))
 def test_nothing_is_lost_by_a_killed_run(field: Range, number: int) -> None:
-    seed = random.randrange(SEEDS)
+    seed = random.randrange(0, SEEDS, 2) + number % 2  # of each engine in turn
     killed = field.kill_one(seed)
     assert killed.problems == [], f"kill {number}: python -m tests.kill --seed {seed}: {killed}"

@@ -19,6 +19,7 @@ def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
     def attempt(seed: int) -> Tried:
         kill = field.kill_one(seed)
         what = f"{kill.signal.name}{' and a reboot' * kill.rebooted} in {kill.moment}"
+        what += f" on {kill.engine}"
         line = f"seed {seed}: {what}, ended in {kill.ending_seconds:.1f} s, "
         line += f"{kill.changed_logs} logs changed by then"
         return Tried(kill.problems, {what: 1}, line)

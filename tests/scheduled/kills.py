@@ -30,12 +30,17 @@ TEMPORARY = "tmp"  # where the runs have their temporary files
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL)
 
 
+SPARK, LOCAL = ENGINES = ("spark", "local")
+OF_CRON = "--engine spark"
+
+
 class Moment(NamedTuple):
     """When a run is killed: so long after something of it can be seen from outside."""
 
     name: str
     seen: Callable[[Paths], bool]
-    longest_seconds: float
+    longest_seconds: float  # on Spark
+    local_seconds: float  # on the local engine
 
 
 def _stage(stage: str) -> Callable[[Paths], bool]:
@@ -57,13 +62,13 @@ def _names(folder: Path) -> list[str]:
 
 
 MOMENTS = (
-    Moment("start", lambda _: True, 6.0),
-    Moment("scan", _stage("scan"), 2.0),
-    Moment("resolve", _stage("resolve"), 0.5),
-    Moment("rewrite", _stage("rewrite"), 1.0),
-    Moment("rewrite", _stage("rewrite"), 1.0),
-    Moment("swap", _is_swapping, 0.5),
-    Moment("swap", _is_swapping, 0.5),
+    Moment("start", lambda _: True, 6.0, 1.5),
+    Moment("scan", _stage("scan"), 2.0, 0.5),
+    Moment("resolve", _stage("resolve"), 0.5, 0.2),
+    Moment("rewrite", _stage("rewrite"), 1.0, 0.5),
+    Moment("rewrite", _stage("rewrite"), 1.0, 0.5),
+    Moment("swap", _is_swapping, 0.5, 0.5),
+    Moment("swap", _is_swapping, 0.5, 0.5),
 )
 
 
@@ -74,6 +79,7 @@ class Kill:
     seed: int
     signal: signal.Signals
     moment: str
+    engine: str
     rebooted: bool = False  # after it
     ending_seconds: float = 0.0  # from the signal until every process was gone
     changed_logs: int = 0  # by the run that was killed
@@ -89,12 +95,12 @@ class Range(NamedTuple):
         logs.write(self.root / "before", self.root / "topics.json")
         shutil.copytree(self.root / "before", self.root / "undisturbed")
         paths = self._paths(self.root / "calm", self.root / "undisturbed")
-        done = self._start(paths).wait(RUN_SECONDS)
+        done = self._start(paths, SPARK).wait(RUN_SECONDS)
         assert done == 0, (paths.reports / "last.json").read_text()
         assert not _same(self.root / "before", self.root / "undisturbed")
 
     def kill_one(self, seed: int) -> Kill:
-        """Kill one run; another one if it was over before."""
+        """Kill one run; another one if it was over before. Every other seed is of one engine."""
         for attempt in range(20):
             chance = random.Random(f"{seed} {attempt}")
             with tempfile.TemporaryDirectory(prefix=f"kill-{seed}-", dir=self.root) as folder:
@@ -107,13 +113,15 @@ class Range(NamedTuple):
         log_dir = folder / "logs"
         shutil.copytree(self.root / "before", log_dir)
         paths, moment = self._paths(folder, log_dir), chance.choice(MOMENTS)
-        killed = Kill(seed, chance.choice(SIGNALS), moment.name)
-        running = self._start(paths)
+        engine = ENGINES[seed % 2]
+        killed = Kill(seed, chance.choice(SIGNALS), moment.name, engine)
+        running = self._start(paths, engine)
         deadline = time.monotonic() + RUN_SECONDS
         while running.poll() is None and not moment.seen(paths):
             assert time.monotonic() < deadline, f"the run does not come to {moment.name}"
             time.sleep(0.002)
-        time.sleep(chance.uniform(0, moment.longest_seconds))
+        longest = moment.longest_seconds if engine == SPARK else moment.local_seconds
+        time.sleep(chance.uniform(0, longest))
         if running.poll() is not None or not _send(running.pid, killed.signal):
             running.wait()
             return None
@@ -128,13 +136,13 @@ class Range(NamedTuple):
         elif chance.random() < 0.5:
             killed.rebooted = True
             _reboot(paths, with_lock=chance.random() < 0.5)
-        killed.problems += self._next(paths)
+        killed.problems += self._next(paths, chance.choice(ENGINES))
         return killed
 
-    def _next(self, paths: Paths) -> list[str]:
+    def _next(self, paths: Paths, engine: str) -> list[str]:
         """What does not hold after the next run."""
         problems = []
-        code = self._start(paths).wait(RUN_SECONDS)
+        code = self._start(paths, engine).wait(RUN_SECONDS)
         report = _report(paths)
         if code or report.get("exit_code") != 0:
             problems.append(f"the next run ended with {code}: {report.get('error')}")
@@ -153,9 +161,12 @@ class Range(NamedTuple):
             path.mkdir(parents=True)
         return paths
 
-    def _start(self, paths: Paths) -> "subprocess.Popen[bytes]":
+    def _start(self, paths: Paths, engine: str) -> "subprocess.Popen[bytes]":
         words = ("--topic-configs", self.root / "topics.json", "--as-of", logs.NOW_MS)
-        line = run_line(paths, *words, "--any-clock", "--master", "local[2]")
+        master = ("--master", "local[2]") if engine == SPARK else ()
+        line = run_line(paths, *words, "--any-clock", *master)
+        assert OF_CRON in line
+        line = line.replace(OF_CRON, f"--engine {engine}")
         own = environment() | {"TMPDIR": str(_temporary(paths))}
         return subprocess.Popen(
             [own["SHELL"], "-c", line],

@@ -1,4 +1,7 @@
-"""`python -m tests.stages`: each fault at each stage of a run. Needs root, to mount disks."""
+"""`python -m tests.stages`: each fault at each stage of a run, on each engine that has both.
+
+Needs root, to mount disks.
+"""
 
 import sys
 import time
@@ -21,14 +24,17 @@ def cases(wanted: Namespace, root: Path) -> Iterator[Case]:
     write_log_dir(str(logs), RECORDS, int(time.time() * 1000))
     for stage in wanted.only:
         for fault in FAULTS:
-            if stage in fault.stages and fault.name in (wanted.fault or [fault.name]):
-                yield Case(fault.name, partial(_tried, root, logs, stage, fault), stage)
+            if fault.name not in (wanted.fault or [fault.name]):
+                continue
+            for engine in fault.engines_at(stage):
+                attempt = partial(_tried, root, logs, engine, stage, fault)
+                yield Case(f"{fault.name}, {engine}", attempt, stage)
 
 
-def _tried(root: Path, logs: Path, stage: str, fault: Fault) -> Tried:
-    own = root / f"{stage}, {fault.name}"
+def _tried(root: Path, logs: Path, engine: str, stage: str, fault: Fault) -> Tried:
+    own = root / f"{stage}, {fault.name}, {engine}"
     own.mkdir()
-    return run_into(own, logs, stage, fault)
+    return run_into(own, logs, engine, stage, fault)
 
 
 CAMPAIGN = Campaign(

@@ -23,7 +23,8 @@ BOUND_SECONDS = 18.0
 MOST_SECONDS = 30.0  # to a word on what is waited for, and to the end of what has failed
 LONGEST_SECONDS = 100.0
 DISK_BYTES, DISK_INODES = 96 << 20, 4000
-WORDS = ("--include", "orders", "--set", "cleanup.policy=compact", "--master", "local[1]")
+WORDS = ("--include", "orders", "--set", "cleanup.policy=compact")
+ENGINES = {"spark": ("--master", "local[1]"), "local": ("--engine", "local")}
 
 
 @contextmanager
@@ -43,10 +44,10 @@ def small_disks(root: Path) -> Iterator[tuple[Path, Path]]:
             subprocess.run(["umount", "--lazy", disk], check=True)
 
 
-def run_into(root: Path, logs: Path, stage: str, fault: Fault) -> Tried:
+def run_into(root: Path, logs: Path, engine: str, stage: str, fault: Fault) -> Tried:
     """Let a run over a copy of logs come to a stage, and make the fault.
 
-    root: an empty directory.
+    root: an empty directory. engine: one of ENGINES.
     """
     with small_disks(root) as (logs_disk, work_disk):
         log_dir, status, report = (
@@ -56,7 +57,16 @@ def run_into(root: Path, logs: Path, stage: str, fault: Fault) -> Tried:
         )
         shutil.copytree(logs, log_dir)
         program = [sys.executable, "-m", "tests.stages.held_run", status, stage]
-        words = ["run", log_dir, *WORDS, "--work-dir", work_disk, "--report", report]
+        words = [
+            "run",
+            log_dir,
+            *WORDS,
+            *ENGINES[engine],
+            "--work-dir",
+            work_disk,
+            "--report",
+            report,
+        ]
         words += ["--metrics", work_disk / held_run.METRICS_NAME]
         with (root / "out").open("wb") as out, (root / "said").open("wb") as said:
             running = subprocess.Popen(
@@ -69,7 +79,8 @@ def run_into(root: Path, logs: Path, stage: str, fault: Fault) -> Tried:
             )
         scene = Scene(psutil.Process(running.pid), logs_disk, work_disk)
         try:
-            return _hit(scene, running, root, stage, fault)
+            tried = _hit(scene, running, root, stage, fault)
+            return tried._replace(line=f"{engine}: {tried.line}")
         finally:
             _end(running)
 

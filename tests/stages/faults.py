@@ -46,6 +46,12 @@ class Fault:
     named: str  # a pattern, in the message of a run that failed
     waits: bool = False  # for somebody to mend it, up to the bound
     stages: tuple[str, ...] = STAGES  # at which there is something to hit
+    engines: tuple[str, ...] = ("spark", "local")
+
+    def engines_at(self, stage: str) -> tuple[str, ...]:
+        """Return the engines on which a run comes to a stage, and has something to hit there."""
+        engines = self.engines if stage in self.stages else ()
+        return tuple(engine for engine in engines if engine == "spark" or stage != JAVA)
 
 
 def _sent(number: int, processes: list[psutil.Process]) -> bool:
@@ -87,15 +93,16 @@ def _to_workers(number: int) -> Callable[[Scene], bool]:
 NO_ROOM = r"[Nn]o (space|room|inode)|inodes?|disk"
 JAVA_GONE, WORKER_GONE = "Java process is gone|Java ended", "Python process died"
 JAVA_STOPPED, WORKER_STOPPED = r"\(java\) was stopped", r"\(python\S*\) was stopped"
+SPARK = ("spark",)
 WITH_JAVA = STAGES[STAGES.index(JAVA) : STAGES.index(CHECKPOINT)]
 FAULTS = (
     Fault("no room for work", lambda scene: _without_room(scene.work), NO_ROOM),
     Fault("no inodes for work", lambda scene: _without_inodes(scene.work), NO_ROOM),
     Fault("no room for logs", lambda scene: _without_room(scene.logs), NO_ROOM),
     Fault("no inodes for logs", lambda scene: _without_inodes(scene.logs), NO_ROOM),
-    Fault("Java killed", _to_java(signal.SIGKILL), JAVA_GONE, stages=WITH_JAVA),
+    Fault("Java killed", _to_java(signal.SIGKILL), JAVA_GONE, stages=WITH_JAVA, engines=SPARK),
     Fault("worker killed", _to_workers(signal.SIGKILL), WORKER_GONE, stages=WITH_JAVA),
-    Fault("connections dropped", _disconnected, "connection", stages=WITH_JAVA),
-    Fault("Java stopped", _to_java(signal.SIGSTOP), JAVA_STOPPED, True, WITH_JAVA),
+    Fault("connections dropped", _disconnected, "connection", stages=WITH_JAVA, engines=SPARK),
+    Fault("Java stopped", _to_java(signal.SIGSTOP), JAVA_STOPPED, True, WITH_JAVA, SPARK),
     Fault("worker stopped", _to_workers(signal.SIGSTOP), WORKER_STOPPED, True, WITH_JAVA),
 )

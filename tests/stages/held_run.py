@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from cleaner_jobs import messages
+from cleaner_jobs.local.worker_host import Work
+from cleaner_jobs.local.worker_pool import WorkerPool, Workers
 from cleaner_jobs.spark import spark_session, task_job
 from cleaner_jobs.staging import STAGED_MARKER
 from compactor.cleaning import cleaner_manager
@@ -125,6 +127,15 @@ def main() -> int:
         return rows_of(spark, of, *rest)
 
     of_jobs["_rows"] = rows
+    give = WorkerPool.give
+
+    def give_held(pool: WorkerPool, work: Work) -> None:
+        if work.stage == messages.RESOLVE:
+            hold.come_to(RESOLVE)
+        give(pool, work)
+
+    WorkerPool.give = give_held  # type: ignore[assignment,method-assign]
+    Workers.pool = hold.after(SESSION, Workers.pool)  # type: ignore[method-assign]
     of_ending["_write_metrics"] = hold.before(METRICS, of_ending["_write_metrics"])
     of_session["start_spark"] = hold.after(SESSION, of_session["start_spark"])
     of_manager["_prove_group"] = hold.before(PROOF, of_manager["_prove_group"])
