@@ -24,6 +24,7 @@ from tests.bench.table import PAGES, document, page, write_between_marks
 from tests.bench.workloads import (
     CONFIGS,
     ENGINE,
+    EXECUTORS,
     EXPLAIN,
     INSPECT,
     LOCAL,
@@ -60,6 +61,7 @@ CASES: Mapping[str, Mapping[str, Callable[[Setup], Any]]] = {
         "inspection": lambda setup: cleanings.inspections(setup, WARM),
         "local_inspection": lambda setup: cleanings.inspections(setup, LOCAL),
     },
+    EXECUTORS: {"executors": cleanings.by_executors},
 }
 
 

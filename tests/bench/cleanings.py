@@ -43,6 +43,8 @@ from tests.bench.timing import module, run_session, run_to_success
 from tests.bench.workloads import (
     COLD,
     COPY,
+    EXECUTOR_COUNTS,
+    EXECUTORS,
     GROWTH_LONG,
     KAFKA,
     LOCAL,
@@ -59,6 +61,7 @@ from tests.oracle import kafka, versions
 
 CODECS = {codec.name.lower(): codec for codec in Codec}
 COUNTED_ROUND = 2  # of a warm session
+EXECUTOR_MIB = 1024
 CLOCK = ("--as-of", str(NOW_MS), "--any-clock")
 
 
@@ -191,6 +194,30 @@ def warm(setup: Setup, side: str, log_dir: Path, watch_memory: bool) -> Turn:
         used,
         second["phases"],
     )
+
+
+def by_executors(setup: Setup) -> dict[str, list[Sample]]:
+    """Clean one log on clusters of so many executors, and in processes of this host, in turn."""
+    [workload] = choose([GROWTH_LONG], setup.is_quick)
+    log_dir = scratch.built(setup.scratch, workload)
+    masters: dict[str, str | None] = {
+        str(count): f"local-cluster[{count},1,{EXECUTOR_MIB}]" for count in EXECUTOR_COUNTS
+    }
+    masters[LOCAL] = None
+    taken: dict[str, list[Sample]] = {name: [] for name in masters}
+    outcomes: dict[str, Outcome] = {}
+    for number in range(1, setup.repetitions + 1):
+        for name, master in masters.items():
+            setup.tell(f"{EXECUTORS}: turn {number} of {setup.repetitions}: {name}")
+            scratch.settle()
+            place = str(setup.scratch.root)
+            request = Request(str(log_dir), place, master, COUNTED_ROUND, CLEAN)
+            *_, counted = request.run(watched_after=COUNTED_ROUND).lines
+            outcome = our_outcome(counted["logs"])
+            _require_same(workload, name, outcome, outcomes)
+            outcomes[name] = outcome
+            taken[name].append(Sample(counted["seconds"], counted["cpu_seconds"][ALL]))
+    return taken
 
 
 def _request(setup: Setup, side: str, log_dir: Path, turns: int, what: str) -> Request:

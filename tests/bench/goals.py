@@ -94,6 +94,7 @@ MANY_LOGS_GOALS: Mapping[str, tuple[str, str, Bounds]] = {
 }
 # at most: how many times the CPU seconds the bytes take in a thousand times the segments
 SEGMENTS_GOALS: Mapping[str, Bounds] = {LOCAL: Bounds(1.25, 1.1), WARM: Bounds(1.36)}
+EXECUTORS_TIMES = Bounds(1.25)  # at most: CPU seconds of the same work, the most by the least
 PEAK_MIB = Bounds(300)  # at most, of a worker and of the driver
 GROWTH_PERCENT = Bounds(10, 5)  # at most
 GROWTH_PAIRS = (GROWTH_LONG, GROWTH_SHORT), (MANY_KEYS, FEWER_KEYS)
@@ -148,6 +149,10 @@ def goals(results: Results) -> Iterator[Goal]:
         if (engine_bounds := next(bounds_of, None)) is not None:
             faster = operation.ratio(KAFKA, OURS).of_medians
             yield Goal(f"engine, {name}", None, faster, engine_bounds, "× Kafka", True)
+    if results.executors:
+        used = [middle(samples).cpu_seconds for samples in results.executors.values()]
+        what = "CPU seconds of the same work by 1, 2 and 4 executors and local: most ÷ least"
+        yield Goal(what, None, max(used) / min(used), EXECUTORS_TIMES, "×")
     for a_group, more in swap_growth_percent(results).items():
         what = f"swap, {a_group} a group: CPU seconds a segment, longest log against shortest"
         yield Goal(what, None, more, Bounds(20, 5), "%")

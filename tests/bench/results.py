@@ -172,6 +172,8 @@ class Results:
     engine: tuple[EngineResult, ...] = ()
     inspection: InspectionResult | None = None  # on Spark
     local_inspection: InspectionResult | None = None
+    # rounds over one log, by the number of executors, and of LOCAL; a turn each
+    executors: dict[str, list[Sample]] = field(default_factory=dict)
 
     def log(self, name: str) -> LogResult | None:
         return next((log for log in self.logs if log.name == name), None)

@@ -19,7 +19,7 @@ from tests.bench.results import (
     Sample,
     SwapResult,
 )
-from tests.bench.workloads import DRY_RUN, KAFKA, LOCAL_COLD, OURS, RUN
+from tests.bench.workloads import DRY_RUN, KAFKA, LOCAL, LOCAL_COLD, OURS, RUN
 
 MIB = 1024 * 1024
 
@@ -78,6 +78,7 @@ def results(*logs: LogResult, quick: bool = False) -> Results:
         tables={"append, none": 2.5, "read, none": 1.5},
         engine=(EngineResult("1 KB batches", "append", {KAFKA: [3, 4, 5], OURS: [2, 8, 10]}),),
         inspection=InspectionResult("100b-4gb", stages, {WORKERS: Peak(rss_bytes=200 * MIB)}),
+        executors={"1": [Sample(9, 8), Sample(7, 10), Sample(8, 9)], LOCAL: [Sample(3, 6)] * 3},
         local_inspection=InspectionResult(
             "100b-4gb",
             {COUNT: [1.5, 1.5, 3], MERGE: [0.5, 1, 1], SCAN: [1, 1, 1], RESOLVE: [1, 1, 1]},

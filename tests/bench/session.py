@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -127,14 +127,27 @@ def _engine(master: str | None, work_dir: str) -> Iterator[dict[str, Any]]:
         return
     from pyspark.sql import SparkSession
 
+    from cleaner_jobs.spark.environment import spark_home
     from cleaner_jobs.spark.spark_session import end_spark, start_spark
 
     use_java(os.environ, cache_dir(os.environ))
+    if master.startswith("local-cluster"):  # its executors work in the folder of Spark
+        os.environ["SPARK_HOME"] = str(_linked(Path(spark_home(os.environ)), Path(work_dir)))
     context = start_spark(master, "log-compactor", work_dir)
     try:
         yield {"session": SparkSession(context)}
     finally:
         end_spark(context)
+
+
+def _linked(home: Path, work_dir: Path) -> Path:
+    """Return a folder that is gone with the work directory, and has what Spark's own has."""
+    folder = work_dir / "spark"
+    folder.mkdir(exist_ok=True)
+    for name in ("bin", "jars", "python"):
+        with suppress(FileExistsError):
+            (folder / name).symlink_to(home / name)
+    return folder
 
 
 if __name__ == "__main__":

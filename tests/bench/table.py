@@ -28,7 +28,18 @@ from tests.bench.results import (
     medians,
     middle,
 )
-from tests.bench.workloads import COLD, COPY, DRY_RUN, KAFKA, LOCAL, LOCAL_COLD, OURS, RUN, WARM
+from tests.bench.workloads import (
+    COLD,
+    COPY,
+    DRY_RUN,
+    GROWTH_LONG,
+    KAFKA,
+    LOCAL,
+    LOCAL_COLD,
+    OURS,
+    RUN,
+    WARM,
+)
 
 PAGES = Path(__file__).resolve().parents[2] / "docs"
 NOTHING = "–"
@@ -111,6 +122,12 @@ def _other_tables(results: Results) -> Iterator[Table]:
     yield _fleets(results)
     yield _many_logs(results.many_logs)
     yield _inspection({WARM: results.inspection, LOCAL: results.local_inspection})
+    executors = [
+        [LABELS.get(name, f"Spark, {name}"), *_numbers(*middle(samples))]
+        for name, samples in results.executors.items()
+    ]
+    title = f"{GROWTH_LONG} by so many executors of one core"
+    yield Table(title, ["executors", "seconds", "CPU seconds"], executors)
     swaps = [
         [
             f"{swap.segments:,}",

@@ -59,6 +59,7 @@ def test_goals_are_those_for_which_there_are_results() -> None:
         ("tables: appen", None, 2.5, 2, 4),
         ("tables: read,", None, 1.5, 2, 4),
         ("engine, 1 KB ", None, 0.5, 1 / 5, 1),
+        ("CPU seconds o", None, 1.5, 1.25, None),
         ("swap, 1 a gro", None, 0, 20, 5),
     ]
     assert list(goals(Results({}))) == []

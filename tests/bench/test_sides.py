@@ -168,6 +168,30 @@ def test_a_warm_side_is_asked_for_its_engine(
     ]
 
 
+def test_the_same_work_is_done_by_so_many_executors_in_turn(
+    monkeypatch: pytest.MonkeyPatch, setup: Setup
+) -> None:
+    masters: list[str | None] = []
+
+    def answer(request: Request, **_: int) -> Answers:
+        masters.append(request.master)
+        kept = 20 if len(masters) < 12 else 21
+        log = OURS | {"records": {"read": 50, "kept": kept}}
+        counted = {"seconds": len(masters), "cpu_seconds": {"all": 30}, "logs": [log]}
+        return Answers([{}, counted], 0, {})
+
+    monkeypatch.setattr(Request, "run", answer)
+    monkeypatch.setattr(scratch, "built", lambda *_: Path("log"))
+    monkeypatch.setattr(scratch, "settle", lambda: None)
+    found = cleanings.by_executors(setup)
+    clusters = [f"local-cluster[{count},1,1024]" for count in (1, 2, 4)]
+    assert masters == [*clusters, None] * 2
+    assert found["4"] == [Sample(3, 30), Sample(7, 30)]
+    assert found["local"] == [Sample(4, 30), Sample(8, 30)]
+    with pytest.raises(BenchError, match=r"100b-4gb: local left .*kept=21.*not .*kept=20"):
+        cleanings.by_executors(setup)
+
+
 def test_a_cold_side_names_its_engine(setup: Setup) -> None:
     engines = [
         [word for word in cleanings.run_command(setup, Path("log"), side=side) if word in WORDS]

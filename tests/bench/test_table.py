@@ -82,6 +82,10 @@ def rows_of(text: str, heading: str) -> list[list[str]]:
                 "local, run 2,000 4.00 4.00 2.00",
             ],
         ),
+        (
+            "100b-4gb by so many executors of one core",
+            ["Spark, 1 8.00 9.00", "local warm 3.00 6.00"],
+        ),
         ("Swap of one log", ["1,000 1 10.0 2.00", "4,000 1 40.0 2.00"]),
         (
             "`inspect`, beside a dry run",  # of Spark single turns 3/2, 2/2, 4/2; and 4/4, 3/3, 5/4

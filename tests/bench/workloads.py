@@ -29,6 +29,8 @@ MAIN, SMALL = "100b-none", "small"
 PLAN, RECOVER, OPEN, SWAP, MANY_LOGS = "plan", "recover", "open", "swap", "many-logs"
 CONFIGS, EXPLAIN = "configs", "explain"  # measured with PLAN
 TABLES, ENGINE, INSPECT = "tables", "engine", "inspect"
+EXECUTORS = "executors"
+EXECUTOR_COUNTS = (1, 2, 4)  # of one core each
 TXN, MANY_TXN = "100b-txn", "100k-txn"
 GROWTH_SHORT, GROWTH_LONG = "100b-0.8gb", "100b-4gb"
 FEW_SEGMENTS, MANY_SEGMENTS = "7-segments", "7000-segments"
@@ -205,6 +207,7 @@ NAMES = (
     TABLES,
     ENGINE,
     INSPECT,
+    EXECUTORS,
 )
 
 
