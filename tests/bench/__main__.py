@@ -42,7 +42,7 @@ from tests.oracle.jars import OracleUnavailableError
 
 PAGE = PAGES / "benchmarks.md"
 CHART = PAGES / "pictures" / "benchmarks.svg"
-REPETITIONS = 3
+REPETITIONS = 4
 MASTER = "local[2]"
 # by name for --only: fields of the results, and what measures each
 CASES: Mapping[str, Mapping[str, Callable[[Setup], Any]]] = {
