@@ -1,20 +1,19 @@
-"""Makes what later starts on this machine need, once: compiled kernels, Java's class archive.
+"""Compiles the kernels once for a machine.
 
-Both are kept: the kernels by numba, beside their source or in the user's cache, the archive in the
-user's cache. A mark there says for which source the kernels were compiled, so that a later run
-need not load them to find out. What fails here only makes later starts slower.
+numba keeps them beside their source or in the user's cache. A mark in the user's cache says for
+which source they were compiled, so that a later run need not load them to find out. What fails here
+only makes later starts slower.
 """
 
 import compileall
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import metadata
-from signal import SIGKILL, Signals
-from subprocess import DEVNULL, STDOUT, Popen, TimeoutExpired
-from typing import NamedTuple, Self
+from signal import SIGKILL
+from subprocess import DEVNULL, STDOUT, Popen
 
 from cleaner_jobs.machine_size import memory_kills
 from cleaner_jobs.signals import deferred_signals
@@ -27,70 +26,38 @@ KERNELS_MODULE = "cleaner_jobs.tasks.kernel_warm_up"
 PACKED = (
     "log-compactor-packed.json"  # beside the packages of an environment that brings its kernels
 )
-# For the makers: where they put temporary files, so that those of a killed one go with a run's.
-WORK_DIR_VARIABLE = "COMPACTOR_WORK_DIR"
-ENDING_SECONDS = 180  # that a maker has to end in after an interrupt
-
-
-class ToMake(NamedTuple):
-    """Something that a process of its own makes, once for this machine."""
-
-    what: str  # that is said beforehand
-    module: str  # that is run, and ends with 0 when it has made it
-    log_path: str  # says what went wrong, and stays where it did
-    without: str  # that is said where it could not be made
-    ended_by: Signals = SIGKILL  # where it is not to go on
-    seconds: float | None = None  # that it may take at most
-    when_made: Callable[[], None] = lambda: None
 
 
 def prepare(
     environ: Mapping[str, str],
-    to_make: Callable[[], Sequence[ToMake]],
     say: Callable[[str], None],
     timed: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
-    """Make what is not there yet, all at once, and say so beforehand.
+    """Compile the kernels, unless they are compiled, and say so beforehand.
 
-    environ: of the makers. to_make: returns what is not there, and may fail as a cache that cannot
-    be read does. timed: entered while something is being made.
+    environ: of the process that compiles. timed: entered while it does.
     """
     try:
-        wanted = to_make()
-        if wanted:
-            what = " and ".join(each.what for each in wanted)
-            say(f"first use on this machine: {what}, half a minute")
-            with timed():
-                _make(environ, wanted, say)
+        mark = kernels_mark(environ)
+        LOCAL.make_directories(os.path.dirname(mark))
+        if _is_made(mark):
+            return
+        say("first use on this machine: compiling kernels, half a minute")
+        with timed():
+            _compile(environ, mark, say)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         say(f"{where}{error.strerror}: nothing can be kept there, so each start is slow")
 
 
-def kernels_to_make(environ: Mapping[str, str]) -> list[ToMake]:
-    """Return the kernels, unless they are compiled. Raise OSError where none can be kept."""
-    mark = kernels_mark(environ)
-    LOCAL.make_directories(os.path.dirname(mark))
-    if LOCAL.exists(mark) or LOCAL.exists(os.path.join(SOURCES, PACKED)):
-        return []
+def are_kernels_compiled(environ: Mapping[str, str]) -> bool:
+    """Return whether the kernels are compiled. Raise OSError where that cannot be seen."""
+    return _is_made(kernels_mark(environ))
 
-    def keep() -> None:
-        for name in PACKAGES_WITH_KERNELS:  # bytecode, which workers of Spark never write
-            compileall.compile_dir(os.path.join(SOURCES, name), quiet=2)
-        LOCAL.open_named(mark, "ab").close()
-        forget_older(mark)
 
-    # Not in this process: LLVM calls Python back, and an interrupt that arrives in there is lost,
-    # or ends the process with a segmentation fault.
-    return [
-        ToMake(
-            what="compiling kernels",
-            module=KERNELS_MODULE,
-            log_path=log_of(mark),
-            without="no compiled kernels are kept, so each run takes half a minute longer",
-            when_made=keep,
-        )
-    ]
+def _is_made(mark: str) -> bool:
+    """Return whether the mark is there, or the environment brings its kernels."""
+    return LOCAL.exists(mark) or LOCAL.exists(os.path.join(SOURCES, PACKED))
 
 
 def kernels_mark(environ: Mapping[str, str]) -> str:
@@ -112,82 +79,56 @@ def _modules_in(directory: str) -> Iterator[str]:
         yield from _modules_in(os.path.join(directory, name))
 
 
-def log_of(path: str) -> str:
-    """Return where the process that makes a file says what went wrong."""
-    return f"{os.path.splitext(path)[0]}.log"
+def _compile(environ: Mapping[str, str], mark: str, say: Callable[[str], None]) -> None:
+    """Compile the kernels in a process of its own, and make the mark.
 
-
-def _make(environ: Mapping[str, str], wanted: Sequence[ToMake], say: Callable[[str], None]) -> None:
-    makers: list[_Maker] = []
+    Not in this process: LLVM calls Python back, and an interrupt that arrives in there is lost, or
+    ends the process with a segmentation fault.
+    """
+    log_path, kills_before = f"{mark}.log", memory_kills()
+    compiler: Popen[bytes] | None = None
     try:
         with deferred_signals():  # or one that has started would not be known of
-            for each in wanted:
-                makers += [_Maker.start(each, environ)]  # each known once it has started
-        for maker in makers:
-            if maker.made_it():
-                maker.of.when_made()
-            else:
-                say(f"{maker.of.without}{maker.why_not()}")
+            compiler = _start_compiler(environ, log_path)
+        if compiler.wait() != 0:
+            why = _why_not(compiler, log_path, kills_before)
+            say(f"no compiled kernels are kept, so each run takes half a minute longer{why}")
+            return
+        for name in PACKAGES_WITH_KERNELS:  # bytecode, which workers of Spark never write
+            compileall.compile_dir(os.path.join(SOURCES, name), quiet=2)
+        LOCAL.open_named(mark, "ab").close()
+        forget_older(mark)  # and the log
+        directory = os.path.dirname(mark)
+        for name in LOCAL.list_names(directory)[1]:
+            if name.startswith(("spark-", "launch-")):  # of Java's start, kept by earlier versions
+                forget(os.path.join(directory, name))
     except BaseException:
         with deferred_signals():
-            for maker in makers:
-                maker.stop()
+            if compiler is not None:
+                compiler.kill()
+                compiler.wait()
+            with suppress(OSError):
+                forget(log_path)
         raise
 
 
-class _Maker(NamedTuple):
-    """The process that makes a thing."""
+def _start_compiler(environ: Mapping[str, str], log_path: str) -> Popen[bytes]:
+    with LOCAL.open_named(log_path, "wb") as log:
+        return Popen(
+            [sys.executable, "-P", "-m", KERNELS_MODULE],  # the modules that this process has
+            stdin=DEVNULL,
+            stdout=log,
+            stderr=STDOUT,
+            start_new_session=True,  # Ctrl-C reaches it through this process, once
+            env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
 
-    of: ToMake
-    process: Popen[bytes]
-    kills_before: int | None  # of the kernel, for memory
 
-    @classmethod
-    def start(cls, of: ToMake, environ: Mapping[str, str]) -> Self:
-        LOCAL.make_directories(os.path.dirname(of.log_path))
-        kills_before = memory_kills()
-        try:
-            with LOCAL.open_named(of.log_path, "wb") as log:
-                process = Popen(
-                    [sys.executable, "-P", "-m", of.module],  # the modules that this process has
-                    stdin=DEVNULL,
-                    stdout=log,
-                    stderr=STDOUT,
-                    start_new_session=True,  # Ctrl-C reaches it through whoever started it, once
-                    env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                )
-        except OSError:
-            forget(of.log_path)  # or what has one would not be tried again
-            raise
-        return cls(of, process, kills_before)
-
-    def made_it(self) -> bool:
-        """Return whether it came to its end, in its time, without an error."""
-        try:
-            code = self.process.wait(self.of.seconds)
-        except TimeoutExpired:
-            self.process.kill()
-            code = self.process.wait()
-        if code == 0:
-            forget(self.of.log_path)
-        return code == 0
-
-    def why_not(self) -> str:
-        """Return why it has not made it; one that was killed is tried again next time."""
-        log_path, now = self.of.log_path, memory_kills()
-        if self.process.returncode != -SIGKILL or now is None or now <= (self.kills_before or 0):
-            lines = (text_of(log_path) or "").splitlines()
-            return f": {lines[-1] if lines else 'it does not say why'}; see {log_path}"
-        forget(log_path)
-        return ": the kernel killed a process for want of memory"
-
-    def stop(self) -> None:
-        """End it, with what it started, unless it has ended."""
-        if self.process.poll() is None:
-            self.process.send_signal(self.of.ended_by)
-            try:
-                self.process.wait(ENDING_SECONDS)
-            except TimeoutExpired:  # whatever keeps it
-                self.process.kill()
-                self.process.wait()
-            forget(self.of.log_path)
+def _why_not(compiler: Popen[bytes], log_path: str, kills_before: int | None) -> str:
+    """Return why nothing was compiled, as the end of a sentence."""
+    now = memory_kills()
+    if compiler.returncode != -SIGKILL or now is None or now <= (kills_before or 0):
+        lines = (text_of(log_path) or "").splitlines()
+        return f": {lines[-1] if lines else 'it does not say why'}; see {log_path}"
+    forget(log_path)
+    return ": the kernel killed a process for want of memory"

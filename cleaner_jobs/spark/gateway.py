@@ -1,7 +1,4 @@
-"""Starts Java for a session and the prestarted daemon beside it; pyspark connects to that Java.
-
-The first session of a machine uses Spark's launcher, and so does one with options that are not
-ours. The others start Java with what the launcher added then.
+"""Starts Java for a session by Spark's launcher; pyspark connects to that Java.
 
 Java writes where it listens to a file. Where it cannot write the file, its main thread ends, but
 Java does not: so each wait also checks whether the file could be written, and has a bound.
@@ -19,10 +16,8 @@ that Java has gone.
 import os
 import shlex
 import signal
-import socket
 import struct
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,14 +28,10 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
 
-from cleaner_jobs.first_use import SOURCES
-from cleaner_jobs.machine_size import cores
 from cleaner_jobs.patience import LOOK_SECONDS, Wait, end_processes, processes_below
 from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE, spark_home
-from cleaner_jobs.spark.java_cache import FEWEST_CORES, Launch, command, read_launch, save_launch
-from cleaner_jobs.spark.prestarted_daemon import MODULES, SOCKET_VARIABLE
-from cleaner_jobs.user_cache import forget, temporary_directory
+from cleaner_jobs.user_cache import temporary_directory
 from storage.errors import LogCompactionError
 from storage.files.local import LOCAL
 
@@ -150,119 +141,12 @@ def _connection(data: bytes) -> tuple[int, str]:
     return port, data[8 : 8 + length].decode()
 
 
-# As Java sets them for its daemon; libraries read them as they load.
-LIKE_JAVAS = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "YES"}
-DAEMON_MODULE = "cleaner_jobs.spark.prestarted_daemon"
-SOCKET_NAME = "daemon.socket"
-END_SECONDS = 10  # it ends as soon as it sees that its input is closed
+def start_gateway(options: Mapping[str, str], log: IO[bytes], waiting: Waiting) -> Any:
+    """Start Java with the options of a session, and return the gateway by which pyspark calls it.
 
-
-class PrestartedDaemon(NamedTuple):
-    """One that loads, waits, or has taken the place of Java's."""
-
-    process: "subprocess.Popen[bytes]"
-    socket_path: str
-
-    def end(self) -> None:
-        """End it, if Java has not taken it; if Java has, that has to have ended."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        forget(self.socket_path)
-
-
-def start_daemon(work_dir: str, environ: Mapping[str, str], log: IO[bytes]) -> PrestartedDaemon:
-    """Start a daemon that loads what tasks need, and then waits.
-
-    Java's has to get the variable SOCKET_VARIABLE, with the path of the socket.
+    It is untyped in pyspark, as py4j is.
     """
-    path = os.path.join(work_dir, SOCKET_NAME)
-    forget(path)  # of a session before, in the same directory
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(path)
-        listening.listen(1)
-        places = os.pathsep.join(filter(None, [SOURCES, environ.get(MODULES)]))
-        process = subprocess.Popen(
-            [sys.executable, "-m", DAEMON_MODULE, str(listening.fileno())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=log,
-            pass_fds=[listening.fileno()],
-            process_group=0,  # Ctrl-C is for the driver alone
-            env={**environ, **LIKE_JAVAS, MODULES: places},
-        )
-    return PrestartedDaemon(process, path)
-
-
-JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-DRIVER_MEMORY = "spark.driver.memory"
-UNIX_SOCKETS_DIR = "spark.python.unix.domain.socket.dir"
-
-
-def start_gateway(
-    options: Mapping[str, str], log: IO[bytes], by_launcher: bool, waiting: Waiting
-) -> Any:  # untyped in pyspark, as py4j is
-    """Start Java for the options of a session; what pyspark calls it by.
-
-    by_launcher: ask Spark's launcher in any case.
-    """
-    launch = None if by_launcher else read_launch(os.environ)
-    if launch is not None:
-        return _started(launch, options, log, waiting)
-    gateway = _connected(start_java(_launcher_command(options), os.environ, log, waiting))
-    gateway.prestarted_daemon = None
-    if not by_launcher:
-        with suppress(OSError):  # then the next session asks again
-            save_launch(os.environ, _launch_of(gateway))
-    return gateway
-
-
-def _launcher_command(options: Mapping[str, str]) -> list[str]:
-    """Source: pyspark, launch_gateway, which would wait forever for a Java that cannot write."""
-    given = [word for name, value in options.items() for word in ("--conf", f"{name}={value}")]
-    submit = os.path.join(spark_home(os.environ), "bin", "spark-submit")
-    asked = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
-    return [submit, *given, *shlex.split(asked)]
-
-
-def end_prestarted_daemon(gateway: Any) -> None:
-    """End the prestarted daemon, after Java, whose daemon it may be."""
-    # py4j makes something up of what is not set
-    daemon: PrestartedDaemon | None = gateway.prestarted_daemon
-    if daemon is not None:
-        daemon.end()
-
-
-def _started(launch: Launch, options: Mapping[str, str], log: IO[bytes], waiting: Waiting) -> Any:
-    """Start Java without the launcher; pyspark connects to it as under spark-submit."""
-    ours = [f"-Xmx{options[DRIVER_MEMORY]}", *shlex.split(options[JAVA_OPTIONS])]
-    environ, daemon = dict(os.environ), _prestarted_daemon(options, log)
-    if daemon is not None:
-        environ[SOCKET_VARIABLE] = daemon.socket_path
-    try:
-        gateway = _connected(start_java(command(launch, ours, environ), environ, log, waiting))
-    except BaseException:
-        if daemon is not None:
-            daemon.end()
-        raise
-    gateway.prestarted_daemon = daemon
-    return gateway
-
-
-def _prestarted_daemon(options: Mapping[str, str], log: IO[bytes]) -> PrestartedDaemon | None:
-    """Start a daemon; None where its socket has no place, or it would have no core to itself."""
-    directory = options.get(UNIX_SOCKETS_DIR)
-    is_ours = os.environ["PYSPARK_PYTHON"] == sys.executable
-    if directory is None or not is_ours or cores() < FEWEST_CORES:
-        return None
-    return start_daemon(directory, os.environ, log)
-
-
-def _connected(java: StartedJava) -> Any:
+    java = start_java(_launcher_command(options), os.environ, log, waiting)
     address = {SUBMITTED_VARIABLE: str(java.port), "PYSPARK_GATEWAY_SECRET": java.secret}
     connect: Any = launch_gateway
     os.environ.update(address)
@@ -279,13 +163,15 @@ def _connected(java: StartedJava) -> Any:
     return gateway
 
 
-def _launch_of(gateway: Any) -> Launch:
-    """Return what the launcher has added to our options, as the Java knows that came of it."""
-    jvm = gateway.jvm
-    module_options = jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions()
-    return Launch(
-        jvm.java.lang.System.getProperty("java.class.path"), tuple(module_options.split())
-    )
+def _launcher_command(options: Mapping[str, str]) -> list[str]:
+    """Return the command line of Spark's launcher, which ends as the Java that is wanted.
+
+    Source: pyspark, launch_gateway, which would wait forever for a Java that cannot write.
+    """
+    ours = [word for name, value in options.items() for word in ("--conf", f"{name}={value}")]
+    submit = os.path.join(spark_home(os.environ), "bin", "spark-submit")
+    asked = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    return [submit, *ours, *shlex.split(asked)]
 
 
 def _drop_numpy_converters(gateway: Any) -> None:

@@ -40,18 +40,13 @@ from cleaner_jobs.spark.environment import (
     start_failed,
 )
 from cleaner_jobs.spark.gateway import (
-    DRIVER_MEMORY,
-    JAVA_OPTIONS,
-    UNIX_SOCKETS_DIR,
     Waiting,
     connect_to_java,
-    end_prestarted_daemon,
     start_gateway,
 )
-from cleaner_jobs.spark.java_cache import archive_path
 from cleaner_jobs.spark.local_size import kill_watch, local_size
 from cleaner_jobs.spark.task_failure import PYTHON_DIED, task_failure
-from cleaner_jobs.user_cache import is_kept, text_of
+from cleaner_jobs.user_cache import text_of
 from storage.files.local import LOCAL
 from storage.user_home import has_name, home_of, name_of_user
 
@@ -92,11 +87,11 @@ def _complaint(log_path: str) -> str | None:
 LOG_NAME = "spark.log"
 DEFAULT_MASTER = "local[*]"
 DAEMON_MODULE = "cleaner_jobs.spark.worker_daemon"
-JAVA_EXIT_SECONDS = 120  # half a second, but for one that dumps a class archive
+JAVA_EXIT_SECONDS = 120  # it takes half a second, on a machine that does not swap
 INTERRUPTED_EXIT_SECONDS = 2  # for one that had only started
 
 # Compiled by C1 alone: Java only schedules here, the work is in Python, and C2 takes seconds of
-# processor time from it at every start (24 s become 12 s, and 7 s with a class archive).
+# processor time from it at every start (24 s become 12 s).
 # The collector of one thread costs what it collects and no more, and the first few rounds fit its
 # young generation and metaspace. A Java without memory ends: of one that goes on without a thread
 # nothing would ever be heard.
@@ -112,8 +107,11 @@ ALWAYS = {
     "spark.python.worker.reuse": "true",
     "spark.python.worker.faulthandler.enabled": "true",  # a kernel that crashes says where
 }
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+DRIVER_MEMORY = "spark.driver.memory"
 # Over TCP the answers of a worker wait 40 ms for an acknowledgement in every job (Nagle).
 UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
+UNIX_SOCKETS_DIR = "spark.python.unix.domain.socket.dir"
 MAX_SOCKETS_DIR_BYTES = 60  # Spark refuses more: with a name after it the system would
 # What Java does for a job beside the job. A broadcast, which each job makes of its task, takes a
 # buffer of that size; it has a few KB, and a session of ours ends before they come to anything.
@@ -168,7 +166,7 @@ def start_spark(
                 **(extra or {}),
                 "spark.app.name": app_name,
             }
-            return _quiet(_start_java_and_context(options, log_path, bool(extra), say))
+            return _quiet(_start_java_and_context(options, log_path, say))
     except (*SPARK_ERRORS, OSError) as error:
         cause = cause_of_no_start(error, log_path) + (_kill_words() or _settings_words(master))
         _end_java()
@@ -199,16 +197,6 @@ def end_spark(context: SparkContext) -> None:
             context.stop()
 
 
-def kill_java() -> None:
-    """End a Java of ours at once, whatever it is about."""
-    gateway: Any = SparkContext._gateway
-    if gateway is not None and gateway in _own_gateways:
-        gateway.proc.kill()
-        gateway.proc.wait()
-        end_prestarted_daemon(gateway)
-        _forget(gateway)
-
-
 def end_stopped_java() -> None:
     """End a Java of ours that is stopped, and workers of it that are: who ends waits for none."""
     gateway: Any = SparkContext._gateway
@@ -232,7 +220,6 @@ def _end_java(seconds: float = JAVA_EXIT_SECONDS) -> bool:
     except TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()
-    end_prestarted_daemon(gateway)
     _forget(gateway)
     return True
 
@@ -298,9 +285,6 @@ def session_options(master: str, work_dir: str, environ: Mapping[str, str]) -> d
         _quoted(f"-Djava.io.tmpdir={own_directory}"),  # where a Java that was killed leaves files
         *of_user,
     ]
-    archive = archive_path(environ)
-    if is_kept(archive):
-        java_options.append(_quoted(f"-XX:SharedArchiveFile={archive}"))
     return {
         **options,
         **LOOPBACK,
@@ -362,14 +346,12 @@ def _submitted_conf(master: str | None, app_name: str, extra: Mapping[str, str])
 
 
 def _start_java_and_context(
-    options: Mapping[str, str], log_path: str, by_launcher: bool, say: Callable[[str], None]
+    options: Mapping[str, str], log_path: str, say: Callable[[str], None]
 ) -> SparkContext:
-    by_launcher = by_launcher or not is_local(options["spark.master"])
     if SparkContext._gateway is None:
         # Not to be cut off but where it waits: of a Java that has started nobody would know.
         with LOCAL.open_named(log_path, "ab") as log, deferred_signals() as let_signals_through:
-            waiting = Waiting(say, let_signals_through)
-            gateway = start_gateway(options, log, by_launcher, waiting)
+            gateway = start_gateway(options, log, Waiting(say, let_signals_through))
             _own_gateways.append(gateway)
             SparkContext._ensure_initialized(gateway=gateway)
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))

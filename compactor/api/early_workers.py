@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from cleaner_jobs.first_use import kernels_to_make
+from cleaner_jobs.first_use import are_kernels_compiled
 from cleaner_jobs.local.worker_pool import Workers
 from compactor.command_context import current_context
 from compactor.jobs.engine_choice import is_probably_local
@@ -21,7 +21,7 @@ def workers_started_early(options: RunOptions | InspectOptions) -> Iterator[None
     """Start the processes if they will probably be needed; end them with the context."""
     with Workers() as workers:
         with suppress(CleaningFailedError, OSError):  # who needs them says what is wrong
-            if is_probably_local(options) and not kernels_to_make(os.environ):
+            if is_probably_local(options) and are_kernels_compiled(os.environ):
                 workers.pool()
                 current_context().workers = workers
         yield

@@ -5,14 +5,13 @@ import platform
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 
-from cleaner_jobs.first_use import kernels_mark, log_of
+from cleaner_jobs.first_use import kernels_mark
 from cleaner_jobs.local.worker_pool import process_count
 from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE, own_environ, set_variables, why_unfit
-from cleaner_jobs.spark.java_cache import archive_path, can_be_made
 from cleaner_jobs.user_cache import cache_dir, is_kept
 from compactor.diagnosis.checks import Check, Grade, fail, ok, warn
 from compactor.errors import CleaningFailedError
-from compactor.host.java import Java, find_java, home_to_use
+from compactor.host.java import find_java, home_to_use
 from compactor.host.machine import UNSET_IT, why_not_compiled
 from compactor.host.printable import counted
 from compactor.jobs.work_dir import open_work_dir
@@ -32,8 +31,7 @@ def spark_checks(environ: Mapping[str, str], starts: bool) -> list[Check]:
     found = ok("Java", f"{java.major} at {java.home} ({java.origin})")
     by_java = dict(environ) | {"JAVA_HOME": str(home_to_use(java, cache_dir(environ)))}
     spark = _spark(environ)
-    archive = _archive(own_environ(by_java, local=True), java)
-    checks = [_engine(environ), found, spark, *_settings(environ), archive, _kernels(environ)]
+    checks = [_engine(environ), found, spark, *_settings(environ), _kernels(environ)]
     if starts and spark.grade is not Grade.FAIL:  # it would say the same once more
         checks.append(_start(by_java))
     return checks
@@ -85,27 +83,6 @@ def _settings(environ: Mapping[str, str]) -> Iterator[Check]:
     ignored = [text for text, row in found if not row.counts_on_cluster]
     if ignored:
         yield ok(subject, f"{'; '.join(ignored)}: not used")
-
-
-def _archive(environ: Mapping[str, str], java: Java) -> Check:
-    subject = "class archive"
-    archive = archive_path(environ)
-    if is_kept(archive):
-        return ok(subject, archive)
-    failed = log_of(archive)
-    if is_kept(failed):
-        return warn(
-            subject,
-            f"it could not be made: {failed}",
-            "Each start takes some seconds more. Remove that file, and the next run tries again.",
-        )
-    if not can_be_made(environ):
-        return warn(
-            subject,
-            f"the Java at {java.home} brings no archive of its own to put ours on",
-            "Each start takes some seconds more. A whole Java (a JDK or JRE of the system) has it.",
-        )
-    return warn(subject, "Java's classes are not archived yet", _PREPARE)
 
 
 def _kernels(environ: Mapping[str, str]) -> Check:

@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,7 +33,6 @@ from cleaner_jobs.messages import (
 from cleaner_jobs.patience import ending_stopped_processes
 from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE, require_fit
-from cleaner_jobs.spark.java_cache import to_make
 from cleaner_jobs.tasks.executor_paths import Lack
 from cleaner_jobs.tasks.heartbeat import done_bytes
 from cleaner_jobs.user_cache import cache_dir
@@ -128,7 +126,7 @@ def open_engine(
     if options.in_process:
         yield InProcessEngine(disk)
     elif chosen.choice is EngineChoice.LOCAL:
-        with _workers(options, facts, progress, timed) as workers:
+        with _workers(options, progress, timed) as workers:
             processes = _processes(workers, options.workers is None)
             progress.message(f"engine: local, {processes} ({chosen.why})")
             yield LocalEngine(workers, progress.message, disk)
@@ -141,17 +139,13 @@ def open_engine(
 
 
 @contextmanager
-def _workers(
-    options: EngineOptions, facts: RoundSettings, progress: ProgressSink, timed: Timed
-) -> Iterator[Workers]:
+def _workers(options: EngineOptions, progress: ProgressSink, timed: Timed) -> Iterator[Workers]:
     """Start worker processes that end with the context, or take those of the caller."""
     workers = options.workers or current_context().workers
     given = None if workers is None else nullcontext(workers)
     own = () if workers is None else workers.host_pids  # started early, or by a call before
     with ending_stopped_processes(progress.message, own=own), given or Workers() as workers:
-        environ = {**os.environ, first_use.WORK_DIR_VARIABLE: facts.work_dir}
-        kernels = partial(first_use.kernels_to_make, environ)
-        first_use.prepare(environ, kernels, progress.message, lambda: timed(FIRST_USE))
+        first_use.prepare(os.environ, progress.message, lambda: timed(FIRST_USE))
         with workers.in_use():
             with timed(SESSION):
                 workers.pool()
@@ -286,13 +280,7 @@ def _spark(
     with temporary_files(facts.work_dir), ending_stopped_processes(progress.message, java):
         if not is_submitted:  # or Java is there already
             use_java(os.environ, cache_dir(os.environ), work_dir=facts.work_dir)
-        environ = {**os.environ, first_use.WORK_DIR_VARIABLE: facts.work_dir}
-        first_use.prepare(
-            environ,
-            partial(to_make, environ),
-            progress.message,
-            lambda: timed(FIRST_USE),
-        )
+        first_use.prepare(os.environ, progress.message, lambda: timed(FIRST_USE))
         with timed(SESSION):
             from cleaner_jobs.spark.spark_session import end_spark, start_spark
 

@@ -8,12 +8,10 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cleaner_jobs import first_use
-from cleaner_jobs.spark.java_cache import to_make
 from cleaner_jobs.user_cache import cache_dir
 from compactor.errors import CleaningFailedError
 from compactor.host.java import use_java
@@ -148,7 +146,7 @@ def _prepare() -> None:
     """Do what a machine does once: it is no part of a cold start, and is done by `make setup`."""
     environ = dict(os.environ)
     use_java(environ, cache_dir(environ))
-    first_use.prepare(environ, partial(to_make, environ), tell)
+    first_use.prepare(environ, tell)
 
 
 def _write_docs(results: Results) -> None:

@@ -19,12 +19,7 @@ import psutil
 from cleaner_jobs.local.worker_pool import HOST_MODULE
 from tests.bench.results import ALL, DRIVER, JVM, WORKERS, Peak
 
-DAEMON_MODULES = (
-    HOST_MODULE,
-    "cleaner_jobs.spark.worker_daemon",
-    "cleaner_jobs.spark.prestarted_daemon",  # a child of the driver
-    "pyspark.daemon",
-)
+DAEMON_MODULES = (HOST_MODULE, "cleaner_jobs.spark.worker_daemon", "pyspark.daemon")
 POLL_SECONDS = 0.02
 KIB = 1024
 

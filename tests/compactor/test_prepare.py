@@ -1,5 +1,7 @@
 """`python -m compactor.prepare`: what the first run would do for the machine, or why it cannot."""
 
+from collections.abc import Callable
+
 import pytest
 
 from cleaner_jobs import first_use
@@ -7,38 +9,38 @@ from compactor import prepare
 from compactor.errors import CleaningFailedError
 
 
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was done, in turn."""
+    done: list[str] = []
+
+    def compiled(_: object, say: Callable[[str], None]) -> None:
+        done.append("kernels")
+        say("compiled")
+
+    monkeypatch.setattr(prepare, "use_java", lambda *_: done.append("Java"))
+    monkeypatch.setattr(first_use, "prepare", compiled)
+    return done
+
+
+def test_a_java_is_made_usable_and_the_kernels_are_compiled(
+    calls: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare.main()
+    assert calls == ["Java", "kernels"]
+    assert capsys.readouterr().err == "compiled\n"
+
+
 def test_without_a_java_it_says_so_and_compiles_the_kernels(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    calls: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def nowhere(*_: object) -> None:
         raise CleaningFailedError("no Java of version 17 to 25 is there")
 
-    made: list[object] = []
     monkeypatch.setattr(prepare, "use_java", nowhere)
-    monkeypatch.setattr(first_use, "kernels_to_make", lambda _: ["kernels"])
-    monkeypatch.setattr(first_use, "prepare", lambda _, to_make, __: made.extend(to_make()))
-    assert prepare.main() == 0
-    assert made == ["kernels"]
+    prepare.main()
+    assert calls == ["kernels"]
     assert capsys.readouterr().err == (
         "no Java of version 17 to 25 is there. Runs work without it, in processes of this host\n"
+        "compiled\n"
     )
-
-
-def test_a_machine_with_a_java_gets_its_class_archive_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[object] = []
-    monkeypatch.setattr(prepare, "use_java", lambda *_: None)
-    monkeypatch.setattr(prepare, "to_make", lambda _: ["kernels", "archive"])
-    monkeypatch.setattr(first_use, "prepare", lambda _, to_make, __: made.extend(to_make()))
-    assert prepare.main() == 0
-    assert made == ["kernels", "archive"]
-
-
-def test_the_machine_is_prepared_in_a_work_directory_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    given = []
-    monkeypatch.setattr(prepare, "use_java", lambda *_: None)
-    monkeypatch.setattr(first_use, "prepare", lambda environment, *_: given.append(environment))
-    assert prepare.main() == 0
-    [environment] = given
-    assert "prepare" in environment[first_use.WORK_DIR_VARIABLE]

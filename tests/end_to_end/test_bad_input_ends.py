@@ -20,6 +20,7 @@ from typing import NamedTuple
 import psutil
 import pytest
 
+from cleaner_jobs.first_use import KERNELS_MODULE
 from tests.end_to_end import bad_input_logs
 from tests.end_to_end.bad_input_logs import swapped_logs
 from tests.end_to_end.bad_input_program import COMPACTED, HAND_OVER
@@ -36,12 +37,12 @@ ENDING_SECONDS = 200.0
 DYING_SECONDS = 20.0
 
 AT_START = "start"  # of Java: the earliest moment at which there is something to be left behind
-AT_FIRST_USE = "first use"  # while another Java archives classes, and kernels are compiled
+AT_FIRST_USE = "first use"  # while kernels are compiled
 
 ENDS = [
+    (AT_FIRST_USE, signal.SIGINT, "all"),  # first of all: the others take longer than the compiler
     (AT_START, signal.SIGINT, "once"),
     (AT_START, signal.SIGTERM, "once"),
-    (AT_FIRST_USE, signal.SIGINT, "all"),
     ("scan", signal.SIGINT, "once"),
     ("rewrite", signal.SIGINT, "twice"),
     ("scan", signal.SIGTERM, "once"),
@@ -79,7 +80,10 @@ class Running:
         hook = ["scan" if stage in (AT_START, AT_FIRST_USE) else stage, str(self._mark), partitions]
         environ = {**os.environ, "TMPDIR": str(self._temporary)}
         if stage == AT_FIRST_USE:
-            environ["XDG_CACHE_HOME"] = str(root / "cache")
+            environ |= {
+                "XDG_CACHE_HOME": str(root / "cache"),
+                "NUMBA_CACHE_DIR": str(root / "numba"),
+            }
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.end_to_end.bad_input_program", *hook, *words],
             cwd=PROJECT,
@@ -116,7 +120,7 @@ class Running:
 
     def _is_far_enough(self) -> bool:
         if self._stage == AT_FIRST_USE:
-            return "java" in map(_name, self._started())
+            return any(KERNELS_MODULE in _command(process) for process in self._started())
         return bool(self._started()) if self._stage == AT_START else self._mark.exists()
 
     def _related(self) -> list[psutil.Process]:
@@ -153,6 +157,12 @@ def _name(process: psutil.Process) -> str:
     with contextlib.suppress(psutil.NoSuchProcess):
         return "" if process.status() == psutil.STATUS_ZOMBIE else str(process.name())
     return ""
+
+
+def _command(process: psutil.Process) -> list[str]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return list(process.cmdline())
+    return []
 
 
 @pytest.fixture(scope="module")

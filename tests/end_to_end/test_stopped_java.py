@@ -77,7 +77,7 @@ def _run_until(
 
 
 def _java_of(pid: int) -> psutil.Process:
-    """The Java of the run, which is its child; one that archives classes is further down."""
+    """The Java of the run, which is its child; the launcher's own is further down."""
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         for process in psutil.Process(pid).children():

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -42,6 +43,7 @@ def main(master: str | None, work_dir: str) -> None:
         for connection in process.net_connections()
         if connection.status == psutil.CONN_LISTEN
     }
+    sockets = sum(path.is_socket() for path in Path(work_dir).iterdir())
     conf = spark.getConf()
     told: dict[str, Any] = {name: conf.get(name) for name in ASKED}
     ours = [process.cmdline() for process in here.children() if "java" in process.name()]
@@ -49,7 +51,8 @@ def main(master: str | None, work_dir: str) -> None:
     end_spark(spark)
     _, alive = psutil.wait_procs(family[1:], timeout=10)
     told["driver loads"] = [name for name in HEAVY if name in sys.modules]
-    told |= {"worker": worker, "listening": sorted(listening), "alive": len(alive)}
+    told |= {"worker": worker, "listening": sorted(listening), "sockets": sockets}
+    told["alive"] = len(alive)
     print(json.dumps(told))  # noqa: T201
 
 

@@ -13,7 +13,7 @@ import pytest
 from cleaner_jobs import patience
 from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.spark import gateway
-from cleaner_jobs.spark.gateway import JavaStartError, Waiting, start_java
+from cleaner_jobs.spark.gateway import CONNECTION_VARIABLE, JavaStartError, Waiting, start_java
 from storage.files.local import LocalFiles
 
 SLEEPS = ("sh", "-c", "exec sleep 1000")
@@ -24,6 +24,19 @@ NOTHING = Waiting()
 def start(tmp_path: Path, *words: str, waiting: Waiting = NOTHING) -> None:
     with (tmp_path / "log").open("wb") as log:
         start_java(words, os.environ, log, waiting)
+
+
+def test_port_and_secret_are_what_java_writes(tmp_path: Path) -> None:
+    script = (
+        f'[ -d "{tmp_path}"/connection-* ] || exit 1\n'
+        # port 258, then a secret of three bytes
+        rf"printf '\000\000\001\002\000\000\000\003abc' > ${CONNECTION_VARIABLE}"
+    )
+    with (tmp_path / "log").open("wb") as log:
+        started = start_java(["sh", "-c", script], os.environ, log)
+    started.process.communicate()
+    assert (started.port, started.secret) == (258, "abc")
+    assert _none_is_left(tmp_path)
 
 
 def test_one_that_cannot_write_where_it_listens_is_no_wait(

@@ -46,7 +46,7 @@ def test_a_round_takes_them_and_they_end_with_the_command(log_dir: Path) -> None
 def test_none_are_started_for_spark_or_where_kernels_are_to_be_compiled(
     engine: EngineChoice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(early_workers, "kernels_to_make", lambda _: ["kernels"])
+    monkeypatch.setattr(early_workers, "are_kernels_compiled", lambda _: False)
     before = below()
     with workers_started_early(RunOptions(engine=engine)):
         assert current_context().workers is None
