@@ -20,7 +20,7 @@ from compactor.command_line import cli
 from compactor.host.progress import ProgressSink
 from compactor.outcome.round_report import CleaningReport
 from compactor.planning.round_plan import RoundPlan
-from tests.end_to_end.bad_input_tasks import Stall, misbehaving
+from tests.end_to_end.bad_input_tasks import Stall, misbehaving, misbehaving_workers
 
 FIRST_SWAP = "first swap"  # of the names of stages
 HAND_OVER = "hand-over"  # of the first job, to the thread that waits for it
@@ -126,6 +126,9 @@ def _java_awaited_to_die(mark: str) -> Iterator[None]:
 def main() -> int:
     """STAGE MARK PARTITIONS WORDS…: the command line, with tasks that stall in that stage."""
     stage, mark, partitions, *words = sys.argv[1:]
+    if "local" in words:
+        with misbehaving_workers(stage, Stall(tuple(partitions.split(":")), mark)):
+            return cli.main(words)
     if stage == HAND_OVER:
         with _java_awaited_to_die(mark):
             return cli.main(words)

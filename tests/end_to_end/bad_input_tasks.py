@@ -1,5 +1,6 @@
 """Tasks of a real session that misbehave: what those of a stage do is replaced in the workers."""
 
+import json
 import os
 import resource
 import signal
@@ -12,10 +13,12 @@ from typing import Any
 
 from pyspark import TaskContext
 
+from cleaner_jobs.local import worker_pool
 from cleaner_jobs.spark import task_job
 from cleaner_jobs.staging import STAGED_MARKER
 from cleaner_jobs.tasks import task as tasks
 
+STALLS = "TEST_STALLS"  # of the environment
 Found = Iterator[tuple[str, tuple[Any, ...]]]
 Behaviour = Callable[[Found, str, str], Found]  # what a task finds, work directory, attempt
 
@@ -125,6 +128,28 @@ class _Hook:
 
         tasks._STAGES[self.stage] = once
         return TaskContext.get()
+
+
+@contextmanager
+def misbehaving_workers(stage: str, stall: Stall) -> Iterator[None]:
+    """Let the tasks of a stage stall in worker processes that are started inside of the block."""
+    pool: Any = worker_pool
+    host, pool.HOST_MODULE = pool.HOST_MODULE, "tests.end_to_end.stalling_host"
+    os.environ[STALLS] = json.dumps([stage, stall.partitions, stall.mark])
+    try:
+        yield
+    finally:
+        pool.HOST_MODULE = host
+        del os.environ[STALLS]
+
+
+def stall_here() -> None:
+    """Let the tasks of a stage stall in this process, as the environment says."""
+    stage, partitions, mark = json.loads(os.environ[STALLS])
+    original, stall = tasks._STAGES[stage], Stall(tuple(partitions), mark)
+    tasks._STAGES[stage] = lambda task, tried: stall(
+        original(task, tried), tried.settings.work_dir, tried.attempt
+    )
 
 
 @contextmanager

@@ -68,7 +68,9 @@ class Ended(NamedTuple):
 class Running:
     """One run, up to the moment when its tasks have gone far enough."""
 
-    def __init__(self, root: Path, stage: str) -> None:
+    def __init__(
+        self, root: Path, stage: str, engine: Sequence[str] = ("--master", "local[2]")
+    ) -> None:
         template = bad_input_logs.write_template(root / "template")
         self.log_dir = root / "logs"
         bad_input_logs.make_log_dir(self.log_dir, template, ["one", "two"])
@@ -76,7 +78,7 @@ class Running:
         self._stage, self._temporary, self._mark = stage, root / "tmp", root / "mark"
         self._temporary.mkdir()
         partitions = ":".join(str(self.log_dir / f"{topic}-0") for topic in ("one", "two"))
-        words = ["run", str(self.log_dir), *COMPACTED, "--master", "local[2]"]
+        words = ["run", str(self.log_dir), *COMPACTED, *engine]
         hook = ["scan" if stage in (AT_START, AT_FIRST_USE) else stage, str(self._mark), partitions]
         environ = {**os.environ, "TMPDIR": str(self._temporary)}
         if stage == AT_FIRST_USE:

@@ -25,8 +25,6 @@ from tests.end_to_end.test_cli import summary
 from tests.support.command_process import PROJECT
 from tests.support.file_states import state_of
 
-pytestmark = pytest.mark.spark
-
 UUID = "0123456789abcdef0123456789abcdef"
 NO_BUSINESS_OF_OURS = (
     f"orders-1.{UUID}-delete",
@@ -79,7 +77,10 @@ def _events(descriptor: int) -> Iterator[tuple[int, str]]:
             data = data[EVENT.size + length :]
 
 
-def test_a_run_makes_no_directory_and_touches_none_that_is_not_a_log(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_run_makes_no_directory_and_touches_none_that_is_not_a_log(
+    tmp_path: Path, engine: str
+) -> None:
     """F-1.3, F-1.4: recovery, cleaning and retention; the lock does not guard the metadata log."""
     partition = build(tmp_path / "logs")
     log_dir = partition.parent
@@ -97,6 +98,7 @@ def test_a_run_makes_no_directory_and_touches_none_that_is_not_a_log(tmp_path: P
     log_dirs = [log_dir, *(log_dir / name for name in (partition.name, *NO_BUSINESS_OF_OURS))]
     with appearing(*log_dirs) as names:
         words = ["run", ".", "--topic-configs", str(topics), "--no-metadata"]
+        words += ["--engine", engine]
         done = subprocess.run(
             [sys.executable, "-m", "compactor", *words],
             capture_output=True,

@@ -12,8 +12,7 @@ import pytest
 from tests.compactor.plan_logs import build
 from tests.support.unprivileged import directory_for_all
 
-pytestmark = pytest.mark.spark
-
+ENGINES = ["local", pytest.param("spark", marks=pytest.mark.spark)]
 USER = 1000660000  # as OpenShift gives them
 PROJECT = Path(__file__).parents[2]
 
@@ -54,20 +53,28 @@ def ended(
     )
 
 
-def test_it_plans_runs_and_is_told_by_doctor_what_would_help(
-    temporary: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_it_plans_and_runs(temporary: Path, tmp_path: Path, engine: str) -> None:
     (temporary / "tmp").mkdir()
     tmpdir = str(temporary / "tmp")
     root, options = build(tmp_path / "data"), ("--include", "t", "--set", "cleanup.policy=compact")
     for words in (
         ["plan", root, *options],
-        ["run", root, *options, "--dry-run"],
-        ["run", root, *options],
+        ["run", root, *options, "--engine", engine, "--dry-run"],
+        ["run", root, *options, "--engine", engine],
     ):
         done = ended(temporary, *words, TMPDIR=tmpdir)
         summary = json.loads(done.stdout.splitlines()[-1])
         assert (summary["status"], done.returncode) == ("ok", 0), done.stderr
+    assert summary["engine"]["name"] == engine
+    assert [path.name for path in temporary.iterdir()] == ["tmp"]
+    assert {path.name for path in (temporary / "tmp").iterdir()} <= {f"log-compactor-{USER}"}
+
+
+@pytest.mark.spark
+def test_doctor_says_what_would_help(temporary: Path) -> None:
+    (temporary / "tmp").mkdir()
+    tmpdir = str(temporary / "tmp")
     looked = ended(temporary, "doctor", "--start-spark", "--format", "json", TMPDIR=tmpdir)
     checks = {check["subject"]: check for check in json.loads(looked.stdout)["machine"]}
     assert checks["user"]["grade"] == "warn"
@@ -78,24 +85,27 @@ def test_it_plans_runs_and_is_told_by_doctor_what_would_help(
     assert [path.name for path in (temporary / "tmp").iterdir()] == [f"log-compactor-{USER}"]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_log_directory_and_a_work_directory_are_all_that_has_to_be_writable(
-    temporary: Path, tmp_path: Path
+    temporary: Path, tmp_path: Path, engine: str
 ) -> None:
     (temporary / "work").mkdir()
     root, options = build(tmp_path / "data"), ("--include", "t", "--set", "cleanup.policy=compact")
     name_space = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", READ_ONLY, "sh")
     on = (*name_space, str(root), str(temporary / "work"))
-    for words in (["plan", root, *options], ["run", root, *options]):
+    run = ["run", root, *options, "--engine", engine]
+    for words in (["plan", root, *options], run):
         done = ended(temporary, *words, on=on)
         assert done.returncode == 1
         assert done.stderr.endswith(
             "compactor: no directory for temporary files can be written to: set TMPDIR to one that "
             "this user can write to, or give --work-dir. Nothing was changed.\n"
         )
-    looked = ended(temporary, "doctor", "--start-spark", "--format", "json", on=on)
-    checks = {check["subject"]: check for check in json.loads(looked.stdout)["machine"]}
-    assert checks["temporary files"]["grade"] == checks["a job of Spark"]["grade"] == "fail"
-    done = ended(temporary, "run", root, *options, "--work-dir", temporary / "work", on=on)
+    if engine == "spark":
+        looked = ended(temporary, "doctor", "--start-spark", "--format", "json", on=on)
+        checks = {check["subject"]: check for check in json.loads(looked.stdout)["machine"]}
+        assert checks["temporary files"]["grade"] == checks["a job of Spark"]["grade"] == "fail"
+    done = ended(temporary, *run, "--work-dir", temporary / "work", on=on)
     summary = json.loads(done.stdout.splitlines()[-1])
     assert (summary["status"], done.returncode) == ("ok", 0), done.stderr
     assert summary["totals"]["logs"]["cleaned"] > 0
