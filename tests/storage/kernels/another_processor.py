@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-_GENERIC = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 WITHOUT_WIDE_VECTORS = "False False"  # what `vectors_in` shows of such a kernel
 
 
@@ -14,9 +13,14 @@ def vectors_in(kernel: str) -> str:
     return f"code = ''.join({kernel}.inspect_asm().values())\nprint('ymm' in code, 'zmm' in code)"
 
 
-def shown_by(code: str, cache: Path) -> list[str]:
-    """The lines that a program shows there. cache: for its kernels, of which none is kept yet."""
-    environment = os.environ | _GENERIC | {"NUMBA_CACHE_DIR": str(cache)}
+def shown_by(code: str, cache: Path, features: str = "") -> list[str]:
+    """Return the lines that a program shows there.
+
+    cache: for its kernels, of which none is kept yet. features: instructions that it has after all,
+    as NUMBA_CPU_FEATURES names them.
+    """
+    processor = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": features}
+    environment = os.environ | processor | {"NUMBA_CACHE_DIR": str(cache)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
