@@ -13,6 +13,7 @@ from compactor.host.machine import version
 from tests.oracle import kafka, versions
 
 PACKAGES = ("pyspark", "numba", "numpy")
+INSTRUCTIONS = ("sse4_2", "pclmulqdq", "avx512f", "vpclmulqdq")  # that kernels have ways for
 BUSY_LOAD_A_CORE = 0.25
 
 
@@ -23,10 +24,18 @@ def facts(master: str, repetitions: int) -> dict[str, str]:
         "measured": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         + f", turns: {repetitions}, Spark on {master}",
         "machine": f"{_processor()}, {_cores()} cores, {_memory_gib():.0f} GiB",
+        "instructions": instructions(_cpuinfo()) or f"none of {' '.join(INSTRUCTIONS)}",
         "software": f"compactor {version()} ({_commit()}), Python {platform.python_version()}, "
         f"{packages}, {_java()}, Kafka {versions.chosen().release}",
         "load before": f"{os.getloadavg()[0]:.2f}" + (" (busy: do not trust)" if is_busy() else ""),
     }
+
+
+def instructions(cpuinfo: str) -> str:
+    """Return those of INSTRUCTIONS that the processor has, by the text of /proc/cpuinfo."""
+    flags = re.search(r"^flags\s*:\s*(.+)$", cpuinfo, re.M)
+    has = flags[1].split() if flags else []
+    return " ".join(name for name in INSTRUCTIONS if name in has)
 
 
 def is_busy() -> bool:
@@ -39,9 +48,12 @@ def _cores() -> int:
 
 
 def _processor() -> str:
-    text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
-    named = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
+    named = re.search(r"^model name\s*:\s*(.+)$", _cpuinfo(), re.M)
     return named[1].strip() if named else platform.machine()
+
+
+def _cpuinfo() -> str:
+    return Path("/proc/cpuinfo").read_text("utf-8", "replace")
 
 
 def _memory_gib() -> float:
