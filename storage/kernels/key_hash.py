@@ -1,9 +1,11 @@
 """Keyed 128-bit hash of record keys: SipHash-2-4 with 128 bits of output; of one key, or of eight.
 
 Two records are taken to have the same key when their hashes are equal, so nobody who can produce
-to a topic may be able to make two keys collide. A secret seed does not make a fast mixer safe: for
-XXH64 there are pairs of 64-byte keys that collide under every second seed. SipHash is a keyed
-pseudo-random function. Source: Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012.
+to a topic may be able to make two keys collide. SipHash is a keyed pseudo-random function, and its
+secret is drawn from the system's generator for each run: nobody can prepare such keys, and by
+chance two among a billion keys collide in fewer than one of 10**20 runs. A secret seed does not
+make a fast mixer safe: for XXH64 there are pairs of 64-byte keys that collide under every second
+seed. Source: Aumasson and Bernstein, SipHash: a fast short-input PRF, 2012.
 
 A hash is one chain of instructions of which each waits for the one before it. Eight chains side by
 side, in LLVM's vectors, take hardly longer than one: a third of the time per key. A processor with
