@@ -3,14 +3,21 @@
 As `test_bad_input_ends` has them on Spark: nothing is left, and no worker outlives its driver.
 """
 
+import os
 import signal
+import subprocess
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
+import psutil
 import pytest
 
+from cleaner_jobs.patience import VARIABLE
+from demo.workload import write_log_dir
 from tests.end_to_end.bad_input_logs import swapped_logs
 from tests.end_to_end.test_bad_input_ends import AT_START, Ended, Running
-from tests.support.command_process import hangups
+from tests.support.command_process import LAUNCHER, PROJECT, hangups
 
 ENGINE = ("--engine", "local")
 ENDS = [
@@ -54,3 +61,33 @@ def test_a_run_that_is_ended_leaves_nothing_behind_and_says_so(
     last = found.error.splitlines()[-1]
     assert last.startswith(f"compactor: {line}. ")
     assert "Traceback" not in found.error + found.out
+
+
+def test_workers_that_stay_stopped_are_ended_after_the_bound_and_their_tasks_done(
+    tmp_path: Path,
+) -> None:
+    data, said = tmp_path / "data", tmp_path / "said"
+    write_log_dir(str(data), 60_000, int(time.time() * 1000))
+    words = ["run", str(data), "--include", "orders", "--set", "cleanup.policy=compact"]
+    with said.open("wb") as error:
+        run = subprocess.Popen(
+            [*LAUNCHER, *words, *ENGINE, "--io-limit", "1MB/s"],
+            cwd=PROJECT,
+            env={**os.environ, VARIABLE: "3"},
+            stdout=subprocess.DEVNULL,
+            stderr=error,
+        )
+    deadline = time.monotonic() + 100
+    workers: list[psutil.Process] = []
+    while "start engine: done" not in said.read_text() or not workers:
+        assert run.poll() is None and time.monotonic() < deadline, said.read_text()
+        time.sleep(0.02)
+        workers = [
+            worker for host in psutil.Process(run.pid).children() for worker in host.children()
+        ]
+    for worker in workers:
+        worker.suspend()
+    assert run.wait(100) == 0, said.read_text()
+    assert "is stopped, and goes on at a SIGCONT" in said.read_text()
+    assert "Its task is tried again" in said.read_text()
+    assert list(data.rglob("*compactor*")) == []
