@@ -173,7 +173,8 @@ def test_the_page_stays_short_with_everything_measured() -> None:
     )
     swaps = tuple(replace(swap, segments_a_group=n) for swap in many.swaps for n in (1, 10))
     measured = {f"{what}, {codec}": 1.0 for what in ("append", "read") for codec in ("none", "lz4")}
-    text = page(replace(many, engine=engine, swaps=swaps, tables=measured))
+    facts = {str(number): "fact" for number in range(5)}
+    text = page(replace(many, machine=facts, engine=engine, swaps=swaps, tables=measured))
     without = PAGE.read_text("utf-8").split(BEGIN)[0], PAGE.read_text("utf-8").split(END)[1]
     prose_lines = sum(part.count("\n") for part in without)
     assert prose_lines + text.count("\n") + len([BEGIN, "", "", END]) <= 150
