@@ -20,14 +20,15 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import NamedTuple, NoReturn
 
 from cleaner_jobs.messages import Row
 
 LOOK_SECONDS = 0.1  # between two looks whether the driver lives
+LOADING_LOOK_SECONDS = 0.02  # the same: who closes a pool early waits for it
 _PR_SET_PDEATHSIG = 1
 OF_DRIVER = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -59,7 +60,12 @@ def main(driver: int, control: Connection, workers: Sequence[Connection]) -> Non
     """Fork the workers, and wait. driver: its process id."""
     for of_driver in OF_DRIVER:
         signal.signal(of_driver, signal.SIG_IGN)
-    load()
+
+    def is_over() -> bool:
+        return os.getppid() != driver or control.poll()
+
+    with _ending_when(is_over):
+        load()
     pids: dict[int, int] = {}
     for number, connection in enumerate(workers):
         pid = os.fork()
@@ -77,6 +83,23 @@ def main(driver: int, control: Connection, workers: Sequence[Connection]) -> Non
             os.kill(pid, signal.SIGKILL)  # one that has ended is a zombie until it is waited for
         for pid in pids:
             os.waitpid(pid, 0)
+
+
+@contextmanager
+def _ending_when(is_over: Callable[[], bool]) -> Iterator[None]:
+    """End this process as soon as something is so: looked at by an alarm, again and again."""
+
+    def look(*_: object) -> None:
+        if is_over():
+            os._exit(1)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, LOADING_LOOK_SECONDS, LOADING_LOOK_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 def load() -> None:

@@ -234,3 +234,33 @@ def test_no_worker_outlives_a_driver_that_is_killed_however_it_was_started(
 
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize("after_seconds", [0, 0.05, 0.2])
+def test_the_process_of_the_workers_ends_while_it_loads_too(
+    tmp_path: Path, after_seconds: float
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import time\nfrom cleaner_jobs.local.worker_pool import WorkerPool\n"
+        "print(WorkerPool(2).host_pid, flush=True)\ntime.sleep(100)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+    ) as driver:
+        assert driver.stdout is not None
+        host = int(driver.stdout.readline())
+        time.sleep(after_seconds)
+        driver.kill()
+        until(lambda: not is_there(host), 1)
+
+
+def test_a_pool_that_is_closed_while_it_loads_is_gone() -> None:
+    workers = Workers(2)
+    host = workers.pool().host_pid
+    workers.close()
+    assert not is_there(host)
+    assert workers._pool is None
