@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.__main__ import CHART
 from tests.pictures.__main__ import PICTURES
 from tests.pictures.made import COMMANDS, make_log_dir, terminal_picture
 from tests.pictures.terminal import lines_of
@@ -31,6 +32,6 @@ def test_a_picture_says_what_the_program_says(command: str, log_dir: Path, tmp_p
 
 def test_every_picture_of_the_readme_is_one_that_is_made() -> None:
     readme = (PICTURES.parents[1] / "README.md").read_text(encoding="utf-8")
-    made = {f"{command}.svg" for command in COMMANDS} | {"report.png"}
+    made = {f"{command}.svg" for command in COMMANDS} | {"report.png", CHART.name}
     assert set(re.findall(r"docs/pictures/([\w.]+)", readme)) == made
     assert {path.name for path in PICTURES.iterdir()} == made
