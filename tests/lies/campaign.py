@@ -18,7 +18,7 @@ from tests.lies.lie import Case, Lie
 from tests.lies.score import Score, Survivor
 from tests.support.local_round import LocalRound
 
-CASES_A_ROUND = 100
+CASES_A_ROUND = 200
 TRIES = 20  # of a kind of lie, before it is given up that only one log in ten has a place for
 
 

@@ -68,7 +68,6 @@ class Judge:
     local: LocalRound
     root: Path
     _rounds: int = 0
-    _lying_rounds: int = 0  # of which every other is the local engine's
     _honest: dict[str, Outcome] = field(default_factory=dict)  # by source
 
     def judge(self, cases: Sequence[Case]) -> list[Judged]:
@@ -115,8 +114,7 @@ class Judge:
         config = copies.config_of(logs, root / "topics.json")
         plan = plan_log_dirs([str(root / "after")], config, corpora.now_ms())
         liar = Liar(cases, plan)
-        self._lying_rounds += bool(cases)
-        self.local.tasks = engine_of(self._lying_rounds)
+        self.local.tasks = engine_of(self._rounds)
         with pytest.MonkeyPatch.context() as patch, liar.at_work(patch, self.local):
             reports = {f"{log.topic}-{log.partition}": log for log in self.local.run(plan).logs}
         findings = _findings(root, plan)
