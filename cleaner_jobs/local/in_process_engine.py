@@ -11,7 +11,7 @@ from storage.files.local import LOCAL
 
 
 class InProcessEngine:
-    """For logs so small that a start of Spark takes longer than their cleaning."""
+    """For callers that want no other process, and for tests that hand in a disk of their own."""
 
     def __init__(self, disk: Disk = LOCAL) -> None:
         self._disk = disk

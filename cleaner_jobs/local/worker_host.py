@@ -1,4 +1,4 @@
-"""The process that workers are forked from: of one thread, with numpy and every kernel loaded.
+"""The process that workers are forked from: of one thread, with what every round needs loaded.
 
 A driver starts it as `python -m`, so that neither threads nor the `__main__` of the driver get into
 a worker.
@@ -61,8 +61,8 @@ def main(driver: int, control: Connection, workers: Sequence[Connection]) -> Non
     for of_driver in OF_DRIVER:
         signal.signal(of_driver, signal.SIG_IGN)
 
-    def is_over() -> bool:
-        return os.getppid() != driver or control.poll()
+    def is_over(wait_seconds: float = 0) -> bool:
+        return os.getppid() != driver or control.poll(wait_seconds)
 
     with _ending_when(is_over):
         load()
@@ -76,7 +76,7 @@ def main(driver: int, control: Connection, workers: Sequence[Connection]) -> Non
     for connection in workers:
         connection.close()
     try:
-        while os.getppid() == driver and not control.poll(LOOK_SECONDS):
+        while not is_over(LOOK_SECONDS):
             _tell_of_ended(pids, control)
     finally:
         for pid in pids:

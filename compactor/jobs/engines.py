@@ -100,14 +100,6 @@ class Engine(Protocol):
 Timed = Callable[[str], AbstractContextManager[None]]  # by the name of a phase
 
 
-def _processes(workers: Workers, are_own: bool) -> str:
-    count, most = workers.processes, cores()
-    words = counted(count, "process", "processes")
-    if are_own and count < most:
-        return f"{words} for {most} cores, as memory suffices for no more"
-    return words
-
-
 @contextmanager
 def open_engine(
     chosen: ChosenEngine,
@@ -145,11 +137,20 @@ def _workers(options: EngineOptions, progress: ProgressSink, timed: Timed) -> It
     given = None if workers is None else nullcontext(workers)
     own = () if workers is None else workers.host_pids  # started early, or by a call before
     with ending_stopped_processes(progress.message, own=own), given or Workers() as workers:
-        first_use.prepare(os.environ, progress.message, lambda: timed(FIRST_USE))
+        if not own:  # or they have loaded the kernels: to see that takes a look at each source
+            first_use.prepare(os.environ, progress.message, lambda: timed(FIRST_USE))
         with workers.in_use():
             with timed(SESSION):
                 workers.pool()
             yield workers
+
+
+def _processes(workers: Workers, are_own: bool) -> str:
+    count, most = workers.processes, cores()
+    words = counted(count, "process", "processes")
+    if are_own and count < most:
+        return f"{words} for {most} cores, as memory suffices for no more"
+    return words
 
 
 @contextmanager
