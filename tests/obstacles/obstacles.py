@@ -372,3 +372,11 @@ OBSTACLES: tuple[Obstacle, ...] = tuple(
     for name, each in list(globals().items())
     if isfunction(each) and each.__module__ == __name__ and not name.startswith("_")
 )
+
+LAST: tuple[Obstacle, ...] = (lock_is_no_file, swap_cut_short, no_logs, no_partition)
+"""These leave nothing for another obstacle to lock or to spoil, so they come after it."""
+
+
+def in_order(drawn: list[Obstacle]) -> list[Obstacle]:
+    """The same obstacles, so that each finds what it needs."""
+    return sorted(drawn, key=lambda each: LAST.index(each) if each in LAST else -1)

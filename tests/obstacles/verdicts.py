@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from tests.obstacles.obstacles import FOUND_BY_READING, OBSTACLES, Obstacle
+from tests.obstacles.obstacles import FOUND_BY_READING, OBSTACLES, Obstacle, in_order
 from tests.obstacles.place import Place
 from tests.support.local_command import Ended, run_command, use_local_rounds
 from tests.support.unprivileged import as_user, give
@@ -46,7 +46,7 @@ def verdict_of(seed: int, root: Path, only: Obstacle | None = None) -> Verdict:
     place.build()
     give(place.root)
     drawn = chance.sample(OBSTACLES, 2 if chance.random() < SECOND else 1)
-    names = [only] if only else drawn
+    names = [only] if only else in_order(drawn)
     with place.to_its_end:
         for obstacle in names:
             obstacle(place)

@@ -54,6 +54,15 @@ def no_task(work_dir: Path, number: int = 0) -> Work:
     return Work(str(work_dir), SCAN, number, f"scan-{number}-1")
 
 
+def each_has_done_a_task(pool: WorkerPool, work_dir: Path) -> None:
+    """Let no worker be stopped in its first steps, before it is bound to its host."""
+    count = pool.idle
+    for number in range(count):
+        pool.give(no_task(work_dir, number))
+    while pool.idle < count:
+        list(pool.answers(1))
+
+
 def test_tasks_are_done_and_a_task_that_raises_an_error_says_which(tmp_path: Path) -> None:
     with Workers(2) as workers:
         pool = workers.pool()
@@ -88,13 +97,14 @@ def test_where_the_process_of_the_workers_dies_they_end_with_it(tmp_path: Path) 
     with Workers(2) as workers:
         pool = workers.pool()
         pids = pids_of(pool, 2)
+        each_has_done_a_task(pool, tmp_path)
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-        pool.give(no_task(tmp_path))
+        pool.give(no_task(tmp_path, 2))
         os.kill(pool.host_pid, signal.SIGKILL)
         with pytest.raises(WorkerDiedError, match=r"^the workers' process was ended by SIGKILL$"):
             list(pool.answers(PATIENCE_SECONDS))
-        until(lambda: not any(map(is_there, pids)), 1)
+        until(lambda: not any(map(is_there, pids)))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -227,7 +237,7 @@ def test_no_worker_outlives_a_driver_that_is_killed_however_it_was_started(
         assert all(map(is_there, pids))
         host, *_ = pids
         os.kill(parent_of(host), signal.SIGKILL)
-        until(lambda: not any(map(is_there, pids)), 1)
+        until(lambda: not any(map(is_there, pids)))
         driver.kill()
         assert driver.stdout.read() == "", "the main module was run once"
 
@@ -255,7 +265,7 @@ def test_the_process_of_the_workers_ends_while_it_loads_too(
         host = int(driver.stdout.readline())
         time.sleep(after_seconds)
         driver.kill()
-        until(lambda: not is_there(host), 1)
+        until(lambda: not is_there(host))
 
 
 def test_a_pool_that_is_closed_while_it_loads_is_gone() -> None:
