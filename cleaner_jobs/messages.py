@@ -9,11 +9,12 @@ import functools
 import json
 import os
 import socket
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from io import BufferedWriter
 from types import UnionType
-from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, Segment, file_name
@@ -132,13 +133,14 @@ FILL_MAP = "fill-map"
 RESOLVE, RESOLVE_AGAIN = "resolve", "resolve-again"
 REWRITE = "rewrite"  # its rows are also partial results
 INSPECT, MERGE = "inspect", "merge"  # stages of an inspection, and the kinds of their rows
+MAP = "map"  # the stage that calls a function for each value, and the kind of its rows
 FINGERPRINT_RANGE = 1 << 64  # sums of fingerprints are taken modulo this
 ENTRY_BYTES = 24  # of a map entry in a part's file
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 
 Row = tuple[str, str]  # kind, and the value as a JSON array
 T = TypeVar("T")
-Value = TypeVar("Value", bound=tuple[Any, ...])  # a named tuple
+Value = TypeVar("Value")  # a named tuple or a dataclass
 
 
 class WrongMessageError(Exception):
@@ -353,6 +355,22 @@ class TaskProblem(NamedTuple):
     is_proof: bool = False  # the driver's: the counts of the tasks contradict one another
 
 
+def plain(value: Any) -> Any:
+    """Return what JSON can hold of a value, and `value_of` makes the same value of.
+
+    A dataclass becomes the list of its fields, as JSON makes one of a named tuple by itself.
+    """
+    if is_dataclass(value):
+        return [plain(getattr(value, each.name)) for each in fields(value)]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    return value
+
+
 def value_of(kind: type[Value], values: object) -> Value:
     """Return the value of a class that JSON has made a list of, and those in it.
 
@@ -360,29 +378,77 @@ def value_of(kind: type[Value], values: object) -> Value:
     types. Field by field, so that a value of another class, or of another state of the source, is
     never taken for one.
     """
-    decoders = _decoders(kind)
+    of_class: Any = kind
+    decoders = _decoders(of_class)
     if not isinstance(values, list) or len(values) != len(decoders):
         raise WrongMessageError(f"not the fields of {kind.__name__}: {values!r}")
     decoded = [decode(value) for decode, value in zip(decoders, values, strict=True)]
-    return tuple.__new__(kind, decoded)
+    value: Value = of_class(*decoded) if is_dataclass(kind) else of_class._make(decoded)
+    return value
 
 
 @functools.cache
 def _decoders(kind: Any) -> tuple[Callable[[Any], Any], ...]:
     """Return what makes each field of a value of what JSON has made of it."""
-    return tuple(_decoder(of_field) for of_field in get_type_hints(kind).values())
+    types = get_type_hints(kind)
+    names = [each.name for each in fields(kind)] if is_dataclass(kind) else kind._fields
+    return tuple(_decoder(types[name]) for name in names)
 
 
 def _decoder(of_field: Any) -> Callable[[Any], Any]:
-    items = [item for item in get_args(of_field) if item is not ...]
-    if isinstance(of_field, type) and hasattr(of_field, "_fields"):
-        return functools.partial(value_of, of_field)
     if isinstance(of_field, UnionType):
-        return functools.partial(_checked, tuple(items))
+        return _decoder_of_union(of_field)
+    items = get_args(of_field)
     if not items:
-        return functools.partial(_checked, of_field)
-    of_item = _decoder(items[0])
+        return _decoder_of_class(of_field)
+    if get_origin(of_field) in (dict, Mapping):
+        of_value = _decoder(items[1])
+        return lambda values: {
+            _checked(str, key): of_value(value) for key, value in _checked(dict, values).items()
+        }
+    of_items = [_decoder(item) for item in items if item is not ...]
+    if get_origin(of_field) is tuple and ... not in items:
+        return lambda values: tuple(
+            [decode(value) for decode, value in _paired(of_items, _checked(list, values))]
+        )
+    (of_item,) = of_items
     return lambda values: tuple([of_item(value) for value in _checked(list, values)])
+
+
+def _decoder_of_union(of_field: UnionType) -> Callable[[Any], Any]:
+    kinds = get_args(of_field)
+    others = [kind for kind in kinds if kind is not type(None)]
+    if all(isinstance(kind, type) and kind in _PLAIN for kind in others):
+        return functools.partial(_checked, kinds)
+    (other,) = others
+    decode = _decoder(other)
+    return lambda value: None if value is None else decode(value)
+
+
+def _decoder_of_class(of_field: Any) -> Callable[[Any], Any]:
+    if hasattr(of_field, "_fields") or is_dataclass(of_field):
+        return functools.partial(value_of, of_field)
+    if issubclass(of_field, Enum):
+        return functools.partial(_member, of_field)
+    return functools.partial(_checked, of_field)
+
+
+_PLAIN = (str, int, float, bool)
+
+
+def _paired(
+    decoders: Sequence[Callable[[Any], Any]], values: Sequence[Any]
+) -> "zip[tuple[Callable[[Any], Any], Any]]":
+    if len(values) != len(decoders):
+        raise WrongMessageError(f"not of length {len(decoders)}: {values!r}")
+    return zip(decoders, values, strict=True)
+
+
+def _member(kind: type[Enum], value: object) -> Enum:
+    try:
+        return kind(value)
+    except ValueError:
+        raise WrongMessageError(f"no {kind.__name__}: {value!r}") from None
 
 
 def _checked(kinds: Any, value: T) -> T:

@@ -24,7 +24,7 @@ PYTHON, WORK_DIR, LOG_DIR = "python", "work-dir", "log-dir"  # what can be lacki
 UNFIT = "cannot do its part"  # what of the error Spark hands on
 PACKAGES = ("numba", "llvmlite", "numpy", "xxhash", "crc32c", "cramjam", "zstandard", "fsspec")
 _SOURCES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_SENT = ("storage", "cleaner_jobs")  # packages that the driver and its tasks must have alike
+_SENT = ("storage", "cleaner_jobs", "compactor")  # what the driver and its tasks must have alike
 
 Names = tuple[tuple[str, str], ...]  # a directory as the driver calls it, and as it is called here
 

@@ -16,6 +16,7 @@ from cleaner_jobs.inspection_counters import CountedRun
 from cleaner_jobs.messages import (
     FILL_MAP,
     INSPECT,
+    MAP,
     MAP_END,
     MERGE,
     PART,
@@ -47,6 +48,7 @@ from cleaner_jobs.tasks.executor_paths import SAME_PATHS, PathMapping
 from cleaner_jobs.tasks.heartbeat import Heartbeat
 from cleaner_jobs.tasks.inspection import Choices, count_hash_partition, count_stretches
 from cleaner_jobs.tasks.map_capacity import find_map_end
+from cleaner_jobs.tasks.mapping import MapContext, map_value
 from cleaner_jobs.tasks.partial_results import PartialResults, PartialResultsFile
 from cleaner_jobs.tasks.resolve import resolve_hash_partition
 from cleaner_jobs.tasks.rewrite_task import PieceContext, rewrite_piece
@@ -177,6 +179,13 @@ def _merge(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, 
             tried.heartbeat.advance(sum(r.log_bytes for r in runs) >> runs[0].hash_partition_bits)
 
 
+def _map(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    context = MapContext(tried.settings.work_dir, tried.disk)
+    for number, units, value in task["logs"]:
+        yield map_value(task["function"], number, value, context)
+        tried.heartbeat.advance(units)
+
+
 def _rewrite(task: dict[str, Any], tried: _Try) -> Iterator[tuple[str, tuple[Any, ...]]]:
     settings, disk = tried.settings, tried.disk
     logs = {rules.log_id: rules for rules in (value_of(LogRules, log) for log in task["logs"])}
@@ -262,6 +271,7 @@ _STAGES: dict[str, Callable[..., Iterator[tuple[str, tuple[Any, ...]]]]] = {
     REWRITE: _rewrite,
     INSPECT: _inspect,
     MERGE: _merge,
+    MAP: _map,
 }
 
 

@@ -85,6 +85,7 @@ from compactor.settings.rules import Order as Order
 from compactor.settings.rules import ReadOptions as ReadOptions
 from compactor.settings.rules import Rules as Rules
 from compactor.settings.rules import RunOptions as RunOptions
+from compactor.settings.rules import TaskOptions as TaskOptions
 from compactor.verification.evidence import CleaningClock as CleaningClock
 from compactor.verification.run_reports import read_run_report as read_run_report
 from compactor.verification.verify import Verification as Verification

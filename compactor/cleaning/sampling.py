@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cleaner_jobs.kernels.offset_map import ENTRY_WORDS
-from cleaner_jobs.messages import LogPlan, Part, RoundSettings, Stretch
+from cleaner_jobs.messages import LogPlan, Part, RoundSettings, Stretch, value_of
+from cleaner_jobs.tasks.mapping import MapContext
 from cleaner_jobs.tasks.scan import scan_stretches
 from compactor.cleaning.cleaner_manager import RunSettings, run_round
 from compactor.jobs.log_indexes import index_positions, read_indexes, save_expected
@@ -25,12 +27,12 @@ from compactor.jobs.work_dir import open_work_dir
 from compactor.outcome.round_report import LogStatus
 from compactor.planning import layout
 from compactor.planning.block_estimate import Blocks, clumping, estimate_of, unevenness
-from compactor.planning.expected import Estimate, no_estimate
+from compactor.planning.expected import Estimate, SampledLog, no_estimate
 from compactor.planning.round_plan import RoundPlan
 from compactor.settings.rules import RunOptions
 from storage.codecs.compression import Codec, compress
 from storage.errors import CorruptFileError
-from storage.files.files import Disk, Files
+from storage.files.files import Files
 from storage.files.local import LOCAL
 from storage.formats import record as record_format
 from storage.formats.batch_header import BATCH_HEADER_BYTES, MAGIC
@@ -73,14 +75,34 @@ class _Tried:
         return BATCH_HEADER_BYTES + len(compress(Codec(self.header.codec), payload))
 
 
+HERE = MapContext(None, LOCAL)
+
+
+def sample_log(value: Any, context: MapContext) -> Estimate:
+    """Sample one log, in a task: a `SampledLog`, as JSON has it."""
+    log, as_of_ms, sample_bytes = value_of(SampledLog, value)
+    alone = RoundPlan(
+        as_of_ms=as_of_ms,
+        logs=(log,),
+        not_cleaned=(),
+        facts=(),
+        checkpoint_repairs={},
+        log_dirs=(),
+    )
+    return sample(alone, log, sample_bytes, context)
+
+
 def sample(
-    plan: RoundPlan, log: LogPlan, sample_bytes: int = SAMPLE_BYTES, disk: Disk = LOCAL
+    plan: RoundPlan, log: LogPlan, sample_bytes: int = SAMPLE_BYTES, context: MapContext = HERE
 ) -> Estimate:
-    """What would go of a log of the plan, from at most so many bytes of its segments."""
+    """What would go of a log of the plan, from at most so many bytes of its segments.
+
+    Starts no process: it may be in one of the engine's.
+    """
     try:
         if log.log_bytes <= sample_bytes:
-            return _whole(plan, log, disk)
-        return _of_blocks(plan, log, sample_bytes, disk)
+            return _whole(plan, log, context)
+        return _of_blocks(plan, log, sample_bytes, context)
     except (CorruptFileError, OSError) as error:
         return no_estimate(0, str(error))
 
@@ -129,23 +151,27 @@ def shrinking_of(stretches: Sequence[Stretch], files: Files) -> Shrinking:
     return Shrinking(tried)
 
 
-def _whole(plan: RoundPlan, log: LogPlan, disk: Disk) -> Estimate:
+def _whole(plan: RoundPlan, log: LogPlan, context: MapContext) -> Estimate:
     alone = replace(plan, logs=(log,), not_cleaned=(), facts=(), inventory=(), retention=())
-    options = RunOptions(dry_run=True, drop_null_keys=True, in_process=True)
-    [report] = run_round(alone, RunSettings(options=options, disk=disk), NoProgress()).logs
+    options = RunOptions(
+        dry_run=True, drop_null_keys=True, in_process=True, work_dir=context.work_dir
+    )
+    settings = RunSettings(options=options, disk=context.disk)
+    [report] = run_round(alone, settings, NoProgress()).logs
     if report.status is not LogStatus.WOULD_CLEAN:
         return no_estimate(log.log_bytes, report.reason or report.status.value)
     gone = 1 - report.bytes_after / report.bytes_before if report.bytes_before else 0.0
     return Estimate(gone, gone, log.log_bytes)
 
 
-def _of_blocks(plan: RoundPlan, log: LogPlan, sample_bytes: int, disk: Disk) -> Estimate:
+def _of_blocks(plan: RoundPlan, log: LogPlan, sample_bytes: int, context: MapContext) -> Estimate:
+    disk = context.disk
     positions = partial(index_positions, files=disk)
     stretches = layout.stretches_of(log, positions, length=BLOCK_BYTES)
     chosen = _drawn(stretches, log, sample_bytes)
     if len(chosen) < FEWEST_BLOCKS:
         return no_estimate(0, "its batches are too large, or its offset indexes too coarse")
-    with open_work_dir(None, secrets.token_hex(4), disk) as work_dir:
+    with open_work_dir(context.work_dir, secrets.token_hex(4), disk) as work_dir:
         aborted = save_expected(log, read_indexes(log, disk), work_dir, disk)
         chosen = [stretch._replace(aborted_file=aborted) for stretch in chosen]
         settings = RoundSettings(

@@ -13,14 +13,16 @@ from compactor.command_line.command import (
     output_part,
     part,
 )
-from compactor.command_line.console import show, show_lines, show_warnings
+from compactor.command_line.console import show, show_lines, show_warnings, shown_progress
 from compactor.command_line.shared_options import (
     CONFIGURATION,
     LOG_DIR_MISSING,
     LOG_DIRS,
+    OF_TASKS,
     SELECTION,
     directories_or_logs,
     fail_if,
+    require_tasks,
 )
 from compactor.outcome.exit_codes import ending_of_logs
 from compactor.outcome.round_report import LogStatus
@@ -60,7 +62,7 @@ class PlanCommand(Command):
     sample: bool = option(
         False,
         "",
-        "Read up to --sample-bytes of each log, without Spark, and estimate what would go",
+        "Read up to --sample-bytes of each log, and estimate what would go",
         OUTPUT,
     )
     sample_bytes: int = option(
@@ -70,6 +72,7 @@ class PlanCommand(Command):
         OUTPUT,
         read=size_bytes,
     )
+    options: api.TaskOptions = part(api.TaskOptions, *OF_TASKS)
     save: str | None = option(None, "FILE", "Also save the plan, for run --plan FILE", OUTPUT)
     output: Output = output_part("report", "metrics", "format", "quiet", "debug")
 
@@ -77,8 +80,8 @@ class PlanCommand(Command):
     def execute(self) -> Result:
         """Survey and select, and show what a round would take on."""
         conditions = api.conditions_of_plan(self.fail_if) if self.fail_if else ()
-        sample_bytes = self.sample_bytes if self.sample else None
-        planned = api.plan(self.log_dirs, self.rules, self.save, sample_bytes)
+        require_tasks(self.options, self.sample, "--sample")
+        planned = self._planned()
         found, space, warnings, refused = *planned[:2], planned.warnings, planned.refusals
         met = api.met_by_plan(conditions, found) if conditions else []
         statuses = [LogStatus.WOULD_CLEAN] * len(found.logs)
@@ -118,3 +121,12 @@ class PlanCommand(Command):
 
         freeze_heap()
         return Result(begin | {"warnings": list(warnings)}, begin, found, whole)
+
+    def _planned(self) -> api.Plan:
+        if not self.sample:
+            return api.plan(self.log_dirs, self.rules, self.save)
+        with shown_progress() as progress:
+            sample_bytes = self.sample_bytes
+            return api.plan(
+                self.log_dirs, self.rules, self.save, sample_bytes, self.options, progress
+            )

@@ -7,12 +7,14 @@ names of directories is read.
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
 
 from compactor.command_line.command import Command, operand
+from compactor.errors import UsageError
 from compactor.settings.options import OUTPUT, option
+from compactor.settings.rules import TaskOptions, option_names
 from storage.file_names import parse_partition_dir
 from storage.files.local import LOCAL
 
@@ -107,6 +109,7 @@ SELECTION = (
     *("include", "exclude", "as_of", "any_clock", "all_log_dirs_given"),
     *("assume_fully_replicated", "order", "max_logs", "max_bytes", "max_minutes"),
 )
+OF_TASKS = ("work_dir", "engine", "master", "executor_paths")
 OF_ONE_LOG = ("topic_configs", "config", "settings", "metadata")
 
 
@@ -120,6 +123,15 @@ def fail_if() -> Any:
         OUTPUT,
         is_repeated=True,
     )
+
+
+def require_tasks(options: TaskOptions, has_tasks: bool, what_has: str) -> None:
+    """Raise UsageError where an option says how tasks run, and the command has none."""
+    for each in fields(options):
+        value = getattr(options, each.name)
+        if value != each.default and not has_tasks:
+            name = option_names()[each.name]
+            raise UsageError(f"{name}: only with {what_has}, which has tasks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ COPY_STAGE = "copy"  # of log directories, for run --output; as the next, in byt
 MANIFEST_STAGE = "checksums"  # of the copies
 VERIFY_STAGE = "verify"  # its units are segments; those of every other stage are bytes of .log
 AGAINST_STAGE = "compare"  # units: partitions
+SAMPLE_STAGE = "sample"  # of logs, for plan --sample
 RECOVERY_STAGE = "recover"  # after an unclean shutdown; units: partitions
 _COUNTED = {
     SWAP_STAGE: "groups",

@@ -227,12 +227,14 @@ class StageRunner:
         tasks: list[dict[str, Any]],
         log_bytes: int,
         take: Callable[[list[Any]], None] | None = None,
+        shown_as: str = "",
     ) -> tuple[list[list[Any]], list[TaskProblem]]:
         """Return the values of rows, and the problems among them.
 
-        log_bytes: what the tasks work through. take: gets the values of partial results.
+        log_bytes: what the tasks work through. take: gets the values of partial results. shown_as:
+        the name of the stage in progress, if it has another there.
         """
-        self._progress.stage(stage, log_bytes)
+        self._progress.stage(shown_as or stage, log_bytes)
         if not tasks:
             return [], []
         tasks = [{"settings": self._settings, **task} for task in tasks]

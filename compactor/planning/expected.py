@@ -11,6 +11,14 @@ from compactor.outcome.json_values import written
 from compactor.outcome.round_report import CleaningReport
 
 
+class SampledLog(NamedTuple):
+    """A log that a sample is taken of, as it travels to the task that does so."""
+
+    log: LogPlan
+    as_of_ms: int  # of its plan
+    sample_bytes: int  # read at most; a log of no more is read whole
+
+
 class Estimate(NamedTuple):
     """What share of the bytes that are read and rewritten would go."""
 

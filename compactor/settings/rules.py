@@ -398,6 +398,22 @@ class InspectOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOptions:
+    """What runs the tasks of `plan` with a sample, and of `verify_against`.
+
+    Without any of these, they run in this process where there is little to read.
+    """
+
+    work_dir: str | None = same_option(RunOptions, "work_dir")
+    engine: EngineChoice = same_option(RunOptions, "engine")
+    master: str | None = same_option(RunOptions, "master")
+    executor_paths: tuple[tuple[str, str], ...] = same_option(RunOptions, "executor_paths")
+    session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
+    workers: "Workers | None" = None  # local ones to use, and to leave open
+    in_process: bool = False  # tasks in this process, one after another, whatever there is to read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DumpOptions:
     """Which records of a log, and which entries of an index, are shown."""
 
@@ -490,3 +506,4 @@ def option_names() -> dict[str, str]:
 
 KAFKAS_DEFAULTS = Rules()
 ONE_ROUND = RunOptions()
+ANY_ENGINE = TaskOptions()

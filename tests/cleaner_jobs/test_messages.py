@@ -3,7 +3,10 @@
 import json
 import os
 import socket
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -22,10 +25,13 @@ from cleaner_jobs.messages import (
     WrongMessageError,
     io_limit_file,
     load_task,
+    plain,
     save_task,
     value_of,
 )
 from storage.file_names import Segment
+from storage.formats.txn_index import AbortedTxn
+from storage.kafka_versions import VERSIONS
 from tests.support.made_values import part, stretch
 
 SOURCE = Source("/logs/t-0/é.log", 2**62, 5, 1_600_000_000_000_000_001, 7, 8, 9)
@@ -98,6 +104,75 @@ def with_field(kind: str, value: object) -> list[object]:
 def test_what_is_not_the_fields_of_a_value_is_refused(values: object) -> None:
     with pytest.raises(WrongMessageError):
         value_of(Stretch, values)
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Inner:
+    sizes: dict[str, int]
+    colour: Colour
+
+
+class Outer(NamedTuple):
+    inner: Inner
+    maybe: Inner | None
+    pairs: tuple[tuple[int, tuple[ActiveProducer, ...]], ...]
+    share: float | None
+
+
+OUTER = Outer(
+    inner=Inner({"a": 1}, Colour.RED),
+    maybe=None,
+    pairs=((3, (ActiveProducer(7, 1, None),)), (4, ())),
+    share=0.1,
+)
+
+
+@pytest.mark.parametrize("maybe", [None, Inner({}, Colour.RED)])
+def test_dataclasses_and_what_is_in_them_come_back_as_they_went(maybe: Inner | None) -> None:
+    sent = OUTER._replace(maybe=maybe)
+    assert value_of(Outer, json.loads(json.dumps(plain(sent)))) == sent
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[{"a": "1"}, "red"], None, [], 0.1],
+        [[{"a": 1}, "green"], None, [], 0.1],
+        [[{"a": 1}], None, [], 0.1],
+        [[{"a": 1}, "red"], [], [], 0.1],
+        [[{"a": 1}, "red"], None, [[3]], 0.1],
+        [[{"a": 1}, "red"], None, [[3, [], 1]], 0.1],
+        [[{"a": 1}, "red"], None, [], "0.1"],
+    ],
+)
+def test_what_is_not_the_fields_of_a_dataclass_is_refused(values: object) -> None:
+    with pytest.raises(WrongMessageError):
+        value_of(Outer, values)
+
+
+def test_a_plan_of_a_log_comes_back_as_it_went() -> None:
+    segment = Segment(5, 100, 8, None, None, 1, 2)
+    plan = LogPlan(
+        log_id=0,
+        log_dir="/d",
+        topic="a-b",
+        partition=3,
+        path="/d/a-b-3",
+        first_dirty_offset=0,
+        first_uncleanable_offset=10,
+        groups=(SegmentGroup((segment,)),),
+        delete_retention_ms=1,
+        index_interval_bytes=1,
+        segment_index_bytes=1,
+        active_producers=(ActiveProducer(7, 1, None),),
+        rebuilt_txn_indexes=((5, (AbortedTxn(7, 5, 6, 6),)),),
+        kafka=VERSIONS[0],
+    )
+    assert value_of(LogPlan, json.loads(json.dumps(plain(plan)))) == plan
 
 
 def test_a_task_is_private_and_never_overwritten(tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ def test_a_strange_field_of_the_options_is_a_typed_error_that_names_it(
         api.RunOptions: lambda options: api.run(log_dir, ASSUMED, options),
         api.ChangeOptions: lambda options: api.log_roll(log_dir, "orders-0", options),
         api.InspectOptions: lambda options: api.inspect(log_dir, (), ASSUMED, options),
+        api.TaskOptions: lambda options: api.plan(log_dir, ASSUMED, None, 1, options),
     }
     for field in fields(kind):
         for value in STRANGE:

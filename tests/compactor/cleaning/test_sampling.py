@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cleaner_jobs.messages import Part, Source, Stretch
+from compactor import api
 from compactor.cleaning import sampling
 from compactor.cleaning.sampling import sample, shrinking_of
 from compactor.planning.block_estimate import Blocks, clumping, estimate_of, unevenness, unseen_keys
@@ -94,6 +95,58 @@ def test_damage_is_told_and_no_number(tmp_path: Path) -> None:
     plan = plan_log_dirs([str(tmp_path / "d")], with_settings(SETTINGS), NOW_MS)
     found = sample(plan, plan.logs[0])
     assert (found.least, "checksum" in str(found.problem)) == (None, True)
+
+
+SAMPLE_BYTES = 18 << 20
+
+
+@pytest.fixture(scope="module")
+def three_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One is read whole, one is damaged, and of one some blocks are read."""
+    root = tmp_path_factory.mktemp("logs")
+    for name in ("orders-1", "orders-2"):
+        segments = {0: [keyed(0, "abab")], 4: [keyed(4, "abab")], 8: [keyed(8, "a")]}
+        make_partition(root, segments, name)
+    path = log_of(root / "orders-2", 4)
+    data = bytearray(path.read_bytes())
+    data[90] ^= 1
+    path.write_bytes(data)
+    batches = [batch(record(n, b"%d" % (n % 150), bytes(100_000))) for n in range(220)]
+    make_partition(root, {0: batches, 220: [keyed(220, "a")]}, "orders-0")
+    return root
+
+
+RULES = api.Rules(
+    include=".*",
+    settings=SETTINGS | {"cleanup.policy": "compact"},
+    as_of=NOW_MS,
+    any_clock=True,
+    assume_fully_replicated=True,
+)
+
+
+def estimates(root: Path, options: api.TaskOptions) -> dict[str, Estimate]:
+    planned = api.plan(root, RULES, sample_bytes=SAMPLE_BYTES, options=options)
+    assert planned.estimates is not None
+    return {Path(path).name: estimate for path, estimate in planned.estimates.items()}
+
+
+def test_processes_give_the_estimates_that_this_process_gives(three_logs: Path) -> None:
+    expected = estimates(three_logs, api.TaskOptions(in_process=True))
+    assert expected["orders-1"] == Estimate(1 - 81 / 202, 1 - 81 / 202, 202)
+    assert "checksum" in str(expected["orders-2"].problem)
+    of_blocks = expected["orders-0"]
+    assert SAMPLE_BYTES / 2 < of_blocks.read_bytes <= SAMPLE_BYTES
+    assert of_blocks.least is not None and of_blocks.most is not None
+    assert of_blocks.least < of_blocks.most
+    with api.Workers(2) as workers:
+        assert estimates(three_logs, api.TaskOptions(workers=workers)) == expected
+
+
+@pytest.mark.spark
+def test_spark_gives_the_estimates_that_this_process_gives(three_logs: Path) -> None:
+    expected = estimates(three_logs, api.TaskOptions(in_process=True))
+    assert estimates(three_logs, api.TaskOptions(master="local[2]")) == expected
 
 
 def blocks(**changed: Any) -> Blocks:

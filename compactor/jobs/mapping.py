@@ -1,0 +1,163 @@
+"""Map a function over logs: on an engine, or in this process where there is little to read.
+
+What logs have in common travels with each of them: values are small beside what is read for them.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from cleaner_jobs.messages import (
+    MAP,
+    PROBLEM,
+    LogPlan,
+    RoundSettings,
+    plain,
+)
+from cleaner_jobs.signals import deferred_signals
+from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE
+from cleaner_jobs.tasks.heartbeat import wait_for_silence
+from cleaner_jobs.tasks.mapping import MapContext, map_value
+from compactor.host.progress import START_STAGE, ProgressSink
+from compactor.jobs.engine_choice import EngineOptions, choose_engine
+from compactor.jobs.engines import StageRunner, open_engine
+from compactor.jobs.work_dir import open_work_dir
+from compactor.settings.rules import EngineChoice
+from storage.files.files import Disk
+from storage.files.local import LOCAL
+
+ENGINE_FROM_BYTES = 32 << 20  # of logs to read; for fewer, to start processes takes longer
+TASK_BYTES = 16 << 20  # of small logs that share a task
+LOG_COST_BYTES = 256 << 10  # what opening and closing a log costs, as bytes of reading
+SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
+
+
+class MappedLog(NamedTuple):
+    """What a function is called with, and what it reads then."""
+
+    value: Any  # that `plain` makes JSON of
+    logs: tuple[LogPlan, ...]  # what it reads: one log, or a log and its copy
+    log_bytes: int  # how much of them
+    units: int  # of progress
+
+
+class MapSettings(NamedTuple):
+    """How a function is mapped over logs."""
+
+    engine: EngineOptions
+    work_dir: str | None = None
+    stage: str = MAP  # as progress shows it
+    now_ms: int = 0
+    disk: Disk = LOCAL  # of the work directory
+
+
+def map_logs(
+    function: str, wanted: Sequence[MappedLog], settings: MapSettings, progress: ProgressSink
+) -> list[Any]:
+    """Call a function for each log; return what JSON makes of its results, in the same order.
+
+    Instead of a result there is a TaskProblem where the function has raised an error of one log.
+
+    Args:
+        function: `module:name`; see `cleaner_jobs.tasks.mapping`.
+        wanted: One for each call.
+        settings: What runs the calls.
+        progress: Sees one stage, with the units of all logs.
+    """
+    if is_done_here(settings.engine, wanted):
+        return _mapped_here(function, wanted, settings, progress)
+    run_id = secrets.token_hex(4)
+    with open_work_dir(settings.work_dir, run_id, settings.disk) as work_dir:
+        facts = RoundSettings(
+            run_id=run_id,
+            work_dir=work_dir,
+            now_ms=settings.now_ms,
+            hash_key_low=0,
+            hash_key_high=0,
+            dry_run=True,
+        )
+        progress.stage(START_STAGE, 0)
+        try:
+            return _mapped_by_engine(function, wanted, settings, facts, progress)
+        except BaseException:
+            with deferred_signals():
+                wait_for_silence(work_dir, SILENCE_SECONDS, settings.disk)
+            raise
+
+
+def is_done_here(options: EngineOptions, wanted: Sequence[MappedLog]) -> bool:
+    """Return whether nobody has asked for an engine, and to start one takes longer than it saves.
+
+    One log is one call: another process would do it no faster.
+    """
+    if options.in_process:
+        return True
+    if options.engine is not EngineChoice.AUTO or SUBMITTED_VARIABLE in os.environ:
+        return False
+    if any(each is not None for each in (options.master, options.session, options.workers)):
+        return False
+    sizes = [each.log_bytes for each in wanted if each.log_bytes]
+    return len(sizes) < 2 or sum(sizes) < ENGINE_FROM_BYTES
+
+
+def _mapped_here(
+    function: str, wanted: Sequence[MappedLog], settings: MapSettings, progress: ProgressSink
+) -> list[Any]:
+    progress.stage(settings.stage, sum(each.units for each in wanted))
+    context = MapContext(settings.work_dir, settings.disk)
+    results, done = [], 0
+    for number, each in enumerate(wanted):
+        value = json.loads(json.dumps(plain(each.value)))
+        kind, found = map_value(function, number, value, context)
+        if kind == PROBLEM:
+            results.append(found)
+        else:
+            results.append(json.loads(json.dumps(found[1])))
+        done += each.units
+        progress.advance(done)
+    return results
+
+
+def _mapped_by_engine(
+    function: str,
+    wanted: Sequence[MappedLog],
+    settings: MapSettings,
+    facts: RoundSettings,
+    progress: ProgressSink,
+) -> list[Any]:
+    chosen = choose_engine(settings.engine, sum(each.log_bytes for each in wanted))
+    plans = [replace(log, log_id=number) for number, each in enumerate(wanted) for log in each.logs]
+    with open_engine(chosen, settings.engine, plans, facts, progress, disk=settings.disk) as engine:
+        tasks = [
+            {
+                "function": function,
+                "logs": [(n, wanted[n].units, plain(wanted[n].value)) for n in numbers],
+            }
+            for numbers in deal([each.log_bytes for each in wanted])
+        ]
+        units = sum(each.units for each in wanted)
+        runner = StageRunner(engine, facts, progress, settings.disk)
+        values, problems = runner.run(MAP, tasks, units, shown_as=settings.stage)
+    results = dict(values)
+    results |= {problem.log_id: problem for problem in problems}
+    return [results[number] for number in range(len(wanted))]
+
+
+def deal(sizes: Sequence[int]) -> list[list[int]]:
+    """Deal numbered logs to tasks, the largest first: so that no task is the last one for long.
+
+    Small ones share a task.
+    """
+    tasks: list[list[int]] = []
+    room = 0
+    for number in sorted(range(len(sizes)), key=lambda number: -sizes[number]):
+        cost = sizes[number] + LOG_COST_BYTES
+        if cost > room:
+            tasks.append([])
+            room = max(cost, TASK_BYTES)
+        tasks[-1].append(number)
+        room -= cost
+    return tasks
