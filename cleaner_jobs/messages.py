@@ -383,7 +383,10 @@ def value_of(kind: type[Value], values: object) -> Value:
     if not isinstance(values, list) or len(values) != len(decoders):
         raise WrongMessageError(f"not the fields of {kind.__name__}: {values!r}")
     decoded = [decode(value) for decode, value in zip(decoders, values, strict=True)]
-    value: Value = of_class(*decoded) if is_dataclass(kind) else of_class._make(decoded)
+    if is_dataclass(kind):
+        names = [each.name for each in fields(kind)]
+        return kind(**dict(zip(names, decoded, strict=True)))
+    value: Value = of_class._make(decoded)
     return value
 
 

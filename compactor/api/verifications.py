@@ -14,10 +14,13 @@ from compactor.copying.manifest import check
 from compactor.copying.manifest import read as read_manifest
 from compactor.errors import UsageError
 from compactor.host.clock import now_ms
-from compactor.host.progress import MANIFEST_STAGE, running_total
+from compactor.host.progress import AGAINST_STAGE, MANIFEST_STAGE, running_total
+from compactor.jobs.engine_choice import require_possible_engine
+from compactor.jobs.mapping import MapSettings
 from compactor.log_checks.findings import Finding
 from compactor.log_dirs.directory_state import require_whole
 from compactor.settings.config import load_configs
+from compactor.settings.rules import ANY_ENGINE, TaskOptions
 from compactor.verification import verify as verifier
 from compactor.verification import verify_against as comparer
 from compactor.verification.evidence import CleaningClock
@@ -86,21 +89,32 @@ def verify_against(
     topic_partition: str | None = None,
     clock: CleaningClock | None = None,
     on_progress: OnProgress | None = None,
+    options: TaskOptions = ANY_ENGINE,
 ) -> Comparison:
     """Compare a log directory with a copy from before a cleaning, record by record.
 
     clock: what is known of the clock of the cleaning, see `known_of_cleanings`; None: only that
-    it is not later than now.
+    it is not later than now. options: what compares the partitions.
     Raise UsageError if a directory or the partition does not exist, or the copy is one of another
-    log directory, RefusedError where the copy was never finished.
+    log directory, RefusedError where the copy was never finished, CleaningFailedError where what
+    compares them fails.
     """
+    require_possible_engine(options)
     (after,) = path_arguments.log_dirs([log_dir], to_write=False)
     (copy,) = path_arguments.other_log_dirs([before], to_write=False, name="before")
     require_whole(copy)
     path_arguments.require_another("before", before, after)
     _require_a_pair(after, copy, topic_partition)
     known = CleaningClock(now_ms()) if clock is None else clock
-    return comparer.verify_against(after, copy, topic_partition, known, Listener(on_progress))
+    settings = MapSettings(
+        engine=options,
+        work_dir=path_arguments.work_dir(options.work_dir, (after, copy)),
+        stage=AGAINST_STAGE,
+        now_ms=now_ms(),
+    )
+    return comparer.verify_against(
+        after, copy, topic_partition, known, Listener(on_progress), settings
+    )
 
 
 def _require_a_pair(after: str, before: str, topic_partition: str | None) -> None:

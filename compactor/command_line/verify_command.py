@@ -19,10 +19,12 @@ from compactor.command_line.command import (
 from compactor.command_line.console import show, show_lines, shown_progress
 from compactor.command_line.shared_options import (
     LOG_DIR_MISSING,
+    OF_TASKS,
     PARTITIONS,
     PARTITIONS_HELP,
     directories_or_logs,
     log_dirs_and_partitions,
+    require_tasks,
 )
 from compactor.errors import UsageError
 from compactor.outcome.exit_codes import DONE, ExitCode, ExitStatus
@@ -76,6 +78,7 @@ class VerifyCommand(Command):
         is_repeated=True,
     )
     rules: api.Rules = part(api.Rules, "topic_configs")
+    options: api.TaskOptions = part(api.TaskOptions, *OF_TASKS)
     manifest: bool = option(
         False,
         "",
@@ -114,6 +117,7 @@ def _require_against(
         raise UsageError(f"--run-report {wanted.run_reports[0]}: goes with --against")
     if wanted.before is None and wanted.rules.topic_configs is not None:
         raise UsageError(f"--topic-configs {wanted.rules.topic_configs}: goes with --against")
+    require_tasks(wanted.options, wanted.before is not None, "--against")
     if wanted.as_of is not None and wanted.run_reports:
         raise UsageError("--as-of: not with --run-report, which has the clock of the run")
     if wanted.before is not None and len(log_dirs) > 1:
@@ -138,4 +142,4 @@ def _compared(
     if wanted.as_of is not None:
         clock = clock._replace(as_of_ms=api.as_of_ms(wanted.as_of), is_exact=True)
     only = next(iter(partitions), None)
-    return api.verify_against(log_dir, wanted.before, only, clock, progress)
+    return api.verify_against(log_dir, wanted.before, only, clock, progress, wanted.options)

@@ -15,6 +15,7 @@ from cleaner_jobs.messages import (
     PROBLEM,
     LogPlan,
     RoundSettings,
+    SegmentGroup,
     plain,
 )
 from cleaner_jobs.signals import deferred_signals
@@ -28,6 +29,7 @@ from compactor.jobs.work_dir import open_work_dir
 from compactor.settings.rules import EngineChoice
 from storage.files.files import Disk
 from storage.files.local import LOCAL
+from storage.log.log_dir import PartitionListing
 
 ENGINE_FROM_BYTES = 32 << 20  # of logs to read; for fewer, to start processes takes longer
 TASK_BYTES = 16 << 20  # of small logs that share a task
@@ -144,6 +146,24 @@ def _mapped_by_engine(
     results = dict(values)
     results |= {problem.log_id: problem for problem in problems}
     return [results[number] for number in range(len(wanted))]
+
+
+def as_plan(listing: PartitionListing) -> LogPlan:
+    """Return a partition as a log that is read: what executors are asked for before they work."""
+    return LogPlan(
+        log_id=0,
+        log_dir=os.path.dirname(listing.path),
+        topic=listing.topic,
+        partition=listing.partition,
+        path=listing.path,
+        first_dirty_offset=0,
+        first_uncleanable_offset=0,
+        groups=(SegmentGroup(listing.segments),) if listing.segments else (),
+        delete_retention_ms=0,
+        index_interval_bytes=0,
+        segment_index_bytes=0,
+        active_producers=(),
+    )
 
 
 def deal(sizes: Sequence[int]) -> list[list[int]]:

@@ -1,43 +1,38 @@
 """`compactor verify LOG_DIR --against BEFORE`: the reader's proof of a whole log directory.
 
-Partition by partition; `reader_bounds` and `reader_proof` say what is checked of each. It only
-reads, takes no lock, and uses nothing of what scans, resolves and rewrites: an error of those
-cannot hide itself. Shared are the readers of `storage/`: names, checkpoints, snapshots, codecs.
+Partition by partition, on an engine or in this process; `partition_comparison` compares one. It
+only reads, takes no lock, and uses nothing of what scans, resolves and rewrites: an error of those
+cannot hide itself. Shared are the readers of `storage/` (names, checkpoints, snapshots, codecs) and
+what carries the name of a partition to a process and its findings back.
 """
 
 import os
-import secrets
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-import numpy as np
-
+from cleaner_jobs.messages import value_of
 from compactor.errors import UsageError
 from compactor.host.progress import AGAINST_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
+from compactor.jobs.mapping import MappedLog, MapSettings, as_plan, map_logs
 from compactor.log_checks.findings import Finding, difference
 from compactor.outcome.json_values import HIDDEN, written
-from compactor.verification.evidence import CleaningClock, LogClock, Soundness, accounts_for
-from compactor.verification.gone_records import LogStartCheck
-from compactor.verification.proof import REMOVALS
+from compactor.settings.rules import TaskOptions
+from compactor.verification.evidence import CleaningClock, LogClock, Soundness
 from compactor.verification.reader_bounds import (
     Checkpoints,
-    bounds_of,
     check_checkpoints,
-    check_epochs,
-    check_offsets,
-    check_untouched,
     damage,
-    is_linked,
-    is_untouched,
     read_checkpoints,
-    read_side,
 )
-from compactor.verification.reader_kernels import Secret
-from compactor.verification.reader_proof import PartitionProof
 from storage.errors import CorruptFileError
 from storage.files.local import LOCAL
 from storage.formats import checkpoint
-from storage.log.log_dir import LogDirListing, PartitionListing, list_log_dir
+from storage.log.log_dir import PartitionListing, list_log_dir
+
+COMPARE = "compactor.verification.partition_comparison:compare_partition"  # it loads kernels
+IN_THIS_PROCESS = MapSettings(TaskOptions(in_process=True), stage=AGAINST_STAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +62,27 @@ class Compared:
         return self.log_start_shown_by if self.log_start_offset > self.log_start_before else None
 
 
+class PartitionPair(NamedTuple):
+    """A partition and its copy, as they travel to the task that compares them."""
+
+    topic: str
+    partition: int
+    before: str  # the partition directory of the copy
+    after: str
+    checkpoints: tuple[dict[str, int | None], ...]  # by file name: of the copy, then of the log
+    clock: LogClock
+    has_clean_shutdown: bool  # of the copy
+
+
+class PartitionComparison(NamedTuple):
+    """What came of one partition."""
+
+    is_linked: bool = False  # with files of its copy
+    is_untouched: bool = False
+    compared: Compared | None = None  # None: it is untouched, or damaged
+    findings: tuple[Finding, ...] = ()
+
+
 @dataclass(slots=True)
 class Comparison:
     """A log directory compared with its copy from before."""
@@ -79,6 +95,14 @@ class Comparison:
     partitions: list[Compared] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
+    def take(self, one: PartitionComparison) -> None:
+        """Add what came of one partition."""
+        self.linked += one.is_linked
+        self.untouched += one.is_untouched
+        self.findings += one.findings
+        if one.compared is not None:
+            self.partitions.append(one.compared)
+
     def counts(self) -> dict[Soundness, int]:
         """How many partitions come to what; one that is untouched is whole."""
         found = dict.fromkeys(Soundness, 0) | {Soundness.WHOLE: self.untouched}
@@ -88,11 +112,16 @@ class Comparison:
 
 
 def verify_against(
-    log_dir: str, before: str, only: str | None, clock: CleaningClock, progress: ProgressSink
+    log_dir: str,
+    before: str,
+    only: str | None,
+    clock: CleaningClock,
+    progress: ProgressSink,
+    settings: MapSettings = IN_THIS_PROCESS,
 ) -> Comparison:
     """Compare each partition that both have; with `only`, that one.
 
-    Raise UsageError if `only` names none of them.
+    settings: what runs the comparisons. Raise UsageError if `only` names none of the partitions.
     """
     was, now = list_log_dir(before, LOCAL), list_log_dir(log_dir, LOCAL)
     old = {p.name: p for p in was.partitions if only in (None, p.name)}
@@ -112,106 +141,46 @@ def verify_against(
     except (CorruptFileError, OSError) as error:
         found.findings.append(damage(error, log_dir))
         return found
-    comparer = _Comparer(was, checkpoints, found)
-    both = sorted(old.keys() & new.keys())
-    progress.stage(AGAINST_STAGE, len(both))
-    for done, name in enumerate(both, start=1):
-        comparer.hold(old[name], new[name])
-        progress.advance(done)
+    pairs = _pairs(old, new, checkpoints, clock, was.has_clean_shutdown)
+    for result in map_logs(COMPARE, pairs, settings, progress):
+        found.take(value_of(PartitionComparison, result))
     return found
 
 
-class _Comparer:
-    def __init__(
-        self,
-        before: LogDirListing,
-        checkpoints: tuple[Checkpoints, Checkpoints],
-        comparison: Comparison,
-    ) -> None:
-        self._clean_shutdown = before.has_clean_shutdown
-        self._checkpoints, self._clock, self._comparison = checkpoints, comparison.clock, comparison
-        words = np.frombuffer(secrets.token_bytes(16), np.uint64)  # nobody forges a collision
-        self._secret: Secret = words[0], words[1]
-
-    def hold(self, old: PartitionListing, new: PartitionListing) -> None:
-        """Compare one partition. Damage ends its comparison, and no other."""
-        try:
-            self._comparison.linked += is_linked(old, new)
-            if is_untouched(old, new) and not self._has_moved(new):
-                self._comparison.untouched += 1
-                return
-            self._hold_changed(old, new)
-        except (CorruptFileError, OSError) as error:
-            self._comparison.findings.append(damage(error, new.path))
-
-    def _has_moved(self, new: PartitionListing) -> bool:
-        """Whether the cleaner's checkpoint says that the log was cleaned."""
-        name = new.topic, new.partition
-        was, now = (entries[checkpoint.CLEANER_OFFSET].get(name) for entries in self._checkpoints)
-        return was != now
-
-    def _hold_changed(self, old: PartitionListing, new: PartitionListing) -> None:
-        clock = self._clock_of(old, new)
-        before, after = (
-            read_side(listing, checkpoints, clock.as_of_ms, self._clean_shutdown)
-            for listing, checkpoints in zip((old, new), self._checkpoints, strict=True)
+def _pairs(
+    old: Mapping[str, PartitionListing],
+    new: Mapping[str, PartitionListing],
+    checkpoints: tuple[Checkpoints, Checkpoints],
+    clock: CleaningClock,
+    has_clean_shutdown: bool,
+) -> list[MappedLog]:
+    """Return what is to be compared, by the names of the partitions."""
+    wanted = []
+    for name in sorted(old.keys() & new.keys()):
+        was, now = old[name], new[name]
+        key = now.topic, now.partition
+        pair = PartitionPair(
+            topic=now.topic,
+            partition=now.partition,
+            before=was.path,
+            after=now.path,
+            checkpoints=tuple(_entries(of_side, key) for of_side in checkpoints),
+            clock=clock.of(*key),
+            has_clean_shutdown=has_clean_shutdown,
         )
-        bounds = bounds_of(before, after, clock.evidence)
-        findings: list[Finding] = []
-        findings += check_offsets(before, after, clock.as_of_ms, clock.evidence)
-        findings += check_untouched(before, after, bounds)
-        findings += check_epochs(before, after, bounds)
-        said = self._checkpoints[1][checkpoint.LOG_START].get((new.topic, new.partition))
-        log_start = LogStartCheck(before, after, said, clock)
-        proof = PartitionProof((before, after), bounds, self._secret, clock, log_start).run()
-        findings += proof.findings
-        self._comparison.findings += findings
-        self._comparison.partitions.append(
-            Compared(
-                name=new.name,
-                log_start_offset=after.log_start_offset,
-                log_start_before=before.log_start_offset,
-                records_before=proof.records_before,
-                records_after=proof.records_after,
-                keys=proof.keys,
-                gone=proof.gone,
-                disputed_batches=proof.disputed_batches,
-                horizon_moments=proof.horizon_moments,
-                unreported_moments=proof.unreported_moments,
-                possible_removals=proof.possible_removals,
-                appended_from=(
-                    bounds.log_end_offset if after.log_end_offset > bounds.log_end_offset else None
-                ),
-                log_end=after.log_end_offset,
-                is_cut_short=bounds.is_cut_short,
-                soundness=_soundness(findings, proof.gone),
-                log_start_shown_by=log_start.shown_by,
-            )
-        )
-
-    def _clock_of(self, old: PartitionListing, new: PartitionListing) -> LogClock:
-        """What is known of the cleanings of one log, of which its checkpoints tell, too."""
-        clock = self._clock.of(new.topic, new.partition)
-        key = new.topic, new.partition
-        was, now = (entries[checkpoint.CLEANER_OFFSET].get(key) for entries in self._checkpoints)
-        start = max(
-            self._checkpoints[1][checkpoint.LOG_START].get(key, 0),
-            *(s.base_offset for s in new.segments[:1]),
-            0,
-        )
-        rounds = clock.evidence.complete
-        evidence = replace(
-            clock.evidence.of_copy_written(max((s.log_mtime_ns for s in old.segments), default=0)),
-            is_accounted_for=accounts_for(rounds, was, now, start),
-        )
-        if evidence.reported.truncated_to is not None:  # which lowers the checkpoint
-            evidence = replace(evidence, is_accounted_for=False)
-        if evidence.has_reports:
-            clock = clock._replace(as_of_ms=evidence.latest_ms, is_exact=bool(evidence.rounds))
-        return clock._replace(evidence=evidence)
+        logs = (as_plan(was), as_plan(now))
+        wanted.append(MappedLog(pair, logs, _bytes_to_read(was, now), 1))
+    return wanted
 
 
-def _soundness(findings: list[Finding], gone: dict[str, int]) -> Soundness:
-    if findings:
-        return Soundness.UNEXPLAINED
-    return Soundness.REMOVED if any(gone[reason] for reason in REMOVALS) else Soundness.WHOLE
+def _entries(checkpoints: Checkpoints, key: checkpoint.TopicPartition) -> dict[str, int | None]:
+    return {name: entries.get(key) for name, entries in checkpoints.items()}
+
+
+def _bytes_to_read(before: PartitionListing, after: PartitionListing) -> int:
+    """Return how much of a partition is compared: nothing where all segments are the same files."""
+    sides = before.segments, after.segments
+    files = [{(each.log_device, each.log_inode) for each in segments} for segments in sides]
+    if files[0] == files[1]:
+        return 0
+    return sum(each.log_bytes for segments in sides for each in segments)

@@ -110,7 +110,7 @@ class Colour(Enum):
     RED = "red"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Inner:
     sizes: dict[str, int]
     colour: Colour
@@ -124,14 +124,14 @@ class Outer(NamedTuple):
 
 
 OUTER = Outer(
-    inner=Inner({"a": 1}, Colour.RED),
+    inner=Inner(sizes={"a": 1}, colour=Colour.RED),
     maybe=None,
     pairs=((3, (ActiveProducer(7, 1, None),)), (4, ())),
     share=0.1,
 )
 
 
-@pytest.mark.parametrize("maybe", [None, Inner({}, Colour.RED)])
+@pytest.mark.parametrize("maybe", [None, Inner(sizes={}, colour=Colour.RED)])
 def test_dataclasses_and_what_is_in_them_come_back_as_they_went(maybe: Inner | None) -> None:
     sent = OUTER._replace(maybe=maybe)
     assert value_of(Outer, json.loads(json.dumps(plain(sent)))) == sent
