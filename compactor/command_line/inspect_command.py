@@ -19,6 +19,7 @@ from compactor.command_line.console import show, show_lines, show_warnings, show
 from compactor.command_line.shared_options import (
     CONFIGURATION,
     LOG_DIR_MISSING,
+    OF_TASKS,
     PARTITIONS,
     PARTITIONS_HELP,
     directories_or_logs,
@@ -35,8 +36,8 @@ SAMPLE_BYTES = 256 << 20  # of each log
 class InspectCommand(Command):
     """Show what stands in logs: formats, codecs, sizes, keys, tombstones, open transactions.
 
-    Of keys also their versions, of tombstones why they are still there. Reads every record, on
-    Spark; changes nothing.
+    Of keys also their versions, of tombstones why they are still there. Reads every record;
+    changes nothing.
 
     [dim]compactor inspect /data/kafka orders-7[/]
     """
@@ -57,9 +58,7 @@ class InspectCommand(Command):
         LOGS,
     )
     rules: api.Rules = part(api.Rules, *CONFIGURATION, "as_of")
-    options: api.InspectOptions = part(
-        api.InspectOptions, "top", "work_dir", "master", "executor_paths"
-    )
+    options: api.InspectOptions = part(api.InspectOptions, "top", *OF_TASKS)
     output: Output = output_part("report", "format", "debug")
 
     def execute(self) -> Result:
