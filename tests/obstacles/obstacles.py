@@ -373,7 +373,13 @@ OBSTACLES: tuple[Obstacle, ...] = tuple(
     if isfunction(each) and each.__module__ == __name__ and not name.startswith("_")
 )
 
-LAST: tuple[Obstacle, ...] = (lock_is_no_file, swap_cut_short, no_logs, no_partition)
+LAST: tuple[Obstacle, ...] = (
+    lock_is_no_file,
+    temporary_is_in_the_way,
+    swap_cut_short,
+    no_logs,
+    no_partition,
+)
 """These leave nothing for another obstacle to lock or to spoil, so they come after it."""
 
 
