@@ -5,13 +5,12 @@ which source they were compiled, so that a later run need not load them to find 
 only makes later starts slower.
 """
 
-import compileall
 import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from importlib import metadata
+from importlib.util import find_spec
 from signal import SIGKILL
 from subprocess import DEVNULL, STDOUT, Popen
 
@@ -66,9 +65,16 @@ def kernels_mark(environ: Mapping[str, str]) -> str:
     files = sorted(file for package in packages for file in _modules_in(package))
     found = ((file, LOCAL.status(file)) for file in files)
     facts = [f"{file} {status.st_mtime_ns} {status.st_size}" for file, status in found]
-    facts += [sys.version, platform.machine(), metadata.version("numba")]
+    facts += [sys.version, platform.machine(), _numba_version()]
     facts.append(environ.get("NUMBA_CACHE_DIR", ""))  # which may lack what another one has
     return kept_file(environ, "kernels", SOURCES, facts)
+
+
+def _numba_version() -> str:
+    """Return what numba's own source says of its version: quicker than what its installer wrote."""
+    numba = find_spec("numba")
+    folders = numba.submodule_search_locations if numba else None
+    return "".join(filter(None, (text_of(os.path.join(f, "_version.py")) for f in folders or ())))
 
 
 def _modules_in(directory: str) -> Iterator[str]:
@@ -94,6 +100,8 @@ def _compile(environ: Mapping[str, str], mark: str, say: Callable[[str], None]) 
             why = _why_not(compiler, log_path, kills_before)
             say(f"no compiled kernels are kept, so each run takes half a minute longer{why}")
             return
+        import compileall  # only here: it takes as long to load as all the rest of this
+
         for name in PACKAGES_WITH_KERNELS:  # bytecode, which workers of Spark never write
             compileall.compile_dir(os.path.join(SOURCES, name), quiet=2)
         LOCAL.open_named(mark, "ab").close()

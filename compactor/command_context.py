@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from compactor.host.clock import now_ms
 
 if TYPE_CHECKING:
-    from cleaner_jobs.local.worker_pool import Workers
     from compactor.log_dirs.preconditions import RunEnding
     from compactor.settings.config import Config
     from storage.kafka_versions import KafkaUse
@@ -36,7 +35,6 @@ class CommandContext:
     is_changed: bool = False  # something in the log directories or in kept originals, or may be
     began: float = field(default_factory=time.monotonic)
     has_run: bool = False  # a round has taken the id
-    workers: "Workers | None" = None  # that were started before it was known whether one is needed
     run_ending: "RunEnding | None" = None  # as foreseen by a plan that came to no end itself
 
     @property

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from compactor.api import early_workers
 from storage.formats import clean_shutdown
 from tests.compactor.small_log import build
 from tests.support.local_command import use_local_rounds
@@ -37,14 +36,6 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
 
 def _look_at(file: int) -> None:
     os.fstat(file)  # fails where a sync would: of what is not open
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _no_workers_before_a_round_needs_them() -> Iterator[None]:
-    """Most commands in this process run their tasks here, or end before they have any."""
-    with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(early_workers, "is_probably_local", lambda _: False)
-        yield
 
 
 @pytest.fixture

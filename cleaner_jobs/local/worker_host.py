@@ -26,6 +26,7 @@ from multiprocessing.connection import Connection
 from typing import NamedTuple, NoReturn
 
 from cleaner_jobs.messages import Row
+from storage.gc_pause import collector_paused
 
 LOOK_SECONDS = 0.1  # between two looks whether the driver lives
 LOADING_LOOK_SECONDS = 0.02  # the same: who closes a pool early waits for it
@@ -107,9 +108,10 @@ def load() -> None:
 
     Each kernel takes some milliseconds. Those that only some logs need, a worker loads itself.
     """
-    from cleaner_jobs.tasks import kernel_warm_up, task  # noqa: F401
+    with collector_paused():
+        from cleaner_jobs.tasks import kernel_warm_up, task  # noqa: F401
 
-    kernel_warm_up.warm_plain()
+        kernel_warm_up.warm_plain()
     gc.collect()
     gc.freeze()
 

@@ -65,7 +65,11 @@ class WorkerPool:
                         stdout=self._said,
                         stderr=subprocess.STDOUT,
                         pass_fds=theirs,
-                        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                        env={
+                            "OPENBLAS_NUM_THREADS": "1",  # numpy's, which no task uses
+                            **os.environ,
+                            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                        },
                     )
                     if_it_fails.pop_all()
             except OSError as error:

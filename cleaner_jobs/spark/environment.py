@@ -14,7 +14,6 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib import metadata
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -177,7 +176,7 @@ def _of_pyspark(environ: Mapping[str, str]) -> Unfit | None:
     if spec is None or spec.origin is None:
         return Unfit("pyspark is not installed for this Python", "pip install log-compactor.")
     home = os.path.dirname(spec.origin)
-    installed = metadata.version("pyspark")
+    installed = _installed_version()
     found = version_of(home)
     if found is None or _release(found) == _release(installed):
         return None
@@ -188,6 +187,13 @@ def _of_pyspark(environ: Mapping[str, str]) -> Unfit | None:
         f"the pyspark in {home}{named}, is {found}, and the one installed here is {installed}",
         f"Take {place} out of PYTHONPATH.",
     )
+
+
+def _installed_version() -> str:
+    """Return the version of pyspark that is installed, by what its installer wrote."""
+    from importlib import metadata  # only here: it takes longer to load than the rest of this
+
+    return metadata.version("pyspark")
 
 
 def version_of(home: str) -> str | None:
@@ -201,7 +207,7 @@ def _of_jars(environ: Mapping[str, str], local: bool) -> Unfit | None:
     home = own_environ(environ, local)["SPARK_HOME"]
     jars = os.path.join(home, "jars")
     by = f", which SPARK_HOME={home} names," if environ.get("SPARK_HOME") == home else ""
-    python_side, java_side = metadata.version("pyspark"), jars_version(home)
+    python_side, java_side = _installed_version(), jars_version(home)
     if java_side is None:
         return Unfit(
             f"no jars of Spark in {jars}{by.removesuffix(',')}",

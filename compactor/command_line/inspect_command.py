@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.api.early_workers import workers_started_early
 from compactor.command_line.command import (
     Command,
     Format,
@@ -65,7 +64,7 @@ class InspectCommand(Command):
         """Show what stands in logs."""
         options = replace(self.options, sample_bytes=SAMPLE_BYTES if self.sample else None)
         log_dirs, partitions = log_dirs_and_partitions(self.words)
-        with shown_progress() as progress, workers_started_early(options):
+        with shown_progress() as progress:
             found = api.inspect(log_dirs, partitions, self.rules, options, progress)
         failed = any(log.problem is not None for log in found.logs)
         ending = ExitStatus(ExitCode.PARTIAL, ReasonCode.LOGS_FAILED) if failed else DONE

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compactor import api, views
-from compactor.api.early_workers import workers_started_early
 from compactor.command_line.command import (
     Command,
     Format,
@@ -55,7 +54,7 @@ class RunCommand(Command):
     def execute(self) -> Result:
         """One round, dry or real; show what became of it."""
         conditions = api.conditions_of_run(self.fail_if) if self.fail_if else ()
-        with shown_progress() as progress, workers_started_early(self.options):
+        with shown_progress() as progress:
             report = api.run(self.log_dirs, self.rules, self.options, progress)
         met = api.met_by_run(conditions, report) if conditions else []
         if self.output.format is Format.TABLE:

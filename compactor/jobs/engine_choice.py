@@ -104,14 +104,6 @@ def choose_engine(options: EngineOptions, log_bytes: int) -> ChosenEngine:
     return ChosenEngine(EngineChoice.SPARK, f"{size} of logs to read")
 
 
-def is_probably_local(options: EngineOptions) -> bool:
-    """Return whether the engine will be the local one unless there is very much to read."""
-    is_free = options.master is None and SUBMITTED_VARIABLE not in os.environ
-    if options.in_process or options.session is not None or options.workers is not None:
-        return False
-    return options.engine == EngineChoice.LOCAL or (options.engine == EngineChoice.AUTO and is_free)
-
-
 def bytes_to_read(logs: Iterable[LogPlan]) -> int:
     """Return how many bytes of segments the tasks of a round read, each counted once."""
     return sum(log.log_bytes for log in logs)

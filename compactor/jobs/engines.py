@@ -36,12 +36,12 @@ from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE, require_fit
 from cleaner_jobs.tasks.executor_paths import Lack
 from cleaner_jobs.tasks.heartbeat import done_bytes
 from cleaner_jobs.user_cache import cache_dir
-from compactor.command_context import current_context
 from compactor.errors import RefusedError
 from compactor.host.java import use_java
 from compactor.host.machine import temporary_files
 from compactor.host.printable import counted, first_few
 from compactor.host.progress import ProgressSink
+from compactor.jobs.early_workers import early_workers
 from compactor.jobs.engine_choice import ChosenEngine, EngineOptions, Names
 from compactor.outcome.round_report import FIRST_USE, SESSION, SESSION_END
 from compactor.reason_codes import ReasonCode
@@ -123,7 +123,7 @@ def open_engine(
             progress.message(f"engine: local, {processes} ({chosen.why})")
             yield LocalEngine(workers, progress.message, disk)
     else:
-        early = current_context().workers
+        early = early_workers()
         if early is not None:
             early.close()
         with _spark_engine(options, logs, facts, progress, timed) as spark:
@@ -133,7 +133,7 @@ def open_engine(
 @contextmanager
 def _workers(options: EngineOptions, progress: ProgressSink, timed: Timed) -> Iterator[Workers]:
     """Start worker processes that end with the context, or take those of the caller."""
-    workers = options.workers or current_context().workers
+    workers = options.workers or early_workers()
     given = None if workers is None else nullcontext(workers)
     own = () if workers is None else workers.host_pids  # started early, or by a call before
     with ending_stopped_processes(progress.message, own=own), given or Workers() as workers:

@@ -10,7 +10,6 @@ from compactor.jobs import engine_choice
 from compactor.jobs.engine_choice import (
     SPARK_FROM_BYTES,
     choose_engine,
-    is_probably_local,
     require_possible_engine,
 )
 from compactor.settings.rules import EngineChoice, RunOptions, option_names
@@ -99,24 +98,3 @@ def test_options_of_both_engines_contradict_each_other(options: RunOptions, mess
     with pytest.raises(UsageError) as raised:
         require_possible_engine(options)
     assert raised.value.text(option_names()).startswith(message)
-
-
-@pytest.mark.usefixtures("machine")
-@pytest.mark.parametrize(
-    ("options", "is_it"),
-    [
-        (RunOptions(), True),
-        (RunOptions(engine=EngineChoice.LOCAL), True),
-        (RunOptions(engine=EngineChoice.SPARK), False),
-        (RunOptions(master="local[2]"), False),
-        (RunOptions(session=SESSION_OF_CALLER), False),
-        (RunOptions(workers=WORKERS), False),  # they are there already
-        (RunOptions(in_process=True), False),
-    ],
-)
-def test_workers_are_started_early_where_a_small_run_would_need_them(
-    options: RunOptions, is_it: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert is_probably_local(options) is is_it
-    monkeypatch.setenv(SUBMITTED_VARIABLE, "12345")
-    assert is_probably_local(RunOptions()) is False
