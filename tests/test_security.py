@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cleaner_jobs.messages import load_task, task_file
-from cleaner_jobs.tasks import cleaned_segment, rewrite_task
+from cleaner_jobs.tasks import rewrite_task, segment_facts
 from storage.files.files import Disk, FileAttributes
 from tests.compactor.small_rounds import GROUPS, logs_in
 from tests.product_source import nodes, trees
@@ -77,13 +77,13 @@ def test_nobody_else_reads_what_is_in_work(
     for path in partition.iterdir():
         path.chmod(0o640)
     modes: list[int] = []
-    finish_like = cleaned_segment.finish_like
+    finish_like = segment_facts.finish_like
 
     def finish(descriptor: int, model: FileAttributes, disk: Disk) -> None:
         modes.append(os.fstat(descriptor).st_mode & 0o777)
         finish_like(descriptor, model, disk)
 
-    for module in (cleaned_segment, rewrite_task):
+    for module in (segment_facts, rewrite_task):
         monkeypatch.setattr(module, "finish_like", finish)
     work_modes = []
 

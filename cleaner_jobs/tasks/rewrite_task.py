@@ -29,19 +29,17 @@ from cleaner_jobs.messages import (
 from cleaner_jobs.problems import FAULT, MiswrittenError, WorkFileError
 from cleaner_jobs.staging import staged_suffix
 from cleaner_jobs.tasks.batch_rewriter import BatchRewriter, CleaningRules, OutputCounts
-from cleaner_jobs.tasks.cleaned_segment import (
+from cleaner_jobs.tasks.cleaned_segment import WrittenLogFile, batch_facts, read_back
+from cleaner_jobs.tasks.resolve import dropped_from, states_of
+from cleaner_jobs.tasks.rewrite_check import heads_of
+from cleaner_jobs.tasks.segment_facts import (
     BatchFacts,
     FactsFile,
     FinishedIndexes,
     IndexesInMaking,
-    WrittenLogFile,
-    batch_facts,
     finish_like,
-    read_back,
     write_like,
 )
-from cleaner_jobs.tasks.resolve import dropped_from, states_of
-from cleaner_jobs.tasks.rewrite_check import heads_of
 from cleaner_jobs.tasks.window_reader import (
     PlainSource,
     RecordColumns,

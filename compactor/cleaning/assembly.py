@@ -28,7 +28,7 @@ import xxhash
 from cleaner_jobs.messages import LogPlan, Rewritten, Source
 from cleaner_jobs.problems import WorkFileError
 from cleaner_jobs.staging import staged_suffix
-from cleaner_jobs.tasks.cleaned_segment import (
+from cleaner_jobs.tasks.segment_facts import (
     BatchFacts,
     FinishedIndexes,
     IndexesInMaking,

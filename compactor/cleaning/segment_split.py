@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cleaner_jobs.messages import LogPlan, Source
 from cleaner_jobs.staging import staged_suffix
-from cleaner_jobs.tasks.cleaned_segment import finish_like
+from cleaner_jobs.tasks.segment_facts import finish_like
 from cleaner_jobs.work_file import write_whole
 from compactor.finalizer import StagedGroup, StagedSegment, remove_cleaned, swap_group
 from storage.errors import CorruptFileError

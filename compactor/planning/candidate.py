@@ -24,6 +24,7 @@ from typing import NamedTuple
 from cleaner_jobs.messages import ActiveProducer
 from compactor.host.printable import duration_text, iso_time, span_text
 from compactor.host.shell_commands import named
+from compactor.log_checks.missing_offsets import missing_segment
 from compactor.log_dirs.survey import (
     CheckpointOffsets,
     first_batch_timestamp_ms,
@@ -326,8 +327,6 @@ def _check_gaps(judgement: Judgement) -> None:
     first_dirty_offset = judgement.first_dirty.offset
     if len(bases) < 2 or bases[-1] <= first_dirty_offset:
         return
-    from compactor.log_checks.missing_offsets import missing_segment  # with kernels
-
     found = None
     with suppress(CorruptFileError, OSError):
         found = missing_segment(judgement.partition, first_dirty_offset)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from cleaner_jobs.staging import STAGED_MARKER
+from compactor.log_checks import missing_offsets
 from compactor.log_dirs.missing_logs import why_start_gone
 from storage.errors import CorruptFileError
 from storage.file_names import (
@@ -74,8 +75,6 @@ def require_no_use(files: Files, log_dir: str, key: TopicPartition, names: Colle
     )
     if gone is not None:
         raise CorruptFileError(partition.path, 0, gone)
-    from compactor.log_checks import missing_offsets  # with kernels
-
     stays = f"; a {LOG}{DELETED} in {path} may be what is missing, and stays"
     try:
         first_dirty = missing_offsets.first_dirty_offsets(log_dir, files)

@@ -7,6 +7,7 @@ on without a segment that is missing, and its retention believes a time index of
 import os
 from contextlib import suppress
 
+from compactor.log_checks import missing_offsets
 from compactor.log_dirs.survey import has_batch_from, last_time_entry_ms
 from compactor.reason_codes import Reason, ReasonCode
 from storage.errors import CorruptFileError
@@ -33,8 +34,6 @@ def why_not_whole(files: Files, log_dir: str, topic: str, partition: int) -> Rea
         return Reason(ReasonCode.DAMAGED, text)
     if any(name.endswith(LOG + SWAP) for name in log.unfinished):
         return None  # a start puts it in place: what may be missing now is known only then
-    from compactor.log_checks import missing_offsets  # with kernels
-
     with suppress(CorruptFileError):
         first_dirty = missing_offsets.first_dirty_offsets(log_dir, files)
         offset = first_dirty(log, missing_offsets.END_OF_OFFSETS)

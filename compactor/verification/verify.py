@@ -19,12 +19,8 @@ from compactor.host.printable import counted
 from compactor.host.progress import VERIFY_STAGE, ProgressSink
 from compactor.host.suggestions import did_you_mean
 from compactor.log_checks.findings import Finding, finding_of
-from compactor.log_checks.missing_offsets import (
-    Gap,
-    check_gaps,
-    first_dirty_offsets,
-    gap_after,
-)
+from compactor.log_checks.gap_checks import check_gaps, gap_after
+from compactor.log_checks.missing_offsets import Gap, first_dirty_offsets
 from compactor.log_checks.segment_checks import check_segment
 from compactor.log_dirs.brokers import brokers_of
 from compactor.log_dirs.directory_state import NO_BROKER, UNFINISHED

@@ -21,9 +21,9 @@ from cleaner_jobs.messages import (
     Stretch,
     Verdict,
 )
-from cleaner_jobs.tasks.cleaned_segment import BATCH_FACTS
 from cleaner_jobs.tasks.resolve import MERGE_ENTRIES
 from cleaner_jobs.tasks.scan import PART_RECORDS
+from cleaner_jobs.tasks.segment_facts import BATCH_FACTS
 from compactor.planning import layout
 from storage.file_names import Segment
 from tests.bench.table import markdown

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.command_process import LAUNCHER, PROJECT, compactor
 from tests.support.file_states import state_of
+from tests.support.log_builder import Batch, BuiltLog, Message, build_log_dir
 from tests.support.spark_submit import spark_submit
 
 IS_ROOT = os.geteuid() == 0
@@ -86,18 +87,21 @@ def test_light_commands_stay_light(log_dir: Path, words: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_run_loads_no_compiler_before_a_log_needs_it() -> None:
-    """Its driver does without for nearly every log; the tasks have a daemon that is loaded."""
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_driver_loads_no_compiler(tmp_path: Path, command: str) -> None:
+    """It leaves what needs kernels to its tasks; a log of several segments is no exception."""
+    segments = ((Batch((Message(b"k", b"v", 1),)),),) * 3
+    build_log_dir(tmp_path, BuiltLog("orders", 0, segments))
     script = (
-        "import sys, compactor.api.runs, compactor.command_line.run_command\n"
-        "import cleaner_jobs.spark.task_job, cleaner_jobs.first_use\n"
-        "heavy = ('numba', 'pandas', 'pyarrow', 'pyspark.testing')\n"
+        "import sys\nfrom compactor.command_line.cli import main\n"
+        "assert main(sys.argv[1:]) == 0\n"
+        "import compactor.cleaning.assembly\n"  # which joins pieces, of larger logs
+        "heavy = ('numba', 'pandas', 'pyarrow', 'pyspark')\n"
         "sys.exit(f'{[name for name in heavy if name in sys.modules]}')"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=PROJECT, check=False
-    )
-    assert done.stderr == "[]\n"
+    words = command, tmp_path, *COMPACTED, "--assume-fully-replicated"
+    done = compactor(*words, launcher=(sys.executable, "-c", script))
+    assert done.stderr.splitlines()[-1] == "[]"
 
 
 @pytest.mark.skipif(

@@ -20,9 +20,10 @@ from cleaner_jobs.kernels.offset_map import (
 from cleaner_jobs.messages import PART, REWRITTEN, VERDICT, Part, Piece, Rewritten, Verdict
 from cleaner_jobs.tasks import rewrite_task as piece_module
 from cleaner_jobs.tasks import scan as scan_module
-from cleaner_jobs.tasks.cleaned_segment import IndexesInMaking, read_back
+from cleaner_jobs.tasks.cleaned_segment import read_back
 from cleaner_jobs.tasks.resolve import resolve_hash_partition
 from cleaner_jobs.tasks.scan import txn_batches
+from cleaner_jobs.tasks.segment_facts import IndexesInMaking
 from compactor.planning.round_plan import RoundPlan
 from storage.file_names import LOG, TXN_INDEX
 from storage.files.files import Files

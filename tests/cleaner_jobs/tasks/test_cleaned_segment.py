@@ -11,19 +11,18 @@ import xxhash
 
 from cleaner_jobs.messages import RoundSettings
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.tasks.cleaned_segment import (
+from cleaner_jobs.tasks.cleaned_segment import WrittenLogFile, read_back
+from cleaner_jobs.tasks.rewrite_check import WrittenBatches, heads_of
+from cleaner_jobs.tasks.segment_facts import (
     BATCH_FACTS,
     BatchFacts,
     FactsFile,
     FinishedIndexes,
     IndexesInMaking,
-    WrittenLogFile,
     facts_in,
     finish_like,
-    read_back,
     write_like,
 )
-from cleaner_jobs.tasks.rewrite_check import WrittenBatches, heads_of
 from cleaner_jobs.tasks.window_reader import RecordColumns
 from storage.codecs.compression import Codec
 from storage.errors import CorruptFileError, UnsupportedFormatError

@@ -14,7 +14,7 @@ import xxhash
 
 from cleaner_jobs.messages import Rewritten, Source
 from cleaner_jobs.problems import WorkFileError
-from cleaner_jobs.tasks.cleaned_segment import BATCH_FACTS
+from cleaner_jobs.tasks.segment_facts import BATCH_FACTS
 from cleaner_jobs.work_file import write_checked
 from compactor.cleaning.assembly import EarlyJoin, joined_segments
 from compactor.finalizer import StagedSegment

@@ -14,7 +14,7 @@ import pytest
 import xxhash
 
 from cleaner_jobs.messages import LogPlan, Rewritten, Verdict
-from cleaner_jobs.tasks import cleaned_segment
+from cleaner_jobs.tasks import segment_facts
 from compactor.cleaning import swapper
 from compactor.cleaning.stage_values import FinishedGroup
 from compactor.cleaning.swapper import GroupSwapper
@@ -205,7 +205,7 @@ def test_a_record_that_is_lost_on_the_way_to_disk_is_noticed(
 ) -> None:
     """What is read back is believed, not what was meant to be written."""
     _, bad, plan = two_logs(tmp_path)
-    finish = cleaned_segment.finish_like
+    finish = segment_facts.finish_like
 
     def lose_the_last_batch(descriptor: int, model: FileAttributes, disk: Disk) -> None:
         path = os.readlink(f"/proc/self/fd/{descriptor}")
@@ -285,7 +285,7 @@ def test_a_full_disk_while_a_piece_is_written_leaves_nothing(
     local: LocalRound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, bad, plan = two_logs(tmp_path)
-    write = cleaned_segment.write_like
+    write = segment_facts.write_like
 
     def full(path: str, data: bytes, model: FileAttributes, disk: Disk) -> None:
         if str(bad) in path:

@@ -4,9 +4,12 @@ Against indexes that Kafka 4.3.1 wrote, against the rule said again slowly, and 
 limits.
 """
 
+import sys
 from itertools import pairwise
 from typing import NamedTuple
+from unittest import mock
 
+import numba  # noqa: F401 - loaded, so that the kernel is used
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,8 +32,14 @@ class Batch(NamedTuple):
 
 
 def build(base_offset: int, batches: list[Batch], interval: int) -> SegmentIndexes:
+    """Build indexes by the kernel, and hold against them what is built without it."""
     columns: Int64Array = np.array(batches, np.int64).reshape(-1, 3).T
-    return build_indexes(base_offset, columns[0], columns[1], columns[2], interval)
+    built = build_indexes(base_offset, columns[0], columns[1], columns[2], interval)
+    assert "numba.core" in sys.modules
+    with mock.patch.dict(sys.modules):
+        del sys.modules["numba.core"]
+        assert build_indexes(base_offset, columns[0], columns[1], columns[2], interval) == built
+    return built
 
 
 # A segment with base offset 0, as `oracle dump` lists its batches
