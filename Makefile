@@ -10,6 +10,10 @@ PYTHON_OF_VENV := .venv/bin/python
 # psutil's "auto" counts physical cores. A file stays on one core, for the fixtures of its module.
 CORES ?= logical
 ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+# Files of unit tests are made in memory, where it has 2 GB for them: disks take up to ten times the processor.
+# They go once all tests have passed.
+IN_MEMORY := $(or $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "/dev/shm" }'),/tmp)
+unit_tests = files=$${TMPDIR:-$(IN_MEMORY)}/tests-$$$$ && mkdir $$files && TMPDIR=$$files $(PYTHON_OF_VENV) -m pytest $(1) && rm -r $$files
 PAGES := tests/test_how_to.py tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 # The Kafka that `make conformance` and `make test-engine` compare with (tests/oracle/versions.py), in the
@@ -40,7 +44,7 @@ demo: $(STAMP) ## write a log directory, and plan, dry-run, run (on Spark) and p
 
 test: $(STAMP) $(OLDER_CODECS_STAMP) test-storage ## run the tests on all cores, but not those of the targets below; CORES=0 for one process
 	.venv-kafka-4.3/bin/python -m pytest $(ON_ALL_CORES) -m 'older_codecs and not spark' tests/end_to_end tests/compactor/api
-	$(PYTHON_OF_VENV) -m pytest $(ON_ALL_CORES) -m 'not broker and not spark and not crash and not browser and not archive and not older_codecs'
+	$(call unit_tests,$(ON_ALL_CORES) -m 'not broker and not spark and not crash and not browser and not archive and not older_codecs')
 	@echo 'Not run: tests that start Spark again and again (make test-spark), whatever needs Kafka or'
 	@echo 'goes through more than a sample: make lists the targets, tests/README.md says which to run for what.'
 
@@ -56,7 +60,7 @@ check: $(STAMP) ## format, lint, types, import contracts, unit tests: before eac
 	.venv/bin/ruff check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	$(PYTHON_OF_VENV) -m pytest -q $(PAGES) tests/storage tests/cleaner_jobs tests/compactor
+	$(call unit_tests,-q $(PAGES) tests/storage tests/cleaner_jobs tests/compactor)
 
 conformance: $(KAFKA_STAMP) ## hold 200 random logs against Kafka's own cleaner, or LOGS=N and nothing else; KAFKA=4.4 for another release, here, in test-large and in test-engine (needs a JDK; fetches Kafka)
 	$(PYTHON_OF_KAFKA) -m tests.conformance $(if $(LOGS),--only random --count $(LOGS))

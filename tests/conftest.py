@@ -1,5 +1,6 @@
 """For all tests: no example of Hypothesis is too slow because a kernel is compiled meanwhile."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -20,6 +21,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 settings.register_profile("kernels", deadline=None)
 settings.load_profile("kernels")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector of garbage from looking at thousands of tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -24,6 +24,7 @@ from compactor.outcome.exit_codes import Terminated, ending_of_error
 from compactor.reason_codes import ReasonCode
 from storage.errors import CorruptFileError, LogCompactionError, UnsupportedFormatError
 from storage.files.held_directories import DirectoryExchangedError
+from tests.product_source import tree_of
 
 ROOT = Path(compactor.__file__).parent.parent
 
@@ -50,7 +51,7 @@ def test_every_refusal_says_which() -> None:
     """One without a code of its own is `refused`, which tells a scheduler nothing."""
     without = []
     for path in sorted((ROOT / "compactor").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
             if name == "RefusedError" and len(node.args) + len(node.keywords) < 2:  # type: ignore[attr-defined]
                 without.append(f"{path}:{node.lineno}")  # type: ignore[attr-defined]

@@ -29,7 +29,7 @@ mount --make-rprivate /
 for path in "$1" "$2"; do mount --bind "$path" "$path"; done
 for path in $(awk '{ print $2 }' /proc/mounts | sort -u); do
   case $path in
-    /proc* | /sys* | /dev* | "$1" | "$2") ;;
+    /proc* | /sys* | /dev | /dev/[!s]* | "$1" | "$2") ;;
     *) mount -o remount,bind,ro "$path" ;;
   esac
 done

@@ -11,6 +11,7 @@ import pytest
 
 from compactor.command_line.commands import app
 from compactor.host import shell_commands
+from tests.product_source import tree_of
 from tests.support.printed_commands import require_right
 
 PROJECT = Path(__file__).parents[2]
@@ -86,7 +87,7 @@ def _helps(tree: ast.Module) -> set[int]:
 
 
 def _strings(path: Path) -> Iterator[Text]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     spared = _docstrings(tree) | _helps(tree)
     within = {
         id(part)
@@ -112,7 +113,7 @@ def by_hand(path: Path) -> list[Text]:
 
 
 def _calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)

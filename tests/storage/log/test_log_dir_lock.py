@@ -29,8 +29,8 @@ from tests.support.lock_holding import held_by_another, holding
 @pytest.fixture
 def holder(tmp_path: Path) -> "Iterator[subprocess.Popen[bytes]]":
     """A process that holds the lock, with a command as a broker's."""
-    command = holding(tmp_path / ".lock", "kafka.Kafka")
-    with subprocess.Popen(command, stdin=-1, stdout=-1) as process:
+    command = holding(Path(".lock"), "kafka.Kafka")  # which no temporary directory makes too long
+    with subprocess.Popen(command, stdin=-1, stdout=-1, cwd=tmp_path) as process:
         assert process.stdout is not None and process.stdout.readline() == b"locked\n"
         yield process
         process.communicate()
@@ -42,7 +42,7 @@ def test_the_process_and_its_command_are_named(
 ) -> None:
     assert callable(way)
     python = os.path.basename(sys.executable)
-    told = f"process {holder.pid} ({python} kafka.Kafka {tmp_path}/.lock), which runs since "
+    told = f"process {holder.pid} ({python} kafka.Kafka .lock), which runs since "
     with pytest.raises(LogDirLockedError) as raised:
         way(str(tmp_path))
     _, found, rest = str(raised.value).partition(told)
