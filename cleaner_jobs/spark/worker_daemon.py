@@ -12,11 +12,13 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from cleaner_jobs.first_use import KERNELS_MODULE
+from storage.gc_pause import collector_paused
 
 
 def load() -> None:
     """Import what tasks need. What fails here fails again in a task, where Spark can report it."""
-    with redirect_stdout(sys.stderr):  # standard output is where Spark reads the daemon's port
+    # standard output is where Spark reads the daemon's port
+    with redirect_stdout(sys.stderr), collector_paused():
         try:
             import_module("pyspark.worker")
             if find_spec(KERNELS_MODULE):

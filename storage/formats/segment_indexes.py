@@ -28,14 +28,13 @@ _NO_TIMESTAMP = -1
 _NO_LIMIT = 2**32
 _BATCHES_AT_ONCE = 100_000
 
-FEW_BATCHES = 20_000  # take Python a tenth of a second, a third of what it takes to load numba
+# batches of which this process makes entries uncompiled: they take as long as loading the kernel
+_uncompiled_left = 300_000
 
 # what is known between two calls
 _POSITION, _SINCE_ENTRY, _MAX_TIMESTAMP, _OFFSET_OF_MAX, _LAST_INDEXED = range(5)
 _TIME_ENTRIES, _BEFORE_LAST = 5, 6  # all time entries, those before the last offset entry
 _STATE_FIELDS = 7
-
-_OFFSET_BYTES, _TIME_BYTES = offset_index.ENTRY.itemsize, time_index.ENTRY.itemsize
 
 
 class SegmentIndexes(NamedTuple):
@@ -87,15 +86,22 @@ def make_entries(limits: IndexLimits, batches: Int64Array, state: Int64Array) ->
 
     batches: rows that begin with size, last offset and largest time, in the order of the file.
     """
-    offset_room, time_room = len(batches) * _OFFSET_BYTES, len(batches) * _TIME_BYTES
-    if len(batches) > FEW_BATCHES or "numba.core" in sys.modules:
-        offsets, times = np.empty(offset_room, np.uint8), np.empty(time_room, np.uint8)
-        done, offset_bytes, time_bytes = _kernel()(limits, batches, state, offsets, times)
-        return IndexEntries(done, offsets[:offset_bytes].tobytes(), times[:time_bytes].tobytes())
-    known, put, put_times = state.tolist(), bytearray(offset_room), bytearray(time_room)
-    done, offset_bytes, time_bytes = _put_entries(limits, batches.tolist(), known, put, put_times)
-    state[:] = known
-    return IndexEntries(done, bytes(put[:offset_bytes]), bytes(put_times[:time_bytes]))
+    global _uncompiled_left
+    most = len(batches)
+    if most > _uncompiled_left or "numba.core" in sys.modules:
+        offsets, times = np.empty(most, np.int64), np.empty((most, 2), np.int64)
+        done, offset_count, time_count = _kernel()(limits, batches, state, offsets, times)
+    else:
+        _uncompiled_left -= most
+        known, rows = state.tolist(), batches.tolist()
+        put, put_times = [0] * most, [[0, 0] for _ in rows]
+        done, offset_count, time_count = _put_entries(limits, rows, known, put, put_times)
+        state[:], offsets, times = known, np.array(put), np.array(put_times).reshape(-1, 2)
+    if not offset_count:  # most single batches have no entry
+        return IndexEntries(done, b"", b"")
+    entries = np.empty(time_count, time_index.ENTRY)
+    entries["timestamp"], entries["relative_offset"] = times[:time_count].T
+    return IndexEntries(done, offsets[:offset_count].astype(">i8").tobytes(), entries.tobytes())
 
 
 class IndexBuilder:
@@ -231,38 +237,32 @@ def _kernel() -> Callable[..., tuple[int, int, int]]:
 def _put_entries(
     limits: IndexLimits, batches: Any, state: Any, offsets: Any, times: Any
 ) -> tuple[int, int, int]:
-    """Put entries into both buffers; return how many batches were taken in, and the bytes put.
+    """Put entries into offsets and times; return how many batches were taken in, and both counts.
 
-    batches, state: arrays for the kernel; without it lists of Python's numbers, which are quicker.
+    offsets: takes both halves of an entry as one number. times: rows of time and relative offset.
+    All are arrays for the kernel; without it lists of Python's numbers, which are quicker.
     """
-    offset_at = time_at = 0
+    offset_count = time_count = 0
     for batch in range(len(batches)):
         row = batches[batch]
         size, last_offset, timestamp = row[0], row[1], row[2]
         is_due = state[_SINCE_ENTRY] > limits.interval_bytes
-        if is_due and (
-            offset_at >= limits.offset_entries * _OFFSET_BYTES
-            or time_at >= limits.time_entries * _TIME_BYTES
-        ):
-            return batch, offset_at, time_at
+        if is_due and (offset_count >= limits.offset_entries or time_count >= limits.time_entries):
+            return batch, offset_count, time_count
         if timestamp > state[_MAX_TIMESTAMP]:
             state[_MAX_TIMESTAMP] = timestamp
             state[_OFFSET_OF_MAX] = last_offset - limits.base_offset
         if is_due:
-            entry = (last_offset - limits.base_offset) << 32 | state[_POSITION]
-            for byte in range(8):
-                offsets[offset_at + byte] = (entry >> (56 - 8 * byte)) & 0xFF
-            offset_at += _OFFSET_BYTES
+            offsets[offset_count] = (last_offset - limits.base_offset) << 32 | state[_POSITION]
+            offset_count += 1
             state[_BEFORE_LAST] = state[_TIME_ENTRIES]
             if state[_MAX_TIMESTAMP] > state[_LAST_INDEXED]:
-                for byte in range(8):
-                    times[time_at + byte] = (state[_MAX_TIMESTAMP] >> (56 - 8 * byte)) & 0xFF
-                for byte in range(4):
-                    times[time_at + 8 + byte] = (state[_OFFSET_OF_MAX] >> (24 - 8 * byte)) & 0xFF
-                time_at += _TIME_BYTES
+                entry = times[time_count]
+                entry[0], entry[1] = state[_MAX_TIMESTAMP], state[_OFFSET_OF_MAX]
+                time_count += 1
                 state[_LAST_INDEXED] = state[_MAX_TIMESTAMP]
                 state[_TIME_ENTRIES] += 1
             state[_SINCE_ENTRY] = 0
         state[_SINCE_ENTRY] += size
         state[_POSITION] += size
-    return len(batches), offset_at, time_at
+    return len(batches), offset_count, time_count

@@ -27,6 +27,7 @@ PR_SET_CHILD_SUBREAPER = 36
 ORPHANS_SECONDS = 60  # a daemon notices the end of its parent within a second or so
 SOURCES = Path(__file__).resolve().parent.parent.parent
 Process = subprocess.Popen[bytes]
+NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 Value = TypeVar("Value")
 
 
@@ -128,7 +129,11 @@ def run_session(argv: Sequence[str], count: int, watched_after: int | None = Non
 @contextmanager
 def _started(argv: Sequence[str], out: int | IO[bytes], err: IO[bytes]) -> Iterator[Process]:
     """Start a process; end it if something goes wrong here before it has been waited for."""
-    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=SOURCES)
+    # modules that are compiled at each start would count as the command's time
+    environ = {name: value for name, value in os.environ.items() if name != NO_BYTECODE}
+    process = subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=SOURCES, env=environ
+    )
     try:
         yield process
     finally:
