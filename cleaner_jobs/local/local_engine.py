@@ -23,6 +23,10 @@ RESULT_LOOK_SECONDS = 0.02  # between two looks for partial results
 ALLOW_MORE = "Allow more, or leave fewer cores to the run (taskset, a quota of the control group)"
 
 
+class TaskError(Exception):
+    """The traceback of a task that failed in a worker: `--debug` shows it as the cause."""
+
+
 class LocalEngine:
     """Runs the tasks of a round in processes of this host."""
 
@@ -70,7 +74,8 @@ class LocalEngine:
                         waiting.popleft()
                     for work, answer in pool.answers(RESULT_LOOK_SECONDS):
                         if isinstance(answer, Failed):
-                            raise StageFailedError(f"{stage}: a task failed: {answer.cause}")
+                            problem = f"{stage}: a task failed: {answer.cause}"
+                            raise StageFailedError(problem) from TaskError(answer.traceback)
                         rows[work.number] = answer
                 except WorkerDiedError as error:
                     unfinished = [work.number for work in pool.unfinished]

@@ -1,5 +1,6 @@
 """Worker processes leave what one process leaves; a task whose worker dies is tried again."""
 
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -135,8 +136,10 @@ def test_a_task_whose_worker_dies_four_times_fails_the_stage(run: Run) -> None:
 
 
 def test_a_task_that_fails_is_not_tried_again(run: Run) -> None:
-    workers = ScriptedWorkers(Failed("ValueError: no such codec", "Traceback ..."))
-    with pytest.raises(StageFailedError, match=r"^scan: a task failed: ValueError: no such codec$"):
+    workers = ScriptedWorkers(Failed("ValueError: no such codec", "in scan.py, line 7"))
+    message = r"^scan: a task failed: ValueError: no such codec$"
+    with pytest.raises(StageFailedError, match=message) as raised:
         run(workers, 2, [])
+    assert "TaskError: in scan.py, line 7\n" in traceback.format_exception(raised.value)[0]
     assert len(workers.given) == 1
     assert workers._pool is None, "no worker goes on"
