@@ -1,8 +1,9 @@
 """python -m tests.lies [--count 5000] [--seed N]: the score of the proofs.
 
-Prints a table: kind of lie, and how many of it each proof was the first to catch. It is wrong where
-one survived that survivors.toml does not list, one that it lists is caught now, a lie ended the
-whole round, or too few were caught. A seed is drawn unless given.
+Each lie is told in this process and in a worker of the local engine. Prints how many lies of each
+kind each proof was the first to catch, and then how many on each engine. It is wrong where one
+survived that survivors.toml does not list, one that it lists is caught now, a lie ended the whole
+round, too few were caught, or the engines differ. A seed is drawn unless given.
 """
 
 import random
@@ -17,8 +18,8 @@ import pytest
 from compactor.host.output import print_line
 from tests.campaign import SEEDS, Campaign, Case, Options, Tried
 from tests.lies import campaign
-from tests.lies.judged import Finder
-from tests.lies.score import listed_survivors, no_longer_survive
+from tests.lies.judged import IN_PROCESS
+from tests.lies.score import engine_table, listed_survivors, no_longer_survive
 from tests.support.local_round import LocalRound, open_local_round
 
 
@@ -34,11 +35,16 @@ def _tried(wanted: Namespace, local: LocalRound, root: Path) -> Tried:
     print_line(f"seed {wanted.seed}")
     told.run(wanted.count, wanted.seed, campaign.sources(), print_line)
     again = campaign.judged_again(listed, local, root / "again")
-    score = told.score
-    caught, alone = score.caught(*Finder), score.caught(Finder.RUN, Finder.VERIFY)
-    line = f"{score.table()}\n{score.lies} lies; {100 * caught:.2f} % caught, "
-    line += f"by run and verify alone {100 * alone:.2f} %"
-    problems = [*score.problems(listed), *no_longer_survive(listed, again)]
+    problems = [
+        *told.problems(listed),
+        *(
+            f"{name}: {p}"
+            for name, found in again.items()
+            for p in no_longer_survive(listed, found)
+        ),
+    ]
+    score = told.scores[IN_PROCESS]
+    line = f"{score.table()}\n{engine_table(told.scores)}"
     return Tried(problems, line=line, cases=score.lies)
 
 

@@ -1,7 +1,7 @@
 """Which lies are told about which logs, and what comes of them."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import cycle, islice
@@ -9,22 +9,14 @@ from pathlib import Path
 
 from tests.conformance.fleet import Kafkas
 from tests.golden import corpora
-from tests.lies.about_batches import batch_lies
-from tests.lies.about_decisions import decision_lies
-from tests.lies.about_indexes import index_lies
-from tests.lies.about_rows import row_lies
-from tests.lies.judged import Judge, Judged
+from tests.lies.judged import IN_PROCESS, LOCAL, Judge, Judged, judges
+from tests.lies.liar import lies
 from tests.lies.lie import Case, Lie
 from tests.lies.score import Score, Survivor
 from tests.support.local_round import LocalRound
 
 CASES_A_ROUND = 200
 TRIES = 20  # of a kind of lie, before it is given up that only one log in ten has a place for
-
-
-@cache
-def lies() -> tuple[Lie, ...]:
-    return (*batch_lies(), *index_lies(), *decision_lies(), *row_lies())
 
 
 @cache
@@ -58,11 +50,14 @@ class _Told:
 
 @dataclass
 class Campaign:
-    """Tells lies of all kinds in turn, so that there are about as many of each."""
+    """Tells lies of all kinds in turn, so that there are about as many of each, on both engines."""
 
     local: LocalRound
     root: Path
-    score: Score = field(default_factory=Score)
+    scores: Mapping[str, Score] = field(
+        default_factory=lambda: {IN_PROCESS: Score(), LOCAL: Score()}
+    )  # by engine
+    different: list[str] = field(default_factory=list)  # what the engines made of the same lie
 
     def run(self, count: int, seed: int, logs: Sequence[str], say: Callable[[str], object]) -> None:
         """Until so many were counted, or none is left to tell about these logs."""
@@ -71,14 +66,33 @@ class Campaign:
             str(lie): _Told(lie, chance.sample(list(logs), len(logs)))
             for lie in chance.sample(lies(), len(lies()))
         }
-        judge = Judge(self.local, self.root)
-        while (left := count - self.score.lies) > 0 and (cases := _next(told, left, seed)):
-            seen = len(self.score.survived)
-            for judged in judge.judge(cases):
-                told[str(judged.case.lie)].counted += self.score.take(judged)
-            for judged in self.score.survived[seen:]:
-                say(f"survived: {judged.case}")
-            say(f"{self.score.lies} lies of {self.score.cases} tried")
+        score = self.scores[IN_PROCESS]
+        with judges(self.local, self.root) as by_engine:
+            while (left := count - score.lies) > 0 and (cases := _next(told, left, seed)):
+                seen = len(score.survived)
+                for judged in self._judge(cases, by_engine):
+                    told[str(judged.case.lie)].counted += judged.counts
+                for judged in score.survived[seen:]:
+                    say(f"survived: {judged.case}")
+                say(f"{score.lies} lies of {score.cases} tried")
+
+    def _judge(self, cases: Sequence[Case], by_engine: Mapping[str, Judge]) -> list[Judged]:
+        """Let all engines meet the same lies; return what came of them in this process."""
+        found = {name: judge.judge(cases) for name, judge in by_engine.items()}
+        for name, score in self.scores.items():
+            for judged in found[name]:
+                score.take(judged)
+        self.different += differences(found[IN_PROCESS], found[LOCAL])
+        return found[IN_PROCESS]
+
+    def problems(self, listed: Sequence[Survivor]) -> list[str]:
+        """What is not as it has to be, on each engine."""
+        of_scores = [
+            f"{name}: {problem}"
+            for name, score in self.scores.items()
+            for problem in score.problems(listed)
+        ]
+        return [*of_scores, *self.different]
 
 
 def _next(told: dict[str, _Told], left: int, seed: int) -> list[Case]:
@@ -92,8 +106,25 @@ def _next(told: dict[str, _Told], left: int, seed: int) -> list[Case]:
     return cases
 
 
-def judged_again(listed: Sequence[Survivor], local: LocalRound, root: Path) -> list[Judged]:
-    """What comes of the examples of survivors. KeyError where there is no such kind of lie."""
+def differences(one: Sequence[Judged], other: Sequence[Judged]) -> list[str]:
+    """What two engines made of the same lies where it is not the same."""
+    return [
+        f"the engines differ: {a.case}: {_said(a)}; {_said(b)}"
+        for a, b in zip(one, other, strict=True)
+        if a != b
+    ]
+
+
+def _said(judged: Judged) -> str:
+    finders = ", ".join(sorted(judged.finders)) or "nobody"
+    return f"told {judged.is_told}, effect {judged.has_effect}, {finders} noticed: {judged.told}"
+
+
+def judged_again(
+    listed: Sequence[Survivor], local: LocalRound, root: Path
+) -> Mapping[str, list[Judged]]:
+    """What comes of the examples of survivors, by engine. KeyError for an unknown kind of lie."""
     by_name = {str(lie): lie for lie in lies()}
     cases = [Case(by_name[each.lie], each.source, each.seed) for each in listed]
-    return Judge(local, root).judge(cases) if cases else []
+    with judges(local, root) as by_engine:
+        return {name: judge.judge(cases) for name, judge in by_engine.items() if cases}

@@ -1,4 +1,4 @@
-"""Tells lies in the middle of a round whose tasks run in this process, one about each log."""
+"""Tells lies in the middle of a round, one about each log, in this process or in a worker."""
 
 import json
 import os
@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -20,11 +21,11 @@ from cleaner_jobs.kernels.offset_map import (
 from cleaner_jobs.messages import PART, REWRITTEN, VERDICT, Part, Piece, Rewritten, Verdict
 from cleaner_jobs.tasks import rewrite_task as piece_module
 from cleaner_jobs.tasks import scan as scan_module
+from cleaner_jobs.tasks import task
 from cleaner_jobs.tasks.cleaned_segment import read_back
 from cleaner_jobs.tasks.resolve import resolve_hash_partition
 from cleaner_jobs.tasks.scan import txn_batches
 from cleaner_jobs.tasks.segment_facts import IndexesInMaking
-from compactor.planning.round_plan import RoundPlan
 from storage.file_names import LOG, TXN_INDEX
 from storage.files.files import Files
 from storage.formats.batch_columns import (
@@ -34,13 +35,16 @@ from storage.formats.batch_columns import (
     REASON_MASK,
     SUPERSEDED,
 )
-from tests.golden.copies import golden_log
-from tests.lies.about_decisions import Merged, Records
-from tests.lies.lie import Case, Known, NothingToTell, Place, Row
+from tests.lies.about_batches import batch_lies
+from tests.lies.about_decisions import Merged, Records, decision_lies
+from tests.lies.about_indexes import index_lies
+from tests.lies.about_rows import row_lies
+from tests.lies.lie import Case, Known, Lie, NothingToTell, Place, Row
 from tests.support.local_round import LocalRound, Rows
 from tests.support.reference_batch import split
 
 TASKS = "cleaner_jobs.tasks"
+ORDERS = "LIES"  # the variable that names the file of orders to a worker
 ROWS = {  # by stage
     "scan": (Place.SCANNED, PART, Part._fields),
     "resolve": (Place.RESOLVED, VERDICT, Verdict._fields),
@@ -49,49 +53,79 @@ ROWS = {  # by stage
 
 
 @cache
-def known_of(source: str) -> Known:
-    """A log as it was before."""
-    before = golden_log(source).before
+def lies() -> tuple[Lie, ...]:
+    return (*batch_lies(), *index_lies(), *decision_lies(), *row_lies())
+
+
+@cache
+def known_of(before: Path) -> Known:
+    """A log as it was before, in a directory."""
     segments = {
         int(path.stem): tuple(split(path.read_bytes())) for path in sorted(before.glob(f"*{LOG}"))
     }
     entries = b"".join(path.read_bytes() for path in sorted(before.glob(f"*{TXN_INDEX}")))
-    return Known(source, segments, entries)
+    return Known(before.name, segments, entries)
+
+
+class Orders(NamedTuple):
+    """What lies are to be told in a round."""
+
+    cases: Mapping[str, Case]  # by partition
+    names: Mapping[int, str]  # of partitions, by log id
+    before: Path  # a directory of all sources, by name
+    told: Path  # a directory, with a file for each partition about which its lie was told
+
+    def save(self, path: Path) -> None:
+        """Write them down for a worker."""
+        cases = {name: (str(c.lie), c.source, c.seed) for name, c in self.cases.items()}
+        directories = str(self.before), str(self.told)
+        path.write_text(json.dumps([cases, [*self.names.items()], *directories]))
+
+
+def load_orders(path: Path) -> Orders:
+    """Read what `Orders.save` wrote."""
+    by_name = {str(lie): lie for lie in lies()}
+    cases, names, before, told = json.loads(path.read_text())
+    found = {name: Case(by_name[lie], source, seed) for name, (lie, source, seed) in cases.items()}
+    return Orders(found, dict(names), Path(before), Path(told))
 
 
 class Liar:
     """Has one lie for each partition, and tells it once."""
 
-    def __init__(self, cases: Mapping[str, Case], plan: RoundPlan) -> None:
-        self._cases = cases
-        self._names = {log.log_id: log.name for log in plan.logs}
-        self._ids = {log.path: log.log_id for log in plan.logs}
+    def __init__(self, orders: Callable[[], Orders]) -> None:
+        """orders: those of the round that is under way."""
+        self._orders = orders
         self._at_work: int | None = None  # the log of which a task is computing something
         self._writing = False  # a segment is being written, not only looked at
-        self.told: set[str] = set()  # partitions
 
     def _lie(self, log_id: int | None, place: Place, value: Any) -> Any:
         """What is said there in the place of a value; the value if nothing is to be."""
-        name = None if log_id is None else self._names[log_id]
-        case = None if name is None else self._cases.get(name)
-        if case is None or name is None or case.lie.place != place or name in self.told:
+        orders = self._orders()
+        name = None if log_id is None else orders.names[log_id]
+        case = None if name is None else orders.cases.get(name)
+        if case is None or name is None or case.lie.place != place or (orders.told / name).exists():
             return value
         chance = random.Random(str(case))
         try:
-            said = case.lie.tell(value, chance, known_of(case.source))
+            said = case.lie.tell(value, chance, known_of(orders.before / case.source))
         except NothingToTell:
             said = None
         if said is None:
             return value
-        self.told.add(name)
+        (orders.told / name).touch(exist_ok=False)
         return said
 
-    @contextmanager
-    def at_work(self, patch: pytest.MonkeyPatch, local: LocalRound) -> Iterator[None]:
+    def in_tasks(self, patch: pytest.MonkeyPatch) -> None:
+        """Lie in the tasks that this process does, until the patches are undone."""
         self._about_logs(patch)
         self._about_indexes(patch)
         self._about_scans(patch)
         self._about_maps(patch)
+
+    @contextmanager
+    def about_rows(self, local: LocalRound) -> Iterator[None]:
+        """Lie about the rows of all tasks of a stage, wherever they were done."""
         for stage in ROWS:
             local.after[stage] = self._about_rows(stage)
         try:
@@ -219,3 +253,17 @@ class Liar:
             return [*said, *others]
 
         return lying
+
+
+def lie_in_workers() -> None:
+    """Lie in all tasks of this process and of those that it forks, by the orders of each round."""
+    path, orders = Path(os.environ[ORDERS]), list[Orders]()
+    run_task = task.run_task
+
+    def run_lying(*work: Any) -> Iterator[Any]:
+        orders[:] = [load_orders(path)]
+        yield from run_task(*work)
+
+    patch = pytest.MonkeyPatch()
+    Liar(lambda: orders[0]).in_tasks(patch)
+    patch.setattr(task, "run_task", run_lying)

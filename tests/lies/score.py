@@ -2,7 +2,7 @@
 
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -83,6 +83,17 @@ class Score:
         if self.caught(*Finder) < MUST_CATCH:
             found.append(f"only {100 * self.caught(*Finder):.2f} % of {self.lies} lies were caught")
         return found
+
+
+def engine_table(scores: Mapping[str, Score]) -> str:
+    """Of each engine how many lies each proof was the first to catch, and which share."""
+    rows = []
+    for name, score in scores.items():
+        total: Counter[str] = sum(score.first.values(), Counter())
+        caught, alone = score.caught(*Finder), score.caught(Finder.RUN, Finder.VERIFY)
+        shares = f"{100 * caught:.2f} %", f"{100 * alone:.2f} %"
+        rows.append([name, str(score.lies), *(str(total[column]) for column in COLUMNS), *shares])
+    return markdown(["engine", "lies", *COLUMNS, "caught", "by run and verify alone"], rows)
 
 
 def no_longer_survive(listed: Sequence[Survivor], judged: Iterable[Judged]) -> list[str]:

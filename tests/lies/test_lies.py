@@ -1,6 +1,6 @@
 """A sample of the lies; `make test-lies` tells 5,000. And the score is seen to sink."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,8 +8,9 @@ import pytest
 
 from compactor.verification.overdue import Overdue
 from tests.golden import corpora
-from tests.lies.campaign import Campaign, judged_again, lies
-from tests.lies.judged import Finder, Judged
+from tests.lies.campaign import Campaign, differences, judged_again
+from tests.lies.judged import IN_PROCESS, LOCAL, Finder, Judged
+from tests.lies.liar import lies
 from tests.lies.lie import Case, Lie, Place
 from tests.lies.score import SURVIVED, Score, Survivor, listed_survivors, no_longer_survive
 from tests.support.local_round import LocalRound
@@ -33,23 +34,26 @@ def test_no_lie_of_a_sample_survives_but_those_that_are_listed(
 ) -> None:
     campaign = Campaign(local, tmp_path / "rounds")
     campaign.run(COUNT, 0, LOGS, lambda _: None)
-    assert campaign.score.problems(listed_survivors()) == []
-    assert campaign.score.lies >= COUNT
-    assert campaign.score.first and campaign.score.caught(Finder.RUN) > 0.3
+    assert campaign.problems(listed_survivors()) == []
+    assert {*campaign.scores} == {IN_PROCESS, LOCAL}
+    for score in campaign.scores.values():
+        assert score.lies >= COUNT
+        assert score.first and score.caught(Finder.RUN) > 0.3
 
 
 def test_there_are_logs_to_lie_about() -> None:
     assert {*LOGS} <= {*corpora.partitions()}
 
 
-def told(name: str, local: LocalRound, root: Path) -> Score:
-    """What came of one kind of lie."""
+def told(name: str, local: LocalRound, root: Path) -> Mapping[str, Score]:
+    """What came of one kind of lie, by engine."""
     found = [Survivor(name, "", source, 0) for source in LOGS if not source.startswith("c8.2-")]
-    score = Score()
-    for judged in judged_again(found, local, root):
-        score.take(judged)
-    assert score.lies
-    return score
+    scores = {IN_PROCESS: Score(), LOCAL: Score()}
+    for engine, of_engine in judged_again(found, local, root).items():
+        for judged in of_engine:
+            scores[engine].take(judged)
+        assert scores[engine].lies
+    return scores
 
 
 def no_findings(*_: object) -> SimpleNamespace:
@@ -73,12 +77,15 @@ def test_a_proof_that_is_switched_off_lets_lies_survive(
     name: str,
     switch_off: Callable[[pytest.MonkeyPatch], None],
 ) -> None:
-    assert told(name, local, tmp_path / "whole").problems([]) == []
+    for score in told(name, local, tmp_path / "whole").values():
+        assert score.problems([]) == []
     with monkeypatch.context() as patch:
         switch_off(patch)
-        found = told(name, local, tmp_path / "without").problems([])
-    assert any(f"survived and is not listed: {name}" in problem for problem in found), found
-    assert any("lies were caught" in problem for problem in found)
+        scores = told(name, local, tmp_path / "without")
+    for score in scores.values():
+        found = score.problems([])
+        assert any(f"survived and is not listed: {name}" in problem for problem in found), found
+        assert any("lies were caught" in problem for problem in found)
 
 
 class TestScore:
@@ -114,6 +121,15 @@ class TestScore:
         assert score.problems(listed) == ["only 98.02 % of 101 lies were caught"]
         score.take(self.judged(end=True))
         assert any(problem.startswith("ended the whole round") for problem in score.problems([]))
+
+    def test_engines_that_make_something_else_of_the_same_lie_are_a_problem(self) -> None:
+        one, other = self.judged(Finder.RUN), self.judged(Finder.AGAINST)
+        assert differences([one, other], [one, other]) == []
+        [problem] = differences([one, one], [one, other])
+        assert problem == (
+            "the engines differ: the cleaned segment: a name (log-0, seed 7): told True, effect "
+            "True, run noticed: told; told True, effect True, verify --against noticed: told"
+        )
 
     def test_a_listed_one_that_is_caught_now_leaves_the_list(self) -> None:
         listed = [Survivor(str(self.LIE), "why", "log-0", 7)]
