@@ -203,9 +203,9 @@ process.start()
 process.join()
 """
 BESIDE_THREADS = """
-import threading
+import threading, time
 for _ in range(8):
-    threading.Thread(target=lambda: [hash(n) for n in iter(int, 1)], daemon=True).start()
+    threading.Thread(target=lambda: [time.sleep(0.001) for _ in iter(int, 1)], daemon=True).start()
 exec(SCRIPT, {})
 """
 PLAIN = "exec(SCRIPT, {})"

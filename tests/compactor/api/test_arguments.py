@@ -3,7 +3,8 @@
 import copy
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,12 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cleaner_jobs.local.worker_pool import Workers
+from cleaner_jobs.spark import spark_trial
 from compactor import api
 from compactor.api.arguments import Paths, errors_name_parameters, fitted_argument
 from compactor.command_line.command import Output, Request
 from compactor.command_line.commands import app
 from compactor.command_line.log_read_command import ReadCommand
 from compactor.errors import ConfigError, UsageError
+from compactor.jobs import engines
 from compactor.outcome.exit_codes import error_line
 from compactor.settings.rules import option_names
 from storage.arguments import PathArg
@@ -72,11 +76,20 @@ def sound(name: str, log_dir: Path) -> Any:
     return by_name.get(name, ())
 
 
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Workers]:
+    """Started once, for every call whose strange argument is taken."""
+    with Workers() as started:
+        yield started
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_strange_argument_is_a_typed_error(
-    name: str, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, log_dir: Path, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(engines, "Workers", lambda: nullcontext(workers))
+    monkeypatch.setattr(spark_trial, "seconds_to_start", lambda _: 1.0)
     function = getattr(api, name)
     parameters = inspect.signature(function).parameters
     for parameter in parameters.values():
