@@ -13,6 +13,7 @@ from storage.formats import txn_index
 from storage.formats.txn_index import AbortedTxn
 from storage.log.loading import LoadingState, LogOptions
 from storage.log.log import Log
+from storage.log.log_config import LogConfig
 from storage.log.log_state import CleanedGroup
 from storage.log.scheduler import ManualScheduler
 from tests.crash.matrix import sample
@@ -25,12 +26,15 @@ NAME, CLEANED = "orders-0", "cleaned"
 ABORTED = AbortedTxn(7, 0, 1, 2)
 FAR = 2**31 + 7
 SAMPLE = 100
+INDEX_BYTES = 1024  # not 10 MiB, of which each state would have its own
 
 
 def opened(root: Path, end: int) -> Log:
     """After a crash of a log that was flushed to its end."""
     state = LoadingState(is_clean=False, recovery_point=end)
-    options = LogOptions(clock=lambda: 0, scheduler=ManualScheduler(lambda: 0), state=state)
+    config = LogConfig(segment_index_bytes=INDEX_BYTES)
+    scheduler = ManualScheduler(lambda: 0)
+    options = LogOptions(clock=lambda: 0, scheduler=scheduler, config=config, state=state)
     return Log.open(str(root / NAME), options)
 
 
