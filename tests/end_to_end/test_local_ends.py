@@ -17,7 +17,9 @@ from cleaner_jobs.patience import VARIABLE
 from demo.workload import write_log_dir
 from tests.end_to_end.bad_input_logs import swapped_logs
 from tests.end_to_end.test_bad_input_ends import AT_START, Ended, Running
+from tests.kill.processes import LOCAL_LINGER_SECONDS, of_session, wait_until_gone
 from tests.support.command_process import LAUNCHER, PROJECT, hangups
+from tests.support.file_states import state_of
 
 ENGINE = ("--engine", "local")
 ENDS = [
@@ -91,3 +93,41 @@ def test_workers_that_stay_stopped_are_ended_after_the_bound_and_their_tasks_don
     assert "is stopped, and goes on at a SIGCONT" in said.read_text()
     assert "Its task is tried again" in said.read_text()
     assert list(data.rglob("*compactor*")) == []
+
+
+def dry_run(data: Path, *more: str) -> list[str]:
+    words = ["run", str(data), "--include", "orders", "--set", "cleanup.policy=compact"]
+    return [*LAUNCHER, *words, *ENGINE, "--dry-run", *more]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory, on a machine whose kernels are compiled: then workers start early."""
+    data = tmp_path_factory.mktemp("shop") / "data"
+    write_log_dir(str(data), 60_000, int(time.time() * 1000))
+    subprocess.run(dry_run(data), cwd=PROJECT, capture_output=True, check=True)
+    return data
+
+
+@pytest.mark.parametrize("has_workers", [False, True], ids=["after its start", "after theirs"])
+@pytest.mark.parametrize("after_seconds", [0, 0.05, 0.2, 0.5])
+def test_no_process_outlives_a_command_that_is_killed_while_it_starts(
+    shop: Path, after_seconds: float, has_workers: bool
+) -> None:
+    """The process of the workers is started before anything else, and loads kernels by then."""
+    before = state_of(shop)
+    run = subprocess.Popen(
+        dry_run(shop, "--io-limit", "1MB/s"),
+        cwd=PROJECT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while has_workers and len(of_session(run.pid)) < 2:
+        assert run.poll() is None, "it has started no workers"
+        time.sleep(0.005)
+    time.sleep(after_seconds)
+    run.kill()
+    assert run.wait(10) == -signal.SIGKILL
+    assert wait_until_gone(run.pid, [], LOCAL_LINGER_SECONDS), of_session(run.pid)
+    assert state_of(shop) == before
