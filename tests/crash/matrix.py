@@ -3,10 +3,12 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from cleaner_jobs.local.local_engine import LocalEngine
 from compactor.recovery.log_dir_recovery import LoadRules, LogRecovery, recover_log_dir
 from storage.formats import clean_shutdown
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -14,12 +16,14 @@ from tests.crash import checks, reader, stories
 from tests.crash.checks import Ends, Log
 from tests.crash.next_round import Digest, digest_of, problems_of_next_rounds
 from tests.crash.operations import Record
-from tests.crash.recorder import Recorder
+from tests.crash.recorder import KINDS, Recorder
 from tests.crash.slow_loader import load_log_dir
 from tests.crash.states import LOCK_FILE, STAGED, TEMPORARY, CrashState, crash_states
 from tests.crash.stories import NOW_MS, Story
 from tests.oracle import kafka
+from tests.support.watched_workers import watched_workers
 
+WORKERS = 2  # of a story whose tasks the local engine's workers do
 AT_ONCE = 200  # log directories that lie on disk at a time
 
 
@@ -62,9 +66,14 @@ def recorded(story: Story, work: Path) -> Recorded:
         assert groups == story.groups, groups
     before, split = checks.logs_of(log_dir), dict[str, Log]()
     recorder = Recorder(log_dir)
-    with recorder.recording():
+    with ExitStack() as stack:
+        tasks = None
+        if story.local:
+            watched = watched_workers(log_dir, KINDS, recorder.elsewhere, WORKERS)
+            tasks = LocalEngine(stack.enter_context(watched))
+        stack.enter_context(recorder.recording())
         stories.cut_short(
-            story, log_dir, work / "work", lambda: split.update(checks.logs_of(log_dir))
+            story, log_dir, work / "work", lambda: split.update(checks.logs_of(log_dir)), tasks
         )
     assert not recorder.unseen, recorder.unseen
     directories = tuple(path.name for path in log_dir.iterdir() if path.is_dir())

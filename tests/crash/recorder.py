@@ -79,6 +79,10 @@ class Recorder:
                 _watching.remove(self._watch)
             self.look()
 
+    def elsewhere(self, operation: Operation) -> contextlib.AbstractContextManager[None]:
+        """Record an operation that another process does meanwhile."""
+        return self._operations.elsewhere(operation)
+
     def look(self) -> None:
         """Record what was written since the last operation."""
         for place, file in self._names.items():

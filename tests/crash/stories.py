@@ -19,6 +19,7 @@ import pytest
 
 from compactor.cleaning.overflow import Splitting, split_overflowing
 from compactor.cleaning.swapper import GroupSwapper
+from compactor.jobs.engines import Engine
 from compactor.log_dirs.locked_log_dirs import lock_log_dirs
 from compactor.originals.originals_keeper import open_keeper
 from compactor.originals.undo import UndoStatus, undo_run
@@ -69,7 +70,7 @@ class Story:
     in_pieces: bool = False  # several tasks rewrite a group, and what they leave is joined
     all_wait: bool = False  # no group is swapped in before all are finished
     is_undone: bool = False  # a run has kept its originals: cut short is what brings them back
-    local: bool = False  # the local engine hands the tasks out
+    local: bool = False  # the local engine's workers do the tasks
     kafka_rounds: int = 1  # until Kafka's cleaner has done what one run of ours does (C-16.2)
     statuses: Sequence[LogStatus] = (LogStatus.CLEANED,)  # in the report of the run
 
@@ -223,7 +224,7 @@ ORDERS_GROUPS = {"orders-0": [[0, 7, 10], [13, 18], [20, 27, 31], [32]], "paymen
 # the first two are swapped in as one, the third alone, the last three as one
 WAITING_GROUPS = {"waiting-0": [[0, 4], [6, 10], [12, 16], [18, 22], [25], [29]]}
 _OF_RUNS = (
-    Story("orders", _orders, ORDERS_CONFIGS, ORDERS_GROUPS),
+    Story("orders", _orders, ORDERS_CONFIGS, ORDERS_GROUPS, local=True),
     Story("joined", _joined, ORDERS_CONFIGS, {"orders-0": ORDERS_GROUPS["orders-0"]},
           in_pieces=True, local=True),
     Story("retained", _retained, {"retained": NEVER_CLEANED, "rolled": NEVER_CLEANED}, {},
@@ -250,14 +251,23 @@ STORIES = (
 )
 
 
-def cut_short(story: Story, root: Path, work_dir: Path, after_split: Callable[[], None]) -> None:
-    """What is recorded of a story; it has to end well when nothing is cut short."""
+def cut_short(
+    story: Story,
+    root: Path,
+    work_dir: Path,
+    after_split: Callable[[], None],
+    tasks: Engine | None = None,
+) -> None:
+    """What is recorded of a story; it has to end well when nothing is cut short.
+
+    tasks: what runs them; None: this process.
+    """
     if story.is_undone:
         (kept,) = root.with_name(KEPT).iterdir()
         undone = undo_run(str(kept))
         assert {report.status for report in undone} == {UndoStatus.UNDONE}, undone
         return
-    report = run(story, root, work_dir, after_split=after_split)
+    report = run(story, root, work_dir, after_split=after_split, tasks=tasks)
     assert not [log.reason for log in report.logs if log.status not in story.statuses]
 
 
@@ -268,6 +278,7 @@ def run(
     now_ms: int = NOW_MS,
     after_split: Callable[[], None] = lambda: None,
     keeps: bool = False,
+    tasks: Engine | None = None,
 ) -> CleaningReport:
     """What `compactor run` does, without Spark. keeps: its originals, beside the log directory."""
     with _patched(story) as monkeypatch, lock_log_dirs([str(root)]):
@@ -277,7 +288,7 @@ def run(
         )
         after_split()
         local = open_local_round(work_dir, monkeypatch)
-        local.cores, local.tasks = 2, engine_of(story.local)
+        local.cores, local.tasks = 2, tasks or engine_of(story.local)
         if keeps:
             local.originals = open_keeper(str(root.with_name(KEPT)), "run", NOW_MS, plan)
         try:

@@ -149,6 +149,14 @@ class FileOperations:
             return found
 
     @contextmanager
+    def elsewhere(self, operation: Operation) -> Iterator[None]:
+        """Tell of an operation that another process does meanwhile."""
+        with self._lock, self._working():
+            self._told(self._before, operation, ())
+            yield
+            self._told(self._after, operation, ())
+
+    @contextmanager
     def _working(self) -> Iterator[None]:
         self._mine.depth = getattr(self._mine, "depth", 0) + 1
         try:
