@@ -62,7 +62,8 @@ class PlanCommand(Command):
     sample: bool = option(
         False,
         "",
-        "Read up to --sample-bytes of each log, and estimate what would go",
+        "Read up to --sample-bytes of each log, and estimate what would go. Below 512 MiB in "
+        "all, --engine auto starts no process",
         OUTPUT,
     )
     sample_bytes: int = option(

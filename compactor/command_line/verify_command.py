@@ -38,6 +38,7 @@ class VerifyCommand(Command):
 
     With --against, every record is compared: each log is whole, or what was removed is shown by the
     log start, delete horizons, reports or settings, or it is unexplained (exit code 4). Reads only.
+    With less than 512 MiB to compare, --engine auto starts no process.
 
     [dim]compactor verify /data/kafka-1 /data/kafka-2[/]
 

@@ -156,8 +156,8 @@ def sized(*sizes: int) -> list[MappedLog]:
 @pytest.mark.parametrize(
     ("options", "sizes", "here"),
     [
-        (TaskOptions(), (16 * MIB, 16 * MIB - 1), True),
-        (TaskOptions(), (16 * MIB, 16 * MIB), False),
+        (TaskOptions(), (256 * MIB, 256 * MIB - 1), True),
+        (TaskOptions(), (256 * MIB, 256 * MIB), False),
         (TaskOptions(), (4096 * MIB, 0), True),  # of the other one nothing is read
         (TaskOptions(in_process=True), (4096 * MIB, 4096 * MIB), True),
         (TaskOptions(engine=EngineChoice.LOCAL), (1,), False),
@@ -169,7 +169,6 @@ def test_what_is_small_and_what_is_one_log_stays_in_this_process(
     options: TaskOptions, sizes: tuple[int, ...], here: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(SUBMITTED_VARIABLE, raising=False)
-    monkeypatch.setattr(mapping, "ENGINE_FROM_BYTES", 32 * MIB)
     assert is_done_here(options, sized(*sizes)) == here
 
 

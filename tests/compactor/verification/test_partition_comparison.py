@@ -1,13 +1,19 @@
 """Each engine compares partitions as this process does: same findings, same counts, same order."""
 
+import os
 import shutil
+import signal
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cleaner_jobs.tasks.mapping import MapContext
 from compactor import api
 from compactor.jobs import mapping
-from compactor.verification import partition_comparison
+from compactor.verification import partition_comparison, verify_against
+from compactor.verification.verify_against import PartitionComparison
 from storage.file_names import TXN_INDEX, file_name
 from storage.formats import checkpoint
 from tests.compactor.verification.test_verify_against import (
@@ -23,6 +29,7 @@ from tests.support.made_log import log_of, write_segment
 
 NAMES = ("orders-0", "orders-1", "orders-2", "orders-3")
 DAMAGED, LOSSY, UNTOUCHED = NAMES[1:]
+MARK = "TEST_COMPARISON_MARK"
 
 
 @pytest.fixture
@@ -106,3 +113,32 @@ def test_of_a_copy_by_hard_links_only_what_was_cleaned_counts_as_read(tmp_path: 
     logs = [path for side in (pair.old, pair.new) for path in (side / "orders-0").glob("*.log")]
     assert seen == [sum(path.stat().st_size for path in logs), 0]
     assert (found.untouched, found.linked) == (1, 1)
+
+
+def test_a_worker_that_dies_while_it_compares_changes_no_finding(
+    pair: Pair, expected: api.Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first call of all ends its process."""
+    monkeypatch.setattr(mapping, "TASK_BYTES", 1)
+    monkeypatch.setattr(verify_against, "COMPARE", f"{__name__}:compare_or_die")
+    monkeypatch.setenv(MARK, str(tmp_path / "mark"))
+    said: list[str] = []
+    with api.Workers(2) as workers:
+        found = api.verify_against(
+            pair.new,
+            pair.old,
+            clock=AT_NOW,
+            on_progress=lambda progress: said.append(progress.message),
+            options=api.TaskOptions(workers=workers),
+        )
+    assert found == expected
+    assert [line for line in said if "SIGKILL" in line] == [
+        "map: a worker process was ended by SIGKILL. Its task is tried again"
+    ]
+
+
+def compare_or_die(value: Any, context: MapContext) -> PartitionComparison:
+    with suppress(FileExistsError):
+        Path(os.environ[MARK]).touch(exist_ok=False)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return partition_comparison.compare_partition(value, context)
