@@ -1,10 +1,13 @@
 """What a process of an executor finds, under the names that directories have where it is."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cleaner_jobs.tasks import executor_paths
 from cleaner_jobs.tasks.executor_paths import (
     SAME_PATHS,
     Asked,
@@ -75,3 +78,24 @@ def test_a_log_of_the_same_name_that_is_another_directory_is_not_taken(asked: As
     other = asked._replace(directories=[(path, inode + 1)])
     [(lack, problem)] = find_problems(other._replace(names=asked.names[1:]))
     assert (lack, problem.partition(": ")[2]) == ("log-dir", "is another directory there")
+
+
+@pytest.mark.parametrize("package", ["storage", "cleaner_jobs", "compactor"])
+def test_another_state_of_any_package_that_tasks_import_is_noticed(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Functions that tasks of a `map` stage call are those of `compactor`."""
+    own = dict(package_versions())["source"]
+    modules_in = executor_paths._modules_in
+
+    def changed(_: Any, name: str) -> Iterator[tuple[str, bytes]]:
+        yield from modules_in(_, name)
+        if name == package:
+            yield f"{name}/more.py", b""
+
+    monkeypatch.setattr(executor_paths, "_modules_in", changed)
+    executor_paths._digest.cache_clear()
+    try:
+        assert dict(package_versions())["source"] != own
+    finally:
+        executor_paths._digest.cache_clear()

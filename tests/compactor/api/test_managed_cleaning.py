@@ -1,6 +1,7 @@
 """Logs of a running manager, cleaned beside appends and reads, to the bytes of Kafka's cleaner."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,34 @@ def test_a_log_that_was_cleaned_is_appended_to_and_read_on(manager: LogManager) 
     manager.close()
     manager.start()
     assert [segment.base_offset for segment in manager.logs[partition].segments] == bases
+
+
+@pytest.mark.parametrize("count", [None, 2])
+def test_rounds_run_on_an_engine_as_those_of_run_do(tmp_path: Path, count: int | None) -> None:
+    """count: of workers that the caller keeps; None: the round starts its own."""
+    names = names_for_a_broker()[::40]
+    write_copies(tmp_path / "data", {name: golden_log(name) for name in names})
+    (tmp_path / "work").mkdir()
+    options = ManagerOptions(
+        clock=lambda: NOW_MS,
+        scheduler=ManualScheduler(lambda: NOW_MS),
+        topic_settings=settings_of(names),
+        intervals=BY_HAND,
+    )
+    reports: list[api.CleaningReport] = []
+    with ExitStack() as kept:
+        workers = None if count is None else kept.enter_context(api.Workers(count))
+        cleaner = api.Cleaner(
+            tmp_path / "work", api.RunOptions(workers=workers), reports.append, kafka="4.3"
+        )
+        with LogManager([str(tmp_path / "data")], options, cleaner) as made:
+            replicate(made, names)
+            assert sorted(made.clean_logs()) == sorted(made.logs)
+    [report] = reports
+    assert report.engine is not None and report.engine.name == "local"
+    why = "of logs to read, less than 1 GiB" if count is None else "workers were passed in"
+    assert report.engine.why.endswith(why)
+    assert list((tmp_path / "work").iterdir()) == []
 
 
 def test_a_paused_log_is_left_alone(manager: LogManager) -> None:
