@@ -5,7 +5,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
@@ -32,7 +32,10 @@ from tests.support.prepared_host import prepared_workers
 
 IN_PROCESS, LOCAL = "in process", "local engine"
 PARTITION = re.compile(r"case\d+-0")
-OF_A_RUN = re.compile(r"\S*/compactor-[0-9a-f]{8}-\w+/|(?<=compactor-)[0-9a-f]{8}-")  # in reasons
+# in reasons: the work directory, the run, and which try of a task it was
+OF_A_RUN = re.compile(
+    r"\S*/compactor-[0-9a-f]{8}-\w+/|(?<=compactor-)[0-9a-f]{8}-|(?<=[a-z])-\d+-\d+(?=[.,: ]|$)"
+)
 
 
 class Finder(StrEnum):
@@ -82,16 +85,16 @@ class Judge:
     engine: Engine
     orders: Path  # for workers to read
     findings: dict[str, Mapping[str, Found]]  # by what was looked at; shared with other judges
+    honest: dict[str, Outcome]  # by source; shared: without a lie all engines leave the same
     _rounds: int = 0
-    _honest: dict[str, Outcome] = field(default_factory=dict)  # by source
 
     def judge(self, cases: Sequence[Case]) -> list[Judged]:
         """Tell all of these lies in one round."""
-        new = sorted({case.source for case in cases} - self._honest.keys())
+        new = sorted({case.source for case in cases} - self.honest.keys())
         sources = {f"case{number}-0": source for number, source in enumerate(new)}
         if sources:
             _, outcomes = self._round(sources, {})
-            self._honest |= {source: outcomes[name] for name, source in sources.items()}
+            self.honest |= {source: outcomes[name] for name, source in sources.items()}
         named = {f"case{number}-0": case for number, case in enumerate(cases)}
         try:
             told, outcomes = self._round({n: c.source for n, c in named.items()}, named)
@@ -103,7 +106,7 @@ class Judge:
         return [self._judged(case, name in told, outcomes[name]) for name, case in named.items()]
 
     def _judged(self, case: Case, is_told: bool, found: Outcome) -> Judged:
-        honest = self._honest[case.source]
+        honest = self.honest[case.source]
         has_effect = (found.files, found.cleaned_to) != (honest.files, honest.cleaned_to)
         finders, told = set(), []
         if found.status is not honest.status:
@@ -164,13 +167,16 @@ class Judge:
 
 @contextmanager
 def judges(local: LocalRound, root: Path) -> Iterator[Mapping[str, Judge]]:
-    """Yield one for each engine, by its name. The local engine has a worker process.
+    """Yield one for each engine, by its name.
 
-    It has one, so that a lie that can be told about several tasks is told about the same one by
-    both engines. Lies about rows are told where the driver takes them, by both.
+    The local engine has a single worker process, so that a lie that can be told about several tasks
+    is told about the same one on both. Lies about rows are told where the driver takes them. What a
+    log is without a lie, the first to judge finds out; where a lie lets a log be cleaned, its files
+    are compared, and so an engine that leaves others is noticed.
     """
     root.mkdir(parents=True)
     findings: dict[str, Mapping[str, Found]] = {}
+    honest: dict[str, Outcome] = {}
     orders = root / "orders.json"
     with prepared_workers(lie_in_workers, {ORDERS: str(orders)}) as workers:
         engines: dict[str, Engine] = {IN_PROCESS: InProcessEngine(), LOCAL: LocalEngine(workers)}
@@ -181,6 +187,7 @@ def judges(local: LocalRound, root: Path) -> Iterator[Mapping[str, Judge]]:
                 engine=engine,
                 orders=orders,
                 findings=findings,
+                honest=honest,
             )
             for name, engine in engines.items()
         }
