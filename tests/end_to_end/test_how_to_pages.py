@@ -1,4 +1,4 @@
-"""Every command of the how-to pages, in turn, on directories that a broker left, with Spark.
+"""Every command of the how-to pages, in turn, on directories that a broker left.
 
 The steps below are those of the pages, word by word: a new command on a page fails until it is
 here. What the broker wrote (make_broker_dirs.py) gives the numbers: `customers-0` has 900 records

@@ -1,4 +1,4 @@
-"""Every promise that names a command, kept from beginning to end on what a broker left, with Spark.
+"""Every promise that names a command, kept from beginning to end on what a broker left.
 
 The rows of docs/promises.md that name a command are all here: in a story, which runs the commands,
 or among those that are held elsewhere, with the reason. A new row fails until it is.
