@@ -11,9 +11,9 @@ PYTHON_OF_VENV := .venv/bin/python
 CORES ?= logical
 ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 # Files of unit tests are made in memory, where it has 2 GB for them: disks take up to ten times the processor.
-# They go once all tests have passed.
+# They go once all tests have passed. The name is short: a few tests expect lines that a long path would break.
 IN_MEMORY := $(or $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "/dev/shm" }'),/tmp)
-unit_tests = files=$${TMPDIR:-$(IN_MEMORY)}/tests-$$$$ && mkdir $$files && TMPDIR=$$files $(PYTHON_OF_VENV) -m pytest $(1) && rm -r $$files
+unit_tests = files=$$(mktemp -d $${TMPDIR:-$(IN_MEMORY)}/t.XXX) && chmod 755 $$files && TMPDIR=$$files $(PYTHON_OF_VENV) -m pytest $(1) && rm -r $$files
 PAGES := tests/test_how_to.py tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 # The Kafka that `make conformance` and `make test-engine` compare with (tests/oracle/versions.py), in the
