@@ -107,12 +107,22 @@ def _next(told: dict[str, _Told], left: int, seed: int) -> list[Case]:
 
 
 def differences(one: Sequence[Judged], other: Sequence[Judged]) -> list[str]:
-    """What two engines made of the same lies where it is not the same."""
+    """What two engines made of the same lies where it is not the same.
+
+    Whether a round notices a lie itself, or leaves it to `verify`, may hang on whether a group was
+    swapped in before the next one was looked at. So it has to be noticed on both, by whomever.
+    """
     return [
         f"the engines differ: {a.case}: {_said(a)}; {_said(b)}"
         for a, b in zip(one, other, strict=True)
-        if a != b
+        if _outcome(a) != _outcome(b)
     ]
+
+
+def _outcome(judged: Judged) -> tuple[bool, bool, bool, str]:
+    """Return whether a lie was told, ended the round, was noticed, and what it left if not."""
+    is_noticed = bool(judged.finders)
+    return judged.is_told, judged.is_end, is_noticed, "" if is_noticed else judged.left
 
 
 def _said(judged: Judged) -> str:

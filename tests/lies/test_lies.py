@@ -1,6 +1,7 @@
 """A sample of the lies; `make test-lies` tells 5,000. And the score is seen to sink."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -123,13 +124,15 @@ class TestScore:
         assert any(problem.startswith("ended the whole round") for problem in score.problems([]))
 
     def test_engines_that_make_something_else_of_the_same_lie_are_a_problem(self) -> None:
-        one, other = self.judged(Finder.RUN), self.judged(Finder.AGAINST)
-        assert differences([one, other], [one, other]) == []
-        [problem] = differences([one, one], [one, other])
+        one, other, unnoticed = self.judged(Finder.RUN), self.judged(Finder.AGAINST), self.judged()
+        assert differences([one, other], [other, one]) == []
+        [problem] = differences([one, one], [one, unnoticed])
         assert problem == (
             "the engines differ: the cleaned segment: a name (log-0, seed 7): told True, effect "
-            "True, run noticed: told; told True, effect True, verify --against noticed: told"
+            "True, run noticed: told; told True, effect True, nobody noticed: told"
         )
+        [problem] = differences([unnoticed], [replace(unnoticed, left="other files")])
+        assert problem.startswith("the engines differ: ")
 
     def test_a_listed_one_that_is_caught_now_leaves_the_list(self) -> None:
         listed = [Survivor(str(self.LIE), "why", "log-0", 7)]
