@@ -48,6 +48,8 @@ SETTINGS = (
     Setting("SPARK_CONNECT_*", False),
     Setting("SPARK_TESTING", False),
     Setting("SPARK_ENV_LOADED", False),
+    Setting("SPARK_AUTH_SOCKET_TIMEOUT", False),  # pyspark's own, which a session leaves behind
+    Setting("SPARK_BUFFER_SIZE", False),
     Setting("PYSPARK_PIN_THREAD", False),
     Setting("PYSPARK_DRIVER_PYTHON*", False),  # the driver is this process
     Setting("PYSPARK_GATEWAY_*", False),  # of spark-submit, which has Java already
