@@ -1,18 +1,14 @@
-"""The local engine's host of workers, with a fault.
+"""`python -m tests.disturbed.faulty_host`: the local engine's host of workers, with a fault.
 
-It is forked from this process, which has loaded what tasks need: `python -m` takes a second. The
-environment names the fault and a directory, in which each time that it happens leaves a file:
+The environment names the fault and a directory, in which each time that it happens leaves a file:
 after so many times all is as it should be.
 """
 
 import errno
-import io
 import os
 import resource
-import subprocess
 import sys
-import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
@@ -142,41 +138,11 @@ FAULTS: Mapping[str, Callable[[], None]] = {
 }
 
 
-class ForkedHost(subprocess.Popen[bytes]):
-    """Takes the place of the Popen that starts a host."""
-
-    def _execute_child(self, command: Sequence[str], *more: Any) -> None:
-        passed, output = more[3], more[12]  # pass_fds, and what stdout writes to
-        self.pid = os.fork()
-        if self.pid:
-            self._child_created = True
-            return
-        code = 1
-        try:
-            for target in (1, 2):
-                os.dup2(output, target)
-            plain = io.FileIO(2, "w", closefd=False)
-            sys.stdout = sys.stderr = io.TextIOWrapper(plain, write_through=True)
-            _close_all_but({0, 1, 2, *passed})
-            _be_host(command[command.index("-m") + 2 :])
-            code = 0
-        except SystemExit as ending:
-            sys.stderr.write(f"{ending}\n")
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-
-
-def _close_all_but(kept: set[int]) -> None:
-    """Close what a new program would not have: the driver's ends of the sockets above all."""
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) not in kept:
-            with suppress(OSError):  # of the listing itself
-                os.close(int(name))
-
-
-def _be_host(words: Sequence[str]) -> None:
-    driver, control, *workers = map(int, words)
+def main() -> None:
+    driver, control, *workers = map(int, sys.argv[1:])
     FAULTS[os.environ[FAULT]]()
     worker_host.main(driver, Connection(control), [Connection(each) for each in workers])
+
+
+if __name__ == "__main__":
+    main()

@@ -17,12 +17,12 @@ import pytest
 from cleaner_jobs.local import worker_pool
 from cleaner_jobs.local.local_engine import MOST_TRIES
 from cleaner_jobs.local.worker_pool import WorkerPool
-from cleaner_jobs.tasks import kernel_warm_up
 from compactor.log_dirs.set_aside_memory import SET_ASIDE
 from compactor.planning import layout
 from storage.errors import CleaningFailedError
+from tests.disturbed import faulty_host
 from tests.disturbed.campaign import scenes_named
-from tests.disturbed.faulty_host import FAULT, FAULTS, MARKS, TIMES, ForkedHost
+from tests.disturbed.faulty_host import FAULT, FAULTS, MARKS, TIMES
 from tests.disturbed.scenes import Place
 from tests.disturbed.stage import Files, files_in
 from tests.support.command_process import PROJECT
@@ -86,7 +86,7 @@ class Scene:
         """Run beside workers that have a fault so many times."""
         self._marks.mkdir()
         with self._patch.context() as patch:
-            patch.setattr(subprocess, "Popen", ForkedHost)
+            patch.setattr(worker_pool, "HOST_MODULE", faulty_host.__name__)
             for name, value in ((FAULT, fault), (MARKS, str(self._marks)), (TIMES, str(times))):
                 patch.setenv(name, value)
             ended = self.run()
@@ -112,7 +112,6 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 @pytest.fixture(scope="module")
 def cleaned(tmp_path_factory: pytest.TempPathFactory) -> Files:
     """What a run leaves that nothing disturbs."""
-    kernel_warm_up.warm_plain()  # for all hosts that are forked from this process
     with pytest.MonkeyPatch.context() as patch:
         scene = Scene(tmp_path_factory.mktemp("cleaned"), patch)
         assert scene.run().code == 0
