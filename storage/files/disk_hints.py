@@ -73,8 +73,12 @@ MOST_OPEN = 256  # files that wait to be closed; with more, the caller waits
 Close = Callable[[], object]  # closes one file
 T = TypeVar("T")
 
-_threads = ThreadPoolExecutor(THREADS, "closes removed files")  # starts a thread when it has to
-_lock = threading.Lock()
+
+def _new_threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(THREADS, "closes removed files")  # starts a thread when it has to
+
+
+_threads, _lock = _new_threads(), threading.Lock()
 _begun: deque[Future[None]] = deque()
 _deferred: deque[Close] = deque()
 _to_close: deque[Close] = deque()
@@ -167,3 +171,16 @@ def _close_all() -> None:
         # is lost to nobody, and the system closes it all the same
         with suppress(OSError):
             close()
+
+
+def _begin_in_forked_child() -> None:
+    """Have threads of its own in a forked child, which has none of those of its parent."""
+    global _threads, _lock
+    _threads, _lock = _new_threads(), threading.Lock()
+    _begun.clear()
+    _to_close.extend(_deferred)
+    _deferred.clear()
+    _close_all()  # its own descriptors of the files that its parent is closing
+
+
+os.register_at_fork(after_in_child=_begin_in_forked_child)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import threading
 from contextlib import suppress
 from functools import partial
@@ -36,6 +37,28 @@ class Slow:
     def close(self) -> None:
         assert self.may_go.wait(60)
         self.is_closed = True
+
+
+def test_a_forked_child_closes_its_own_files() -> None:
+    """A fork takes no thread along: not those that close, nor one that holds their lock."""
+    slow = Slow()
+    close_in_background([slow.close])
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            signal.alarm(10)  # ends it if it waits for a thread that is not there
+            own = Slow(is_told=True)
+            close_in_background([own.close])
+            wait_until_freed()
+            code = 0 if own.is_closed else 2
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    slow.may_go.set()
+    wait_until_freed()
+    assert status == 0
+    assert slow.is_closed
 
 
 def test_what_lost_its_name_is_closed_at_last(tmp_path: Path) -> None:
