@@ -58,7 +58,7 @@ def inspect(
     wanted = _wanted(surveys, partitions, context)
     plan = plan_of(context, remembered.problems)
     settings = InspectSettings(
-        as_of_ms=context.as_of_ms,
+        now_ms=context.as_of_ms,
         engine=options,
         work_dir=work_dir,
         sample_bytes=EVERY_BYTE if options.sample_bytes is None else options.sample_bytes,

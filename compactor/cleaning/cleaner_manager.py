@@ -46,7 +46,7 @@ from compactor.host.clock import now_ms
 from compactor.host.machine import version
 from compactor.host.progress import RETENTION_STAGE, SWAP_STAGE, ProgressSink
 from compactor.jobs.engine_choice import ChosenEngine, bytes_to_read, choose_engine
-from compactor.jobs.engines import Engine, open_engine
+from compactor.jobs.engines import SILENCE_SECONDS, Engine, open_engine
 from compactor.jobs.work_dir import open_work_dir
 from compactor.outcome.round_report import (
     OTHER,
@@ -70,8 +70,6 @@ from storage.files.local import LOCAL
 
 if TYPE_CHECKING:
     from compactor.originals.originals_keeper import OriginalsKeeper
-
-SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ directory.
 """
 
 import os
-import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,9 +27,7 @@ from cleaner_jobs.messages import (
     value_of,
 )
 from cleaner_jobs.problems import problem_of
-from cleaner_jobs.signals import deferred_signals
-from cleaner_jobs.tasks.heartbeat import wait_for_silence
-from compactor.host.progress import START_STAGE, ProgressSink
+from compactor.host.progress import ProgressSink
 from compactor.inspection.inspected_log import (
     CountedLog,
     InspectedLog,
@@ -39,10 +36,9 @@ from compactor.inspection.inspected_log import (
     inspected,
 )
 from compactor.inspection.inspection import LogInspection
-from compactor.jobs.engine_choice import EngineOptions, bytes_to_read, choose_engine
-from compactor.jobs.engines import Engine, StageRunner, open_engine
+from compactor.jobs.engine_choice import EngineOptions, bytes_to_read
+from compactor.jobs.engines import Engine, StageRunner, open_engine_to_read
 from compactor.jobs.log_indexes import index_positions, read_indexes, save_expected
-from compactor.jobs.work_dir import open_work_dir
 from compactor.planning import layout
 from storage.errors import CorruptFileError
 from storage.file_names import LOG, file_name
@@ -58,7 +54,6 @@ from storage.formats.legacy_messages import decode_records
 from storage.log import segment_reader
 from storage.log.log_dir import PartitionListing
 
-SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
 EVERY_BYTE = 2**63 - 1
 MOST_BYTES = 256 << 20  # read of each log, the newest segments first
 
@@ -66,7 +61,7 @@ MOST_BYTES = 256 << 20  # read of each log, the newest segments first
 class InspectSettings(NamedTuple):
     """How an inspection is run."""
 
-    as_of_ms: int
+    now_ms: int
     engine: EngineOptions
     work_dir: str | None = None
     sample_bytes: int = EVERY_BYTE  # of each log, at most, but for one stretch
@@ -84,31 +79,12 @@ def inspect_logs(
     plans = [_plan_of(log_id, log) for log_id, log in enumerate(counted)]
     if not plans:
         return []
-    run_id = secrets.token_hex(4)
-    with open_work_dir(settings.work_dir, run_id, settings.disk) as work_dir:
-        facts = RoundSettings(
-            run_id=run_id,
-            work_dir=work_dir,
-            now_ms=settings.as_of_ms,
-            hash_key_low=secrets.randbits(64),
-            hash_key_high=secrets.randbits(64),
-            dry_run=True,
-        )
-        progress.stage(START_STAGE, 0)
-        try:
-            chosen = choose_engine(settings.engine, bytes_to_read(plans))
-            with open_engine(
-                chosen, settings.engine, plans, facts, progress, disk=settings.disk
-            ) as engine:
-                by_part = enumerate((part for _, part in parts), len(logs))
-                choices = _growing(logs), list(by_part)
-                stages = _Stages(engine, facts, plans, choices, progress, settings.disk)
-                found = stages.run(settings.sample_bytes)
-        except BaseException:
-            with deferred_signals():
-                wait_for_silence(work_dir, SILENCE_SECONDS, settings.disk)
-            raise
-    shown = Presentation(settings.as_of_ms, settings.heavy_keys)
+    with open_engine_to_read(settings, plans, bytes_to_read(plans), progress) as (engine, facts):
+        by_part = enumerate((part for _, part in parts), len(logs))
+        choices = _growing(logs), list(by_part)
+        stages = _Stages(engine, facts, plans, choices, progress, settings.disk)
+        found = stages.run(settings.sample_bytes)
+    shown = Presentation(settings.now_ms, settings.heavy_keys)
     told = [inspected(log, found.of(log_id), shown) for log_id, log in enumerate(logs)]
     for log_id, (number, part) in enumerate(parts, len(logs)):
         heavy = heaviest_parts(logs[number], found.of(log_id), part, shown)

@@ -9,12 +9,13 @@
 
 import json
 import os
+import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cleaner_jobs import first_use
 from cleaner_jobs.local.in_process_engine import InProcessEngine
@@ -34,15 +35,16 @@ from cleaner_jobs.patience import ending_stopped_processes
 from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE, require_fit
 from cleaner_jobs.tasks.executor_paths import Lack
-from cleaner_jobs.tasks.heartbeat import done_bytes
+from cleaner_jobs.tasks.heartbeat import done_bytes, wait_for_silence
 from cleaner_jobs.user_cache import cache_dir
 from compactor.errors import RefusedError
 from compactor.host.java import use_java
 from compactor.host.machine import temporary_files
 from compactor.host.printable import counted, first_few
-from compactor.host.progress import ProgressSink
+from compactor.host.progress import START_STAGE, ProgressSink
 from compactor.jobs.early_workers import early_workers
-from compactor.jobs.engine_choice import ChosenEngine, EngineOptions, Names
+from compactor.jobs.engine_choice import ChosenEngine, EngineOptions, Names, choose_engine
+from compactor.jobs.work_dir import open_work_dir
 from compactor.outcome.round_report import FIRST_USE, SESSION, SESSION_END
 from compactor.reason_codes import ReasonCode
 from compactor.settings.rules import EngineChoice
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from cleaner_jobs.tasks.executor_paths import Asked
 
 POLL_SECONDS = 0.25
+SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
 BUSY_SWITCH_SECONDS = 0.0001
 SHOWN_HOSTS = 3
 ASKED_DIRECTORIES = 200  # a call of the operating system each, in each process once
@@ -97,6 +100,22 @@ class Engine(Protocol):
         ...
 
 
+class ReadingSettings(Protocol):
+    """How tasks are run that change no log."""
+
+    @property
+    def engine(self) -> EngineOptions: ...
+
+    @property
+    def work_dir(self) -> str | None: ...
+
+    @property
+    def now_ms(self) -> int: ...
+
+    @property
+    def disk(self) -> Disk: ...  # of the work directory
+
+
 Timed = Callable[[str], AbstractContextManager[None]]  # by the name of a phase
 
 
@@ -128,6 +147,44 @@ def open_engine(
             early.close()
         with _spark_engine(options, logs, facts, progress, timed) as spark:
             yield spark
+
+
+class EngineToRead(NamedTuple):
+    """An engine for tasks that change no log, and what they share."""
+
+    engine: Engine
+    facts: RoundSettings
+
+
+@contextmanager
+def open_engine_to_read(
+    settings: ReadingSettings, logs: Sequence[LogPlan], log_bytes: int, progress: ProgressSink
+) -> Iterator[EngineToRead]:
+    """Open a work directory and the engine for tasks that read so many bytes of logs.
+
+    Where the context ends with an error, no task goes on before the directory is removed.
+    """
+    run_id = secrets.token_hex(4)
+    with open_work_dir(settings.work_dir, run_id, settings.disk) as work_dir:
+        facts = RoundSettings(
+            run_id=run_id,
+            work_dir=work_dir,
+            now_ms=settings.now_ms,
+            hash_key_low=secrets.randbits(64),
+            hash_key_high=secrets.randbits(64),
+            dry_run=True,
+        )
+        progress.stage(START_STAGE, 0)
+        try:
+            chosen = choose_engine(settings.engine, log_bytes)
+            with open_engine(
+                chosen, settings.engine, logs, facts, progress, disk=settings.disk
+            ) as engine:
+                yield EngineToRead(engine, facts)
+        except BaseException:
+            with deferred_signals():
+                wait_for_silence(work_dir, SILENCE_SECONDS, settings.disk)
+            raise
 
 
 @contextmanager

@@ -5,7 +5,6 @@ What logs have in common travels with each of them: values are small beside what
 
 import json
 import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -14,18 +13,14 @@ from cleaner_jobs.messages import (
     MAP,
     PROBLEM,
     LogPlan,
-    RoundSettings,
     SegmentGroup,
     plain,
 )
-from cleaner_jobs.signals import deferred_signals
 from cleaner_jobs.spark.environment import SUBMITTED_VARIABLE
-from cleaner_jobs.tasks.heartbeat import wait_for_silence
 from cleaner_jobs.tasks.mapping import MapContext, map_value
-from compactor.host.progress import START_STAGE, ProgressSink
-from compactor.jobs.engine_choice import EngineOptions, choose_engine
-from compactor.jobs.engines import StageRunner, open_engine
-from compactor.jobs.work_dir import open_work_dir
+from compactor.host.progress import ProgressSink
+from compactor.jobs.engine_choice import EngineOptions
+from compactor.jobs.engines import StageRunner, open_engine_to_read
 from compactor.settings.rules import EngineChoice
 from storage.files.files import Disk
 from storage.files.local import LOCAL
@@ -36,7 +31,6 @@ from storage.log.log_dir import PartitionListing
 ENGINE_FROM_BYTES = 512 << 20
 TASK_BYTES = 16 << 20  # of small logs that share a task
 LOG_COST_BYTES = 256 << 10  # what opening and closing a log costs, as bytes of reading
-SILENCE_SECONDS = 30.0  # a task that Spark has given up ends within a few
 
 
 class MappedLog(NamedTuple):
@@ -73,23 +67,22 @@ def map_logs(
     """
     if is_done_here(settings.engine, wanted):
         return _mapped_here(function, wanted, settings, progress)
-    run_id = secrets.token_hex(4)
-    with open_work_dir(settings.work_dir, run_id, settings.disk) as work_dir:
-        facts = RoundSettings(
-            run_id=run_id,
-            work_dir=work_dir,
-            now_ms=settings.now_ms,
-            hash_key_low=0,
-            hash_key_high=0,
-            dry_run=True,
-        )
-        progress.stage(START_STAGE, 0)
-        try:
-            return _mapped_by_engine(function, wanted, settings, facts, progress)
-        except BaseException:
-            with deferred_signals():
-                wait_for_silence(work_dir, SILENCE_SECONDS, settings.disk)
-            raise
+    log_bytes = sum(each.log_bytes for each in wanted)
+    plans = [replace(log, log_id=number) for number, each in enumerate(wanted) for log in each.logs]
+    with open_engine_to_read(settings, plans, log_bytes, progress) as (engine, facts):
+        tasks = [
+            {
+                "function": function,
+                "logs": [(n, wanted[n].units, plain(wanted[n].value)) for n in numbers],
+            }
+            for numbers in deal([each.log_bytes for each in wanted])
+        ]
+        units = sum(each.units for each in wanted)
+        runner = StageRunner(engine, facts, progress, settings.disk)
+        values, problems = runner.run(MAP, tasks, units, shown_as=settings.stage)
+    results = dict(values)
+    results |= {problem.log_id: problem for problem in problems}
+    return [results[number] for number in range(len(wanted))]
 
 
 def is_done_here(options: EngineOptions, wanted: Sequence[MappedLog]) -> bool:
@@ -123,31 +116,6 @@ def _mapped_here(
         done += each.units
         progress.advance(done)
     return results
-
-
-def _mapped_by_engine(
-    function: str,
-    wanted: Sequence[MappedLog],
-    settings: MapSettings,
-    facts: RoundSettings,
-    progress: ProgressSink,
-) -> list[Any]:
-    chosen = choose_engine(settings.engine, sum(each.log_bytes for each in wanted))
-    plans = [replace(log, log_id=number) for number, each in enumerate(wanted) for log in each.logs]
-    with open_engine(chosen, settings.engine, plans, facts, progress, disk=settings.disk) as engine:
-        tasks = [
-            {
-                "function": function,
-                "logs": [(n, wanted[n].units, plain(wanted[n].value)) for n in numbers],
-            }
-            for numbers in deal([each.log_bytes for each in wanted])
-        ]
-        units = sum(each.units for each in wanted)
-        runner = StageRunner(engine, facts, progress, settings.disk)
-        values, problems = runner.run(MAP, tasks, units, shown_as=settings.stage)
-    results = dict(values)
-    results |= {problem.log_id: problem for problem in problems}
-    return [results[number] for number in range(len(wanted))]
 
 
 def as_plan(listing: PartitionListing) -> LogPlan:

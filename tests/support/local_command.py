@@ -11,7 +11,7 @@ import pytest
 
 from compactor.cleaning import cleaner_manager
 from compactor.command_line import cli
-from compactor.inspection import inspect_logs
+from compactor.jobs import engines
 from compactor.jobs.engines import Engine
 from tests.support.local_round import LocalRound, open_local_round
 
@@ -44,7 +44,7 @@ def use_local_rounds(
         yield local
 
     patch.setattr(cleaner_manager, "_engine", here)
-    patch.setattr(inspect_logs, "open_engine", here)
+    patch.setattr(engines, "open_engine", here)
 
 
 def run_command(*words: object) -> Ended:

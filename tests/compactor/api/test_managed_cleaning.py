@@ -22,6 +22,16 @@ from tests.storage.log.batches_for_tests import batch
 from tests.support.local_command import use_local_rounds
 
 
+def options_for(names: list[str]) -> ManagerOptions:
+    """Of a manager that does nothing by itself."""
+    return ManagerOptions(
+        clock=lambda: NOW_MS,
+        scheduler=ManualScheduler(lambda: NOW_MS),
+        topic_settings=settings_of(names),
+        intervals=BY_HAND,
+    )
+
+
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LogManager]:
     """Of some golden logs; rounds run in this process, without Spark."""
@@ -29,12 +39,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LogMana
     use_local_rounds(monkeypatch, tmp_path / "rounds")
     write_copies(tmp_path / "data", {name: golden_log(name) for name in names})
     (tmp_path / "work").mkdir()
-    options = ManagerOptions(
-        clock=lambda: NOW_MS,
-        scheduler=ManualScheduler(lambda: NOW_MS),
-        topic_settings=settings_of(names),
-        intervals=BY_HAND,
-    )
+    options = options_for(names)
     cleaner = api.Cleaner(str(tmp_path / "work"), kafka="4.3")  # which wrote the golden logs
     with LogManager([str(tmp_path / "data")], options, cleaner) as made:
         replicate(made, names)
@@ -70,12 +75,7 @@ def test_rounds_run_on_an_engine_as_those_of_run_do(tmp_path: Path, count: int |
     names = names_for_a_broker()[::40]
     write_copies(tmp_path / "data", {name: golden_log(name) for name in names})
     (tmp_path / "work").mkdir()
-    options = ManagerOptions(
-        clock=lambda: NOW_MS,
-        scheduler=ManualScheduler(lambda: NOW_MS),
-        topic_settings=settings_of(names),
-        intervals=BY_HAND,
-    )
+    options = options_for(names)
     reports: list[api.CleaningReport] = []
     with ExitStack() as kept:
         workers = None if count is None else kept.enter_context(api.Workers(count))
