@@ -146,7 +146,7 @@ def retry_with_freed_space(write: Callable[[], T]) -> T:
 
 def _begin() -> None:
     while _begun and _begun[0].done():
-        _begun.popleft()
+        _begun.popleft().result()
     while _deferred:
         _to_close.append(_deferred.popleft())
     try:

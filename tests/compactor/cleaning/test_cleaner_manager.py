@@ -2,7 +2,9 @@
 
 import errno
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,12 @@ from compactor.outcome.round_report import LogReport, LogStatus
 from compactor.planning import layout
 from compactor.planning.round_plan import RoundPlan
 from storage.file_names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TXN_INDEX, file_name
-from storage.files.disk_hints import wait_until_freed
+from storage.files.disk_hints import (
+    Close,
+    background_closes_deferred,
+    close_in_background,
+    wait_until_freed,
+)
 from storage.formats import batch_windows, checkpoint
 from tests.compactor.small_rounds import COUNTS, GROUPS, logs_in, only
 from tests.support import worked_example
@@ -78,12 +85,25 @@ def test_the_room_of_what_was_replaced_comes_back_when_all_is_written(
 ) -> None:
     """Names go first; then the checkpoint is on disk; and only then the disk is kept busy."""
     monkeypatch.setattr(removals, "LARGE_BYTES", 1)
-    partition, open_then = logs_in(tmp_path), set[str]()
+    partition, open_then, are_deferred = logs_in(tmp_path), set[str](), threading.Event()
+
+    @contextmanager
+    def defer() -> Iterator[None]:
+        with background_closes_deferred():
+            are_deferred.set()
+            yield
+
+    def close_when_deferred(closes: Sequence[Close]) -> None:
+        """A group that is swapped in while others are rewritten may give its room back at once."""
+        assert are_deferred.wait(60)
+        close_in_background(closes)
 
     def look(*arguments: Any) -> Any:
         open_then.update(deleted_and_open(tmp_path))
         return write_checkpoints(*arguments)
 
+    monkeypatch.setattr(cleaner_manager, "background_closes_deferred", defer)
+    monkeypatch.setattr(removals, "close_in_background", close_when_deferred)
     monkeypatch.setattr(cleaner_manager, "write_checkpoints", look)
     local.run(round_of(plan_of(partition, GROUPS, 12)))
     originals = [str(log_of(partition, base)) for base in (0, 4, 8)]

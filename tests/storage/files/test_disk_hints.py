@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import threading
+from concurrent.futures import wait
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -29,12 +30,13 @@ class Slow:
     """A file that is not closed before it is told."""
 
     def __init__(self, is_told: bool = False) -> None:
-        self.may_go = threading.Event()
+        self.is_begun, self.may_go = threading.Event(), threading.Event()
         if is_told:
             self.may_go.set()
         self.is_closed = False
 
     def close(self) -> None:
+        self.is_begun.set()
         assert self.may_go.wait(60)
         self.is_closed = True
 
@@ -43,6 +45,7 @@ def test_a_forked_child_closes_its_own_files() -> None:
     """A fork takes no thread along: not those that close, nor one that holds their lock."""
     slow = Slow()
     close_in_background([slow.close])
+    assert slow.is_begun.wait(60)  # or the child has it to close, and waits for this test
     child = os.fork()
     if not child:
         code = 1
@@ -92,11 +95,12 @@ def test_or_who_has_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_held_back_is_closed_after_all_who_asked_for_that() -> None:
-    file = Slow(is_told=True)
+    file = Slow()
     with background_closes_deferred():
         with background_closes_deferred():
             close_in_background([file.close])
-        assert not disk_hints._begun and not file.is_closed
+        assert all(begun.done() for begun in disk_hints._begun)  # of tests before this one
+        file.may_go.set()
     wait_until_freed()
     assert file.is_closed
 
@@ -162,6 +166,21 @@ def test_an_error_of_the_disk_at_the_close_of_what_has_no_name_is_nobodys() -> N
     wait_until_freed()
     assert file.is_closed
     wait_until_freed()
+
+
+def test_an_error_of_a_close_is_raised_though_nobody_waited_for_it() -> None:
+    slow = Slow()
+
+    def fail() -> None:
+        raise ValueError("not an error of a disk")
+
+    close_in_background([fail, slow.close])
+    assert slow.is_begun.wait(60)
+    slow.may_go.set()
+    wait(disk_hints._begun)
+    with pytest.raises(ValueError, match="not an error of a disk"):
+        close_in_background([])
+    close_in_background([])
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT], ids=errno.errorcode.get)
