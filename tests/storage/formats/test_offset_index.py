@@ -93,12 +93,15 @@ def test_a_search_is_the_last_of_the_entries_not_past_it(
     assert search(np.array(rows, ENTRY), base, base + target) == expected
 
 
-@given(used=st.integers(0, 300), unused=st.integers(0, 300))
+COUNTS = st.one_of(st.integers(0, 300), st.integers(100, 3000))  # 128 are read at once
+
+
+@given(used=COUNTS, unused=COUNTS, step=st.sampled_from([9, 4096, 65536]))
 def test_the_last_entry_is_found_by_halving(
-    used: int, unused: int, tmp_path_factory: pytest.TempPathFactory
+    used: int, unused: int, step: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "halving.index"
-    path.write_bytes(np.array([(n, 9 * n) for n in range(1, used + 1)], ENTRY).tobytes())
+    path.write_bytes(np.array([(n, step * n) for n in range(1, used + 1)], ENTRY).tobytes())
     with path.open("ab") as file:
         file.write(bytes(8 * unused))
-    assert read_last(str(path), 10) == ((10 + used, 9 * used) if used else (10, 0))
+    assert read_last(str(path), 10) == ((10 + used, step * used) if used else (10, 0))
