@@ -1,7 +1,8 @@
 """The parser of all commands. Each has a module of its own.
 
-What carries a command out is loaded when it is first asked for (`api`, `views`): `--version`,
-`--help` and `plan` never load Spark or a kernel.
+A module is loaded when its command is typed, or a list of all commands is wanted; what carries the
+command out is loaded when it is first asked for (`api`, `views`). So `--version`, `--help` and
+`plan` never load Spark or a kernel.
 """
 
 import os
@@ -9,30 +10,8 @@ from typing import Any
 
 import click
 
-from compactor.command_line.command import Command
-from compactor.command_line.configs_command import ConfigsCommand
-from compactor.command_line.doctor_command import DoctorCommand
-from compactor.command_line.dump_command import DumpCommand
-from compactor.command_line.explain_command import ExplainCommand
-from compactor.command_line.inspect_command import InspectCommand
-from compactor.command_line.log_change_command import (
-    AbortCommand,
-    AppendCommand,
-    DeleteRecordsCommand,
-    MoveCommand,
-    RollCommand,
-    TruncateCommand,
-)
-from compactor.command_line.log_offsets_command import OffsetsCommand
-from compactor.command_line.log_read_command import ReadCommand
-from compactor.command_line.parser import CommandParser, group
-from compactor.command_line.plan_command import PlanCommand
-from compactor.command_line.recover_command import RecoverCommand
-from compactor.command_line.report_command import ReportCommand
-from compactor.command_line.run_command import RunCommand
+from compactor.command_line.parser import CommandsByName, group
 from compactor.command_line.shared_options import SHELLS, VARIABLE
-from compactor.command_line.undo_command import UndoCommand
-from compactor.command_line.verify_command import VerifyCommand
 from compactor.host.machine import version
 from compactor.host.output import print_line
 
@@ -63,34 +42,44 @@ def _show_script(ctx: click.Context, _: click.Parameter, shell: str | None) -> N
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_COMMANDS: tuple[type[Command], ...] = (
-    *(
-        PlanCommand,
-        RunCommand,
-        RecoverCommand,
-        UndoCommand,
-        ExplainCommand,
-        ConfigsCommand,
-        InspectCommand,
-        DoctorCommand,
-        DumpCommand,
-        VerifyCommand,
-        ReportCommand,
-    ),
-    *(
-        OffsetsCommand,
-        ReadCommand,
-        RollCommand,
-        DeleteRecordsCommand,
-        TruncateCommand,
-        AppendCommand,
-        AbortCommand,
-        MoveCommand,
+_MODULES = "compactor.command_line"
+_OF_LOG = group(
+    "log",
+    "Work with one log as Kafka's storage engine does.",
+    CommandsByName(
+        _MODULES,
+        {
+            "offsets": "log_offsets_command:OffsetsCommand",
+            "read": "log_read_command:ReadCommand",
+            "roll": "log_change_command:RollCommand",
+            "delete-records": "log_change_command:DeleteRecordsCommand",
+            "truncate": "log_change_command:TruncateCommand",
+            "append": "log_change_command:AppendCommand",
+            "abort": "log_change_command:AbortCommand",
+            "move": "log_change_command:MoveCommand",
+        },
     ),
 )
 app = group(
     "compactor",
     "Compact Kafka log directories without a broker, in parallel on Spark.",
+    CommandsByName(
+        _MODULES,
+        {
+            "plan": "plan_command:PlanCommand",
+            "run": "run_command:RunCommand",
+            "recover": "recover_command:RecoverCommand",
+            "undo": "undo_command:UndoCommand",
+            "explain": "explain_command:ExplainCommand",
+            "configs": "configs_command:ConfigsCommand",
+            "inspect": "inspect_command:InspectCommand",
+            "doctor": "doctor_command:DoctorCommand",
+            "dump": "dump_command:DumpCommand",
+            "verify": "verify_command:VerifyCommand",
+            "report": "report_command:ReportCommand",
+            "log": _OF_LOG,
+        },
+    ),
     [
         _shows(f"compactor {version()}", "Show the version", "--version"),
         _shows(
@@ -120,8 +109,3 @@ app = group(
     "5 a condition of --fail-if holds; "
     "130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP",
 )
-_of_log = group("log", "Work with one log as Kafka's storage engine does.")
-for _kind in _COMMANDS:
-    _name = _kind.NAME.removeprefix("log ")
-    (app if _name == _kind.NAME else _of_log).add_command(CommandParser(_name, _kind))
-app.add_command(_of_log)

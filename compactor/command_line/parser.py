@@ -4,8 +4,9 @@ All values are text for the library (click). The declarations decide what they m
 each may be used, and what is said of a wrong one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
 import click
@@ -108,6 +109,38 @@ class CommandParser(click.Command):
         return Request(self.kind, values, output_of(self.kind, values))
 
 
+class CommandsByName(MutableMapping[str, click.Command]):
+    """Commands of a group, each loaded when it is first asked for."""
+
+    def __init__(self, package: str, commands: Mapping[str, str | click.Command]) -> None:
+        """Take what is loaded already, or MODULE:CLASS in the package."""
+        self._package, self._commands = package, dict(commands)
+
+    def __getitem__(self, name: str) -> click.Command:
+        found = self._commands[name]
+        if isinstance(found, click.Command):
+            return found
+        module, _, kind = found.partition(":")
+        parser = CommandParser(name, getattr(import_module(f"{self._package}.{module}"), kind))
+        self._commands[name] = parser
+        return parser
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._commands[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commands)
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._commands
+
+
 class GroupParser(click.Group):
     """Parses the name of a command."""
 
@@ -131,11 +164,16 @@ class GroupParser(click.Group):
 
 
 def group(
-    name: str, help: str, params: Sequence[click.Option] = (), epilog: str | None = None
+    name: str,
+    help: str,
+    commands: CommandsByName,
+    params: Sequence[click.Option] = (),
+    epilog: str | None = None,
 ) -> GroupParser:
-    """Return a parser of commands, without any command yet."""
+    """Return a parser of commands."""
     return GroupParser(
         name,
+        commands,
         help=help,
         epilog=epilog,
         params=[*params, _help_option()],
