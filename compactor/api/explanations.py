@@ -33,8 +33,10 @@ def explain(log_dirs: Paths, topic_partition: str, rules: Rules = KAFKAS_DEFAULT
         topic_partition.rpartition("-")[0]
     }
     remembered = RememberedLogs(paths, files=context.files)
-    plan = plan_of(context, remembered.problems, with_files=False)
     own = context.of_brokers[0].broker.log_dirs
+    is_here = _has(context.of_brokers[0], topic_partition, context.files)
+    only = topic_partition if is_here else None  # else others are named that are meant, perhaps
+    plan = plan_of(context, remembered.problems, with_files=False, only=only)
     problems = problems_by_broker(own, context.files, Depth.NAMES)
     found = explaining.explain(plan, topic_partition, context.config, problems)
     return replace(found, warnings=(*context.warnings, *remembered.warnings))

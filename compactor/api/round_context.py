@@ -200,16 +200,20 @@ def require_known_log_dirs(rules: Rules, context: RoundContext) -> None:
 
 
 def plan_of(
-    context: RoundContext, problems: Problems | None = None, with_files: bool = True
+    context: RoundContext,
+    problems: Problems | None = None,
+    with_files: bool = True,
+    only: str | None = None,
 ) -> RoundPlan:
     """Plan a round, for each broker by itself.
 
     problems: known ones, by path of the log directory or partition directory. with_files: by which
-    a run notices another writer; a plan that is only looked at does without.
+    a run notices another writer; a plan that is only looked at does without. only: the log that it
+    is about, TOPIC-PARTITION; None: all.
     """
     plans, are_several = [], len(context.of_brokers) > 1
     for broker, config in context.of_brokers:
-        asked = replace(judging_of(context, broker, config), with_files=with_files)
+        asked = replace(judging_of(context, broker, config), with_files=with_files, only=only)
         asked = replace(asked, problems=problems or {})
         plan = replace(plan_round(asked), kafka=(_kafka_of(BrokerContext(broker, config)),))
         name = f"{broker.name}: {', '.join(broker.log_dirs)}"

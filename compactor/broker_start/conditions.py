@@ -13,7 +13,9 @@ LogManager.isStrayKraftReplica; spec F-16.4, each case seen with a broker 4.3.1.
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, compress, filterfalse
 
 from compactor.broker_start.topics import problems_of_topics, topic_id_in
 from compactor.host.printable import printable
@@ -40,6 +42,7 @@ from storage.log.cluster_metadata import METADATA_DIR
 from storage.log.log_dir import is_unloadable
 
 QUORUM_STATE = "quorum-state"  # of the metadata log: JSON
+_LOADABLE = re.compile(r"0{10}\d{10}\.(?:log|index|timeindex|snapshot)", re.ASCII)  # most files
 _SKIPPED_DIRS = ("remote-log-index-cache", UNFINISHED, NO_BROKER)
 _NO_DIRECTORIES = {  # by file of a log: what mends it
     LEADER_EPOCH_CHECKPOINT: "Move it away: a broker makes a new file, and no record is lost.",
@@ -72,10 +75,10 @@ def start_problems(
         found += _of_names(directory)
         found += _of_checkpoints(directory)
         found += _of_metadata_log(directory)
-        of_logs = {log: list(_of_log_files(directory.path, log)) for log in directory.logs}
-        found += [problem for problems in of_logs.values() for problem in problems]
-        logs = [log for log, problems in of_logs.items() if not any(map(_ends_load, problems))]
-        readable.append(directory._replace(logs=logs))
+        of_logs = [list(_of_log_files(directory.path, log)) for log in directory.logs]
+        found += chain.from_iterable(of_logs)
+        are_read = [not any(map(_ends_load, problems)) for problems in of_logs]
+        readable.append(directory._replace(logs=list(compress(directory.logs, are_read))))
     found += problems_of_topics(readable, cluster)
     found += _of_two_metadata_logs(loaded)
     worst = list(StartOutcome)
@@ -221,7 +224,7 @@ def _outcome_of_checkpoint(name: str, error: CorruptFileError) -> StartOutcome |
 
 def _of_log_files(log_dir: str, log: PartitionFiles) -> Iterator[StartProblem]:
     place = os.path.join(log_dir, log.dir_name)
-    for name in set(_NO_DIRECTORIES).intersection(log.dir_names):
+    for name in _NO_DIRECTORIES.keys() & log.dir_names:
         yield StartProblem(
             outcome=StartOutcome.DIRECTORY_OFFLINE,
             path=os.path.join(place, name),
@@ -233,7 +236,7 @@ def _of_log_files(log_dir: str, log: PartitionFiles) -> Iterator[StartProblem]:
     if epochs is not None:
         yield epochs
         return  # nothing else of it is looked at
-    for name in filter(is_unloadable, log.names):
+    for name in filter(is_unloadable, filterfalse(_LOADABLE.fullmatch, log.names)):
         offset = offset_of(name)
         if offset is None:
             problem = "a broker looks for an offset in this name, and there is none"

@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from typing import NamedTuple
 
 from compactor.broker_start.conditions import (
@@ -22,6 +23,7 @@ from compactor.broker_start.conditions import (
     start_problems,
 )
 from compactor.errors import ConfigError
+from compactor.host.second_process import map_in_two
 from compactor.host.shell_commands import tool
 from compactor.outcome.start_problems import (
     ClusterFacts,
@@ -109,11 +111,12 @@ def _has_other_voters(quorum: bytes | None, node_id: int | None) -> bool:
 
 def _directory(path: str, files: Files) -> DirectoryFiles:
     directories, _ = files.list_names(path)
-    logs = [
-        _log(path, name, files)
+    names = [
+        name
         for name in sorted(directories)
         if name != METADATA_DIR and partition_in(name) is not None
     ]
+    logs = map_in_two(partial(_log, path, files=files), names, files)
     return DirectoryFiles(
         path=path,
         dir_names=tuple(sorted(directories)),
@@ -132,10 +135,14 @@ def _log(log_dir: str, name: str, files: Files) -> PartitionFiles:
     return PartitionFiles(
         dir_name=name,
         names=tuple(sorted(names)),
-        epochs=_read(os.path.join(path, LEADER_EPOCH_CHECKPOINT), files),
-        metadata=_read(os.path.join(path, PARTITION_METADATA), files),
+        epochs=_read_listed(path, LEADER_EPOCH_CHECKPOINT, names, files),
+        metadata=_read_listed(path, PARTITION_METADATA, names, files),
         dir_names=tuple(sorted(directories)),
     )
+
+
+def _read_listed(path: str, name: str, names: Sequence[str], files: Files) -> bytes | None:
+    return _read(os.path.join(path, name), files) if name in names else None
 
 
 def _read(path: str, files: Files) -> bytes | None:

@@ -7,6 +7,7 @@ F-16.4.
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
 
@@ -88,6 +89,7 @@ def problems_of_topics(
         yield _stranger(stranger, cluster, (stranger.partition, False) in kept)
 
 
+@lru_cache(maxsize=1024)  # the partitions of a topic have the same bytes
 def topic_id_in(data: bytes) -> UUID | tuple[StartOutcome, str]:
     """Read `partition.metadata` as a broker does: the id, or what the start comes to, and why."""
     offline, ends = StartOutcome.DIRECTORY_OFFLINE, StartOutcome.BROKER_ENDS

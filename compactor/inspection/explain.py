@@ -16,7 +16,6 @@ from typing import NamedTuple
 from compactor.errors import ConfigError
 from compactor.host.printable import duration_text, size_text
 from compactor.host.suggestions import did_you_mean
-from compactor.inspection.open_transactions import open_transactions
 from compactor.outcome.json_values import HIDDEN, OF_ENDING, written
 from compactor.outcome.round_report import LogReport, LogStatus, RetentionReport
 from compactor.outcome.start_problems import StartProblem, forbid_start
@@ -304,6 +303,8 @@ def _looked_into(judgement: Judgement, plan: RoundPlan, config: Config) -> Judge
 
 
 def _open_since(judgement: Judgement, plan: RoundPlan) -> tuple[OpenSince, ...]:
+    from compactor.inspection.open_transactions import open_transactions  # with NumPy
+
     own = next(facts for facts in plan.log_dirs if facts.path == judgement.log_dir)
     found = open_transactions(
         judgement.partition, judgement.offsets.log_start, own.has_clean_shutdown, plan.as_of_ms

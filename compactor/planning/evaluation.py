@@ -5,27 +5,19 @@ own half. What both know has to be the same at the end: if it is not, a log has 
 meanwhile, and this process does all of it by itself; it does so, too, where the other one ends
 early. So the result does not depend on the way that was taken.
 
-The other process is forked (`run_forked`): it has all values that this process had at that moment,
-and returns its half through a pipe. It only saves time: where it cannot be started, ends early or
-hangs, the caller does without it.
+The other process is forked (`compactor.host.second_process`).
 """
 
 import os
 import pickle
-import select
-import signal
-import sys
-import threading
-import time
-import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import BinaryIO, NamedTuple, NoReturn, TypeVar
+from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
 from compactor.errors import ConfigError
+from compactor.host.second_process import is_for_two, run_forked
 from compactor.log_dirs.survey import LogDirSurvey, survey_log_dir, survey_log_dirs
 from compactor.planning.candidate import RoundClock
 from compactor.planning.outcomes import PartitionOutcome, Problems
@@ -36,14 +28,7 @@ from storage.files.local import LOCAL
 from storage.gc_pause import collector_paused
 from storage.log.log_dir import list_partition
 
-FEWEST_FOR_TWO = 2000  # directories: what the second process costs is then a tenth of what it saves
 FIRST_OF_256 = 136  # the first process's share: the second one has to hand its own over, too
-LEAST_PATIENCE_SECONDS = 5.0
-PATIENCE = 3.0  # for the other half, in times that the own half took; added to the least
-_ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-_PART_BYTES = 1 << 20
-
-Own = TypeVar("Own")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +43,7 @@ class EvaluationRequest:
     disk: Disk = LOCAL  # on which it is looked at what this user may do
     with_files: bool = True  # see `list_partition`
     is_metadata_ignored: bool = False  # of any metadata log, also beside the directories
+    only: str | None = None  # TOPIC-PARTITION: of other logs no more than the names is looked at
 
 
 class Evaluation(NamedTuple):
@@ -68,11 +54,13 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(asked: EvaluationRequest) -> Evaluation:
-    """Look at every log, and take it or say why not.
+    """Look at every log that is asked for, and take it or say why not.
 
     Raise RefusedError if a directory cannot be read, ConfigError if settings of a topic clash.
     """
     with collector_paused():
+        if asked.only is not None:
+            return _evaluate_own(asked, asked.only.__eq__)
         found = _evaluate_in_two(asked) if _is_for_two(asked) else None
         return found or _evaluate_own(asked, lambda _: True)
 
@@ -101,46 +89,14 @@ def evaluator_of_one(
     return judge
 
 
-def run_forked(
-    ours: Callable[[], Own], theirs: Callable[[BinaryIO], None]
-) -> tuple[Own, bytes] | None:
-    """What ours gives, and the bytes that theirs, in a process of its own, has written meanwhile.
-
-    They are cut short where that process ends early. None where it cannot be started, or is not
-    done long after ours. To be called where no thread of ours holds a lock. Raises what ours does.
-    """
-    former = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    second = None
-    try:
-        # from the fork on, whatever ends this process ends the other one; which has no signal to
-        # unwind by what was begun here, and keeps them blocked
-        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-        second = _start(theirs)
-        signal.pthread_sigmask(signal.SIG_SETMASK, former)
-        if second is None:
-            return None
-        began = time.monotonic()
-        own = ours()
-        took_seconds = time.monotonic() - began
-        others = second.read(LEAST_PATIENCE_SECONDS + PATIENCE * took_seconds)
-        return None if others is None else (own, others)
-    finally:
-        if second is not None:
-            second.end()
-        signal.pthread_sigmask(signal.SIG_SETMASK, former)
-
-
 def _is_for_two(asked: EvaluationRequest) -> bool:
-    """Many logs, two cores, and no thread of ours that the fork would not have."""
-    if asked.with_files or asked.files is not LOCAL or sys.platform != "linux":
-        return False
-    if threading.active_count() > 1 or len(os.sched_getaffinity(0)) < 2:
+    if asked.with_files:
         return False
     try:
-        names = [LOCAL.list_names(path)[0] for path in asked.log_dirs]
+        names = [asked.files.list_names(path)[0] for path in asked.log_dirs]
     except OSError:
         return False  # which the survey reports
-    return sum(map(len, names)) >= FEWEST_FOR_TWO
+    return is_for_two(sum(map(len, names)), asked.files)
 
 
 def _evaluate_own(asked: EvaluationRequest, is_own: Callable[[str], bool]) -> Evaluation:
@@ -214,66 +170,3 @@ def _with_partitions(
         partitions = tuple(outcome.partition for outcome in own)
         whole.append(replace(survey, listing=survey.listing._replace(partitions=partitions)))
     return whole
-
-
-@dataclass(slots=True)
-class _ForkedProcess:
-    pid: int
-    reader: int  # the end of the pipe that is this process's
-    is_at_end: bool = False  # of what it writes: it is ending, or has ended
-
-    def read(self, seconds: float) -> bytes | None:
-        """All that it writes; None if it has not come to an end after so many seconds."""
-        deadline = time.monotonic() + seconds
-        waiting = select.poll()  # of whatever descriptor: select has none above 1023
-        waiting.register(self.reader, select.POLLIN)
-        parts = []
-        while waiting.poll(1000 * max(0.0, deadline - time.monotonic())):
-            parts.append(os.read(self.reader, _PART_BYTES))
-            if not parts[-1]:
-                self.is_at_end = True
-                return b"".join(parts)
-        return None
-
-    def end(self) -> None:
-        """Leave no process; this host may have taken note of its end itself."""
-        os.close(self.reader)
-        if not self.is_at_end:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
-
-
-def _start(theirs: Callable[[BinaryIO], None]) -> _ForkedProcess | None:
-    """None where this host has no descriptor, process or memory left for it."""
-    try:
-        reader, writer = os.pipe()
-    except OSError:
-        return None
-    try:
-        pid = _fork()
-    except OSError:
-        os.close(reader)
-        os.close(writer)
-        return None
-    if not pid:
-        _write_and_exit(theirs, reader, writer)
-    os.close(writer)
-    return _ForkedProcess(pid, reader)
-
-
-def _fork() -> int:
-    with warnings.catch_warnings():  # of threads, which libraries have started: idle, without locks
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
-
-
-def _write_and_exit(theirs: Callable[[BinaryIO], None], reader: int, writer: int) -> NoReturn:
-    """Write the other half to the pipe; nothing that was begun before the fork is ended."""
-    try:
-        os.close(reader)  # so that the pipe breaks, and this ends, where the first is killed
-        with open(writer, "wb") as out:
-            theirs(out)
-    finally:
-        os._exit(0)  # whatever went wrong: the first process meets it, too, and says so

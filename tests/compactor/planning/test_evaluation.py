@@ -1,29 +1,25 @@
 """Logs judged by two processes come out as by one; where they cannot, one does it."""
 
-import errno
 import os
-import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, NoReturn
 
 import pytest
 
 from compactor.errors import ConfigError, RefusedError
+from compactor.host import second_process
 from compactor.planning import evaluation
 from compactor.planning.candidate import RoundClock
-from compactor.planning.evaluation import EvaluationRequest, evaluate, run_forked
+from compactor.planning.evaluation import EvaluationRequest, evaluate
 from compactor.planning.round_plan import RoundPlan, plan_round
 from compactor.reason_codes import ReasonCode
 from compactor.settings.config import Config
 from compactor.settings.rules import KAFKAS_DEFAULTS
 from storage.file_names import INDEX, LOG, TIME_INDEX, file_name
 from storage.files.local import LOCAL, LocalFiles
+from storage.formats import checkpoint
 from tests.compactor.plan_logs import (
     NOW_MS,
     Shape,
@@ -39,7 +35,7 @@ SETTINGS = {"cleanup.policy": "compact,delete", "retention.ms": "998500"}
 @pytest.fixture
 def by_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a command of its own, where there are many logs."""
-    monkeypatch.setattr(evaluation, "FEWEST_FOR_TWO", 1)
+    monkeypatch.setattr(second_process, "FEWEST_FOR_TWO", 1)
     monkeypatch.setattr(threading, "active_count", lambda: 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
 
@@ -55,7 +51,7 @@ def asked(*log_dirs: str, config: Config | None = None) -> EvaluationRequest:
 
 def by_one(wanted: EvaluationRequest, monkeypatch: pytest.MonkeyPatch) -> RoundPlan:
     with monkeypatch.context() as patch:
-        patch.setattr(evaluation, "FEWEST_FOR_TWO", 2**62)
+        patch.setattr(second_process, "FEWEST_FOR_TWO", 2**62)
         return plan_round(wanted)
 
 
@@ -100,6 +96,40 @@ def test_two_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.Mon
     assert counted_share.calls == 1  # the other half is not this process's
 
 
+def test_a_plan_of_one_log_says_of_it_what_a_plan_of_all_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the other logs, their names alone are looked at."""
+    one, two = all_kinds(tmp_path)
+    checkpoint.write(
+        os.path.join(one, checkpoint.CLEANER_OFFSET), {("gone", 0): 7, ("clean", 0): 4}
+    )
+    wanted = asked(one, two)
+    whole = by_one(wanted, monkeypatch)
+    names = {(log.topic, log.partition) for log in whole.inventory}
+    assert len(names) > 30
+    for topic, partition in names - {("gone", 0)}:  # that has no directory
+        found = plan_round(replace(wanted, only=f"{topic}-{partition}"))
+        key = (topic, partition)
+        assert of_log(found, key) == of_log(whole, key)
+        assert [(each.path, each.partitions) for each in found.log_dirs] == [
+            (each.path, each.partitions) for each in whole.log_dirs
+        ]
+        assert found.absent == whole.absent
+
+
+def of_log(plan: RoundPlan, key: tuple[str, int]) -> list[object]:
+    """Return all that a plan says of one log; its number is that among those taken on."""
+    return [
+        [replace(log, log_id=0) for log in plan.logs if (log.topic, log.partition) == key],
+        *(
+            [each for each in of_logs if (each.topic, each.partition) == key]
+            for of_logs in (plan.not_cleaned, plan.inventory, plan.retention, plan.stray_entries)
+        ),
+        [facts for facts in plan.facts if facts.judgement.partition[:2] == key],
+    ]
+
+
 class Counted:
     def __init__(self, call: Callable[..., object]) -> None:
         self._call, self.calls = call, 0
@@ -129,7 +159,7 @@ def test_a_log_that_only_one_of_them_has_seen_is_judged_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = all_kinds(tmp_path)
-    fork = evaluation._fork
+    fork = second_process._fork
 
     def fork_and_wait() -> int:
         child = fork()
@@ -139,7 +169,7 @@ def test_a_log_that_only_one_of_them_has_seen_is_judged_all_the_same(
             written_at_the_clock(Path(one))
         return child
 
-    monkeypatch.setattr(evaluation, "_fork", fork_and_wait)
+    monkeypatch.setattr(second_process, "_fork", fork_and_wait)
     wanted = asked(one)
     found = plan_round(wanted)
     assert found == by_one(wanted, monkeypatch)
@@ -186,7 +216,7 @@ def test_there_are_two_only_where_it_pays_and_does_no_harm(
     assert not evaluation._is_for_two(replace(wanted, with_files=True))
     assert not evaluation._is_for_two(replace(wanted, files=LocalFiles()))
     for module, name, value in (
-        (evaluation, "FEWEST_FOR_TWO", 3),
+        (second_process, "FEWEST_FOR_TWO", 3),
         (os, "sched_getaffinity", lambda _: {0}),
         (threading, "active_count", lambda: 2),
     ):
@@ -194,149 +224,3 @@ def test_there_are_two_only_where_it_pays_and_does_no_harm(
             patch.setattr(module, name, value)
             assert not evaluation._is_for_two(wanted)
     assert wanted.files is LOCAL
-
-
-LARGE = bytes(range(256)) * 2000  # more than a pipe holds
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_left() -> Iterator[None]:
-    before = left()
-    yield
-    assert left() == before
-
-
-def left() -> tuple[list[str], set[signal.Signals | int], str]:
-    """Open files, blocked signals, and child processes: some may be those of other tests."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    return os.listdir("/proc/self/fd"), set(mask), children
-
-
-@pytest.fixture
-def _reaped_by_the_host() -> Iterator[None]:
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    yield
-    signal.signal(signal.SIGCHLD, before)
-
-
-def write_large(out: BinaryIO) -> None:
-    out.write(LARGE)
-
-
-def hang(out: BinaryIO) -> None:
-    out.write(LARGE[:10])
-    out.flush()
-    time.sleep(600)
-
-
-def of_host(error: int) -> Callable[[], NoReturn]:
-    def fail() -> NoReturn:
-        raise OSError(error, os.strerror(error))
-
-    return fail
-
-
-def test_both_halves_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("what is ending may be reaped already"))
-    assert run_forked(lambda: "ours", write_large) == ("ours", LARGE)
-
-
-def test_one_that_ends_early_leaves_what_it_wrote() -> None:
-    def fail(out: BinaryIO) -> None:
-        out.write(b"begun")
-        raise ZeroDivisionError
-
-    assert run_forked(lambda: 1, fail) == (1, b"begun")
-    assert run_forked(lambda: 1, lambda _: os._exit(1)) == (1, b"")
-
-
-def test_an_error_of_the_own_half_is_raised() -> None:
-    with pytest.raises(ZeroDivisionError):
-        run_forked(lambda: 1 // 0, hang)
-
-
-@pytest.mark.usefixtures("_reaped_by_the_host")
-def test_a_host_that_reaps_by_itself_takes_nothing_away() -> None:
-    assert run_forked(lambda: 1, write_large) == (1, LARGE)
-    with pytest.raises(ZeroDivisionError):
-        run_forked(lambda: 1 // 0, hang)
-
-
-@pytest.mark.usefixtures("_reaped_by_the_host")
-def test_an_error_stays_the_own_halfs_where_the_other_process_is_gone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    fork, children = evaluation._fork, []
-
-    def noting() -> int:
-        children.append(fork())
-        return children[0]
-
-    def ours() -> None:
-        deadline = time.monotonic() + 30
-        while os.path.exists(f"/proc/{children[0]}"):
-            assert time.monotonic() < deadline
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(evaluation, "_fork", noting)
-    with pytest.raises(ZeroDivisionError):
-        run_forked(ours, lambda _: None)
-
-
-@pytest.mark.parametrize(
-    ("call", "error"), [("pipe", errno.EMFILE), ("fork", errno.EAGAIN), ("fork", errno.ENOMEM)]
-)
-def test_a_host_that_has_no_process_left_is_no_error(
-    call: str, error: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, call, of_host(error))
-    assert run_forked(lambda: pytest.fail("nobody needs a half"), write_large) is None
-
-
-def test_one_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "LEAST_PATIENCE_SECONDS", 0.05)
-    began = time.monotonic()
-    assert run_forked(lambda: 1, hang) is None
-    assert time.monotonic() - began < 60
-
-
-@pytest.mark.parametrize("number", ENDING)
-def test_a_signal_at_the_fork_ends_the_first_process_alone(
-    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It unwinds neither what the second one has of the first, nor leaves the second one behind."""
-    fork = evaluation._fork
-
-    def fork_and_signal(of_child: bool) -> int:
-        child = fork()
-        if (child == 0) is of_child:
-            # to this thread, as where there is no other: the test's own host may have some
-            signal.pthread_kill(threading.get_ident(), number)
-        return child
-
-    def raise_it(number: int, _: object) -> None:
-        raise KeyboardInterrupt(number)
-
-    before = signal.signal(number, raise_it)
-    try:
-        monkeypatch.setattr(evaluation, "_fork", lambda: fork_and_signal(of_child=True))
-        assert run_forked(lambda: 1, write_large) == (1, LARGE)
-        monkeypatch.setattr(evaluation, "_fork", lambda: fork_and_signal(of_child=False))
-        with pytest.raises(KeyboardInterrupt):
-            run_forked(lambda: pytest.fail("it goes on"), hang)
-    finally:
-        signal.signal(number, before)
-
-
-def test_the_second_process_ends_where_the_first_is_killed() -> None:
-    """It would go on to hold what standard output is connected to."""
-    code = (
-        "import os, signal\n"
-        "from compactor.planning.evaluation import run_forked\n"
-        "run_forked(lambda: os.kill(os.getpid(), signal.SIGKILL), "
-        "lambda out: out.write(bytes(1 << 20)))\n"
-    )
-    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30)
-    assert (killed.returncode, killed.stdout, killed.stderr) == (-signal.SIGKILL, b"", b"")
