@@ -102,7 +102,7 @@ def test_the_airflow_operator_knows_which_commands_have_no_report() -> None:
     )
     command: Any = app
     parts = {f"log {name}": part for name, part in command.commands["log"].commands.items()}
-    commands = command.commands | parts
+    commands = {**command.commands, **parts}
     about_log_dirs = commands.keys() - {"completion", "log"}
     without = {
         name

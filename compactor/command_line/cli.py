@@ -48,6 +48,7 @@ from compactor.reason_codes import ReasonCode
 from compactor.views.ending import configuration_document, with_ending, without_report
 from compactor.views.report_json import JsonObject, summary, to_line
 from storage.files.local import LOCAL
+from storage.gc_pause import collector_paused
 
 COMMANDS = tuple(app.commands)
 
@@ -74,7 +75,8 @@ def _run_words(words: list[str], signals: SignalNotes) -> int:
             from click.shell_completion import shell_complete  # needed by a shell alone
 
             return shell_complete(app, {}, "compactor", VARIABLE, os.environ[VARIABLE])
-        with standard_output(), unpadded():  # a help is printed by the parser
+        # a help is printed by the parser, which loads the module of the command
+        with standard_output(), unpadded(), collector_paused():
             parsed = parse(app, words or ["--help"])
     except click.UsageError as error:
         return _end_of_usage_error(words, error)

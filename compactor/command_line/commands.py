@@ -42,21 +42,19 @@ def _show_script(ctx: click.Context, _: click.Parameter, shell: str | None) -> N
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_MODULES = "compactor.command_line"
 _OF_LOG = group(
     "log",
     "Work with one log as Kafka's storage engine does.",
     CommandsByName(
-        _MODULES,
         {
-            "offsets": "log_offsets_command:OffsetsCommand",
-            "read": "log_read_command:ReadCommand",
-            "roll": "log_change_command:RollCommand",
-            "delete-records": "log_change_command:DeleteRecordsCommand",
-            "truncate": "log_change_command:TruncateCommand",
-            "append": "log_change_command:AppendCommand",
-            "abort": "log_change_command:AbortCommand",
-            "move": "log_change_command:MoveCommand",
+            "offsets": "compactor.command_line.log_offsets_command:OffsetsCommand",
+            "read": "compactor.command_line.log_read_command:ReadCommand",
+            "roll": "compactor.command_line.log_change_command:RollCommand",
+            "delete-records": "compactor.command_line.log_change_command:DeleteRecordsCommand",
+            "truncate": "compactor.command_line.log_change_command:TruncateCommand",
+            "append": "compactor.command_line.log_change_command:AppendCommand",
+            "abort": "compactor.command_line.log_change_command:AbortCommand",
+            "move": "compactor.command_line.log_change_command:MoveCommand",
         },
     ),
 )
@@ -64,19 +62,18 @@ app = group(
     "compactor",
     "Compact Kafka log directories without a broker, in parallel on Spark.",
     CommandsByName(
-        _MODULES,
         {
-            "plan": "plan_command:PlanCommand",
-            "run": "run_command:RunCommand",
-            "recover": "recover_command:RecoverCommand",
-            "undo": "undo_command:UndoCommand",
-            "explain": "explain_command:ExplainCommand",
-            "configs": "configs_command:ConfigsCommand",
-            "inspect": "inspect_command:InspectCommand",
-            "doctor": "doctor_command:DoctorCommand",
-            "dump": "dump_command:DumpCommand",
-            "verify": "verify_command:VerifyCommand",
-            "report": "report_command:ReportCommand",
+            "plan": "compactor.command_line.plan_command:PlanCommand",
+            "run": "compactor.command_line.run_command:RunCommand",
+            "recover": "compactor.command_line.recover_command:RecoverCommand",
+            "undo": "compactor.command_line.undo_command:UndoCommand",
+            "explain": "compactor.command_line.explain_command:ExplainCommand",
+            "configs": "compactor.command_line.configs_command:ConfigsCommand",
+            "inspect": "compactor.command_line.inspect_command:InspectCommand",
+            "doctor": "compactor.command_line.doctor_command:DoctorCommand",
+            "dump": "compactor.command_line.dump_command:DumpCommand",
+            "verify": "compactor.command_line.verify_command:VerifyCommand",
+            "report": "compactor.command_line.report_command:ReportCommand",
             "log": _OF_LOG,
         },
     ),

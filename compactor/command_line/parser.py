@@ -112,16 +112,16 @@ class CommandParser(click.Command):
 class CommandsByName(MutableMapping[str, click.Command]):
     """Commands of a group, each loaded when it is first asked for."""
 
-    def __init__(self, package: str, commands: Mapping[str, str | click.Command]) -> None:
-        """Take what is loaded already, or MODULE:CLASS in the package."""
-        self._package, self._commands = package, dict(commands)
+    def __init__(self, commands: Mapping[str, str | click.Command]) -> None:
+        """commands: by name, what is loaded already, or MODULE:CLASS."""
+        self._commands = dict(commands)
 
     def __getitem__(self, name: str) -> click.Command:
         found = self._commands[name]
         if isinstance(found, click.Command):
             return found
         module, _, kind = found.partition(":")
-        parser = CommandParser(name, getattr(import_module(f"{self._package}.{module}"), kind))
+        parser = CommandParser(name, getattr(import_module(module), kind))
         self._commands[name] = parser
         return parser
 

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import BinaryIO, NoReturn, TypeVar
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 from storage.files.files import Files
 from storage.files.local import LOCAL
@@ -56,17 +56,27 @@ def map_in_two(function: Callable[[Item], Own], items: Sequence[Item], files: Fi
     half = len(items) // 2
 
     def write_others(out: BinaryIO) -> None:
-        pickle.dump(list(map(function, items[half:])), out, pickle.HIGHEST_PROTOCOL)
+        write_value(list(map(function, items[half:])), out)
 
     halves = run_forked(lambda: list(map(function, items[:half])), write_others)
     if halves is None:
         return list(map(function, items))
     own, data = halves
+    others: list[Own] | None = value_in(data)
+    return own + (list(map(function, items[half:])) if others is None else others)
+
+
+def write_value(value: object, out: BinaryIO) -> None:
+    """Write what the second process has come to."""
+    pickle.dump(value, out, pickle.HIGHEST_PROTOCOL)
+
+
+def value_in(data: bytes) -> Any:
+    """Return what it has come to; None where it has ended early. data: as `run_forked` gives it."""
     try:
-        others: list[Own] = pickle.loads(data)  # noqa: S301  # of our own, by a pipe of our own
-    except (EOFError, pickle.UnpicklingError):  # it has ended early
-        others = list(map(function, items[half:]))
-    return own + others
+        return pickle.loads(data)  # noqa: S301  # of our own, by a pipe of our own
+    except (EOFError, pickle.UnpicklingError):
+        return None
 
 
 def run_forked(

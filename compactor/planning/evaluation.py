@@ -9,7 +9,6 @@ The other process is forked (`compactor.host.second_process`).
 """
 
 import os
-import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
 from compactor.errors import ConfigError
-from compactor.host.second_process import is_for_two, run_forked
+from compactor.host.second_process import is_for_two, run_forked, value_in, write_value
 from compactor.log_dirs.survey import LogDirSurvey, survey_log_dir, survey_log_dirs
 from compactor.planning.candidate import RoundClock
 from compactor.planning.outcomes import PartitionOutcome, Problems
@@ -129,15 +128,15 @@ def _is_first(name: str) -> bool:
 
 def _write_other_half(asked: EvaluationRequest, out: BinaryIO) -> None:
     found = _evaluate_own(asked, lambda name: not _is_first(name))
-    pickle.dump((_known_by_both(found), found.outcomes), out, pickle.HIGHEST_PROTOCOL)
+    write_value((_known_by_both(found), found.outcomes), out)
 
 
 def _combine(evaluation: Evaluation, data: bytes) -> Evaluation | None:
     """data: the other half, or what has come of it."""
-    try:
-        known, theirs = pickle.loads(data)  # noqa: S301  # of our own, by a pipe of our own
-    except (EOFError, pickle.UnpicklingError):  # it has ended early
+    half = value_in(data)
+    if half is None:
         return None
+    known, theirs = half
     if known != _known_by_both(evaluation):
         return None
     own, others = iter(evaluation.outcomes), iter(theirs)

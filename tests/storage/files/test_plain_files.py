@@ -38,8 +38,8 @@ PLAIN: dict[str, dict[str, str]] = {
         "storage": "user_home",
         "storage.kernels": "kernel",
     },
-    "a second process of a plan, and the pipe that its half comes through": {
-        "compactor.planning": "evaluation",
+    "a second process, and the pipe that its half comes through": {
+        "compactor.host": "second_process",
     },
 }
 
