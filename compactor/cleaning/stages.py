@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from cleaner_jobs.messages import (
@@ -34,7 +35,8 @@ from cleaner_jobs.messages import (
     Verdict,
     value_of,
 )
-from cleaner_jobs.problems import problem_of
+from cleaner_jobs.problems import WorkFileError, problem_of
+from cleaner_jobs.staging import staged_suffix
 from compactor.cleaning.stage_values import (
     NOT_SCANNED,
     WITHOUT_TRANSACTIONS,
@@ -203,6 +205,21 @@ class Stages:
             else:
                 self._transactions[log_id] = of_log
 
+    def _is_own(self, log_id: int, *paths: str) -> bool:
+        """Say whether a task of this round may have written files; if not, stop the log.
+
+        What a task names is changed here, punched or renamed, before it is proved.
+        """
+        work_dir, marker = self._settings.work_dir, staged_suffix(self._settings.run_id, "")
+        for path in filter(None, paths):
+            directory, name = os.path.split(path)
+            is_staged = directory == self._plans[log_id].path and marker in name
+            if not is_staged and os.path.dirname(directory) != work_dir:
+                error = WorkFileError(path, 0, "no task of this round writes a file of this name")
+                self.stop(log_id, problem_of(log_id, error))
+                return False
+        return True
+
     @contextmanager
     def _or_stop(self, plan: LogPlan) -> Iterator[None]:
         try:
@@ -224,7 +241,8 @@ class Stages:
         parts: dict[int, list[Part]] = defaultdict(list)
         for values in self._run(stage, [{"stretches": own} for own in tasks]):
             part = value_of(Part, values)
-            parts[part.log_id].append(part)
+            if self._is_own(part.log_id, part.file):
+                parts[part.log_id].append(part)
         for log_id, aborted_file in aborted_files.items():
             self._scans[log_id] = Scan(tuple(sorted(parts[log_id], key=_place)), aborted_file)
             self._unproven.append(log_id)
@@ -293,7 +311,8 @@ class Stages:
             group.numbers.remove(piece.number)
             group.rewritten.append(piece)
             self._rewritten[piece.log_id].append(piece)
-            if self.is_stopped(piece.log_id):
+            files = (*piece.staged_files, piece.log_file, piece.facts_file)
+            if not self._is_own(piece.log_id, *files) or self.is_stopped(piece.log_id):
                 return
             take_piece(self._plans[piece.log_id], piece)
             if not group.numbers:
@@ -354,15 +373,26 @@ class Stages:
 def release_entries(parts: Iterable[Part], disk: Disk = LOCAL) -> None:
     """Give the disk blocks of entries that nobody merges any more back: holes in their files.
 
-    Nothing is raised.
+    Where they stand is what tasks have said, and nothing has proved it of entries that were not
+    merged. So no file is touched whose parts do not stand one after another. Nothing is raised.
     """
     of_file = defaultdict[str, list[Part]](list)
     for part in parts:
         of_file[part.file].append(part)
     for path, own in of_file.items():
+        own.sort(key=lambda part: part.block_at)
+        if not _stand_apart(own):
+            continue
         with suppress(OSError), disk.open_raw(path, "r+b") as file:
             for part in own:
                 punch_hole(file.fileno(), part.block_at, part.entries * ENTRY_BYTES)
+
+
+def _stand_apart(parts: Sequence[Part]) -> bool:
+    """Say whether each part of a file, by rising position, ends before the next begins."""
+    ends = [part.block_at + part.entries * ENTRY_BYTES for part in parts]
+    are_whole = all(end <= part.txn_at for end, part in zip(ends, parts, strict=True))
+    return are_whole and all(a.txn_at <= b.block_at for a, b in pairwise(parts))
 
 
 def _with_transactions(piece: Piece, of_log: TransactionsOfLog) -> Piece:

@@ -70,7 +70,7 @@ def check_one_failed(
     report = local.run(plan)
     assert report.logs[0].status is LogStatus.CLEANED
     assert report.logs[1].status is status, report.logs[1].reason
-    assert reason in (report.logs[1].reason or "")
+    assert reason in (report.logs[1].reason or ""), report.logs[1].reason
     assert files_of(bad) == before
     assert report.logs[1].bytes_after == report.logs[1].bytes_before
     assert len(batches_of(good, 0)) == 1

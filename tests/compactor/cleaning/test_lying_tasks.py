@@ -5,8 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cleaner_jobs.messages import PART, REWRITTEN, Part, PartSection, Rewritten
 from compactor.outcome.round_report import LogStatus
+from storage.file_names import LOG, file_name
 from tests.compactor.small_rounds import check_one_failed, two_logs
 from tests.support.local_round import LocalRound, Rows
 
@@ -78,3 +81,49 @@ def test_a_group_that_is_said_to_stay_and_would_be_merged_fails_its_log_alone(
 
     local.after["rewrite"] = lambda rows: changed(REWRITTEN, rows, Rewritten._fields, keep)
     check_one_failed(local, tmp_path, LogStatus.FAILED, "reported as left in place", plan)
+
+
+def test_a_part_that_says_it_stands_where_anothers_does_sets_its_own_log_aside(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    """The entries of parts are released in place, among them those of the other log."""
+    _, _, plan = two_logs(tmp_path)
+
+    def lie(rows: Rows) -> Rows:
+        others = [json.loads(text) for kind, text in rows if kind == PART]
+        at = Part._fields.index("block_at")
+        assert len({other[Part._fields.index("file")] for other in others}) == 1
+        states_at = others[0][at] + 24 * others[0][Part._fields.index("entries")]
+        return changed(PART, rows, Part._fields, lambda value: value.update(block_at=states_at))
+
+    local.after["scan"] = lie
+    reason = "entries of the map are not what was written"
+    check_one_failed(local, tmp_path, LogStatus.FAILED, reason, plan)
+
+
+@pytest.mark.parametrize("name", ["log_file", "facts_file"])
+def test_a_file_that_no_task_writes_is_not_touched(
+    name: str, local: LocalRound, tmp_path: Path
+) -> None:
+    """What a task names may be renamed, or emptied as it is joined."""
+    good, _, plan = two_logs(tmp_path)
+    segment = good / file_name(4, LOG)
+
+    def name_another(value: Value) -> None:
+        value[name] = str(segment)
+
+    local.after["rewrite"] = lambda rows: changed(REWRITTEN, rows, Rewritten._fields, name_another)
+    reason = f"{segment}, byte 0: no task of this round writes a file of this name"
+    check_one_failed(local, tmp_path, LogStatus.FAILED, reason, plan)
+
+
+def test_a_part_in_a_file_that_no_task_writes_fails_its_log_alone(
+    local: LocalRound, tmp_path: Path
+) -> None:
+    _, bad, plan = two_logs(tmp_path)
+    segment = bad / file_name(4, LOG)
+    local.after["scan"] = lambda rows: changed(
+        PART, rows, Part._fields, lambda value: value.update(file=str(segment))
+    )
+    reason = f"{segment}, byte 0: no task of this round writes a file of this name"
+    check_one_failed(local, tmp_path, LogStatus.FAILED, reason, plan)
