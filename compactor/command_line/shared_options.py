@@ -109,7 +109,7 @@ SELECTION = (
     *("include", "exclude", "as_of", "any_clock", "all_log_dirs_given"),
     *("assume_fully_replicated", "order", "max_logs", "max_bytes", "max_minutes"),
 )
-OF_TASKS = ("work_dir", "engine", "master", "executor_paths")
+OF_TASKS = ("work_dir", "engine", "spark_from", "master", "executor_paths")
 OF_ONE_LOG = ("topic_configs", "config", "settings", "metadata")
 
 

@@ -38,6 +38,9 @@ class EngineOptions(Protocol):
     def engine(self) -> EngineChoice: ...
 
     @property
+    def spark_from(self) -> int | None: ...
+
+    @property
     def master(self) -> str | None: ...
 
     @property
@@ -92,8 +95,11 @@ def choose_engine(options: EngineOptions, log_bytes: int) -> ChosenEngine:
         return ChosenEngine(EngineChoice.SPARK, f"the master is {options.master}")
     if SUBMITTED_VARIABLE in os.environ:
         return ChosenEngine(EngineChoice.SPARK, "started by spark-submit")
-    if log_bytes < SPARK_FROM_BYTES:
-        why = f"{size} of logs to read, less than 1 GiB"
+    limit, limit_text = SPARK_FROM_BYTES, "1 GiB"
+    if options.spark_from is not None:
+        limit, limit_text = options.spark_from, size_text(options.spark_from)
+    if log_bytes < limit:
+        why = f"{size} of logs to read, less than {limit_text}"
         return ChosenEngine(EngineChoice.LOCAL, why)
     if has_session():
         raise ConfigError(f"{_BESIDE_A_SESSION}: {size} of logs are to be read", "session")

@@ -330,6 +330,14 @@ class RunOptions:
         SPARK,
         kind=EngineChoice,
     )
+    # bytes of logs to read; None: SPARK_FROM_BYTES
+    spark_from: Natural | None = option(
+        None,
+        "SIZE",
+        "With --engine auto: use Spark from this much of logs to read on. Default: 1 GiB",
+        SPARK,
+        read=size_bytes,
+    )
     # of Spark; None: that of spark-submit, or all cores of this host
     master: str | None = option(
         None,
@@ -390,6 +398,7 @@ class InspectOptions:
     )
     work_dir: str | None = same_option(RunOptions, "work_dir")
     engine: EngineChoice = same_option(RunOptions, "engine")
+    spark_from: Natural | None = same_option(RunOptions, "spark_from")
     master: str | None = same_option(RunOptions, "master")
     executor_paths: tuple[tuple[str, str], ...] = same_option(RunOptions, "executor_paths")
     session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own
@@ -406,6 +415,7 @@ class TaskOptions:
 
     work_dir: str | None = same_option(RunOptions, "work_dir")
     engine: EngineChoice = same_option(RunOptions, "engine")
+    spark_from: Natural | None = same_option(RunOptions, "spark_from")
     master: str | None = same_option(RunOptions, "master")
     executor_paths: tuple[tuple[str, str], ...] = same_option(RunOptions, "executor_paths")
     session: "SparkSession | None" = None  # to use, and to leave open; else it makes its own

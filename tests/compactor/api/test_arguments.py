@@ -184,6 +184,9 @@ def test_a_number_of_the_options_that_is_too_small_is_refused_by_its_name(
         api.DumpOptions: lambda options: [*api.dump(log_dir / "orders-0", options)],
         api.RunOptions: lambda options: api.run(log_dir, ASSUMED, options),
         api.InspectOptions: lambda options: api.inspect(log_dir, (), ASSUMED, options),
+        api.TaskOptions: lambda options: api.plan(
+            log_dir, ASSUMED, sample_bytes=1 << 20, options=options
+        ),
     }
     of_numbers = [each.name for each in fields(kind) if re.search(r"\bint\b", str(each.type))]
     elsewhere = {"max_logs", "max_bytes", "max_minutes", "due", "high_watermarks", "as_of"}

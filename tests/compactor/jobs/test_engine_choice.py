@@ -34,12 +34,24 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     return there
 
 
+OF_LARGE = "1.1 GB of logs to read"
+
+
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize(
     ("options", "log_bytes", "choice", "why"),
     [
         (RunOptions(), SMALL, "local", "1.1 GB of logs to read, less than 1 GiB"),
-        (RunOptions(), LARGE, "spark", "1.1 GB of logs to read"),
+        (RunOptions(), LARGE, "spark", OF_LARGE),
+        (RunOptions(spark_from=2000), 1999, "local", "2.0 kB of logs to read, less than 2.0 kB"),
+        (RunOptions(spark_from=2000), 2000, "spark", "2.0 kB of logs to read"),
+        (
+            RunOptions(spark_from=5 * SMALL),
+            LARGE,
+            "local",
+            "1.1 GB of logs to read, less than 5.4 GB",
+        ),
+        (RunOptions(spark_from=0), 0, "spark", "0 B of logs to read"),
         (RunOptions(master="local[2]"), SMALL, "spark", "the master is local[2]"),
         (RunOptions(session=SESSION_OF_CALLER), SMALL, "spark", "a session was passed in"),
         (RunOptions(workers=WORKERS), LARGE, "local", "workers were passed in"),
