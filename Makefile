@@ -13,7 +13,9 @@ ON_ALL_CORES = -n $(CORES) --maxprocesses 8 --dist loadfile --no-loadscope-reord
 # Files of unit tests are made in memory, where it has 2 GB for them: disks take up to ten times the processor.
 # They go once all tests have passed. The name is short: a few tests expect lines that a long path would break.
 IN_MEMORY := $(or $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "/dev/shm" }'),/tmp)
-unit_tests = files=$$(mktemp -d $${TMPDIR:-$(IN_MEMORY)}/t.XXX) && chmod 755 $$files && TMPDIR=$$files $(PYTHON_OF_VENV) -m pytest $(1) && rm -r $$files
+# glibc gives blocks of some MB back to the system at once, and gets each page anew for the next log.
+KEEPING_MEMORY := MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=268435456
+unit_tests = files=$$(mktemp -d $${TMPDIR:-$(IN_MEMORY)}/t.XXX) && chmod 755 $$files && TMPDIR=$$files $(KEEPING_MEMORY) $(PYTHON_OF_VENV) -m pytest $(1) && rm -r $$files
 PAGES := tests/test_how_to.py tests/test_links.py tests/test_rule_numbers.py tests/test_glossary.py tests/test_named_tests.py
 
 # The Kafka that `make conformance` and `make test-engine` compare with (tests/oracle/versions.py), in the
