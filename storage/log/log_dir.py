@@ -7,7 +7,7 @@ Source: Kafka, LogManager.loadLogs, LogLoader; spec F-1, F-2, F-12.9.
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from storage.errors import CorruptFileError
@@ -36,6 +36,7 @@ from storage.formats.index_entry import OffsetPosition, read_last
 from storage.formats.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from storage.formats.meta_properties import META_PROPERTIES
 from storage.formats.partition_metadata import PARTITION_METADATA
+from storage.formats.record_batch import BatchHeader
 from storage.log import segment_reader
 
 _KAFKA_DIRS = {
@@ -260,10 +261,8 @@ def segment_end_offset(
 
     The index may be missing. Raise CorruptFileError as log_end_offset does.
     """
-    start = _last_indexed(log_path, index_path, base_offset, access)
     end_offset = base_offset
-    headers = segment_reader.read_batch_headers(log_path, start.position, files=access)
-    for position, header in headers:
+    for position, header in _last_headers(log_path, index_path, base_offset, access):
         if header.base_offset < end_offset:
             problem = f"base offset {header.base_offset}, expected {end_offset} or more"
             raise CorruptFileError(log_path, position, problem)
@@ -277,35 +276,36 @@ def last_batch_time_ms(partition: PartitionListing, segment: Segment) -> int:
     Raise CorruptFileError where a batch or the entry is damaged.
     """
     stem = os.path.join(partition.path, file_name(segment.base_offset, ""))
-    start = _last_indexed(stem + LOG, stem + INDEX, segment.base_offset, partition.access)
-    headers = segment_reader.read_batch_headers(stem + LOG, start.position, files=partition.access)
+    headers = _last_headers(stem + LOG, stem + INDEX, segment.base_offset, partition.access)
     return max((header.max_timestamp for _, header in headers), default=-1)
 
 
-def _last_indexed(
+def _last_headers(
     log_path: str, index_path: str, base_offset: int, access: Files
-) -> OffsetPosition:
-    """Give the last index entry, after a look at whether it is one of this log."""
+) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield position and header of each batch from the last index entry on.
+
+    Raise CorruptFileError where the entry does not lead to its batch, or a batch is cut short.
+    """
     try:
         entry = read_last(index_path, base_offset, access)
     except FileNotFoundError:
-        return OffsetPosition(base_offset, 0)
-    if entry.position == 0:
-        return entry
-    if not _is_batch_with(entry, log_path, access):
-        at = f"offset {entry.offset} at byte {entry.position}"
-        problem = f"the last entry, {at}, does not lead to that batch of the log"
-        raise CorruptFileError(index_path, size_of(access, index_path), problem)
-    return entry
+        entry = OffsetPosition(base_offset, 0)
+    headers = segment_reader.read_batch_headers(log_path, entry.position, files=access)
+    if entry.position:
+        try:
+            first = next(headers) if entry.position > 0 else None
+        except (CorruptFileError, StopIteration):
+            first = None
+        if first is None or not _is_batch_with(entry, first[1]):
+            at = f"offset {entry.offset} at byte {entry.position}"
+            problem = f"the last entry, {at}, does not lead to that batch of the log"
+            raise CorruptFileError(index_path, size_of(access, index_path), problem)
+        yield first
+    yield from headers
 
 
-def _is_batch_with(entry: OffsetPosition, log_path: str, access: Files) -> bool:
-    if not 0 < entry.position < size_of(access, log_path):
-        return False
-    try:
-        _, header = next(segment_reader.read_batch_headers(log_path, entry.position, files=access))
-    except (CorruptFileError, StopIteration):
-        return False
+def _is_batch_with(entry: OffsetPosition, header: BatchHeader) -> bool:
     is_wrapper = header.magic < MAGIC and header.codec  # it begins before the offset in its header
     return bool(is_wrapper) or header.base_offset <= entry.offset
 
