@@ -88,8 +88,10 @@ def ending_stopped_processes(
 
 def _watch(wait: Wait, over: threading.Event, top: Sequence[int], callers: Sequence[int]) -> None:
     while not over.wait(LOOK_SECONDS):
+        # first those that are stopped: a caller's child may start one between the two looks
+        found = stopped_processes(top=top)
         left_out = set(processes_below(callers))
-        stopped = [process for process in stopped_processes(top=top) if process[0] not in left_out]
+        stopped = [process for process in found if process[0] not in left_out]
         cause = None
         if stopped:
             pid, name = stopped[0]

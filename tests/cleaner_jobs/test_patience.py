@@ -166,8 +166,11 @@ def test_a_stopped_child_of_the_caller_and_what_it_starts_are_left_alone(
             below = int(child.stdout.readline())
             os.kill(below, signal.SIGSTOP)
             child.send_signal(signal.SIGSTOP)
-            time.sleep(1)
-        assert [pid for pid, _ in patience.stopped_processes()] == sorted([child.pid, below])
+            deadline, both = time.monotonic() + 60, sorted([child.pid, below])
+            while [pid for pid, _ in patience.stopped_processes()] != both:
+                assert time.monotonic() < deadline, "they are not stopped"
+                time.sleep(0.01)
+            time.sleep(1)  # ten times the bound
         os.killpg(child.pid, signal.SIGKILL)
     assert said == []
     assert patience.why_ended() == ""
