@@ -26,7 +26,7 @@ SAID_BYTES = 100_000  # that are read of what workers have written
 DRIVER_BYTES = 300 * MIB  # the most that a driver takes, with the process that workers come from
 NO_ANSWER = "a worker process returned something that is no answer to its task"
 HOST_END_SECONDS = 10.0  # that it takes at most, once it has closed its end
-NOTICE_SECONDS = 1.0  # that the host has to say how a worker ended
+NOTICE_SECONDS = 10.0  # that the host has to say how a worker ended
 
 
 class WorkerDiedError(Exception):
