@@ -26,6 +26,7 @@ from tests.disturbed.faulty_host import FAULT, FAULTS, MARKS, TIMES
 from tests.disturbed.scenes import Place
 from tests.disturbed.stage import Files, files_in
 from tests.support.command_process import PROJECT
+from tests.support.file_states import open_files
 from tests.support.inline_workers import inline_local_engine
 from tests.support.local_command import Ended, run_command, use_local_rounds
 
@@ -201,14 +202,14 @@ def failing(error: int) -> Callable[..., Any]:
 def test_a_driver_that_can_start_no_process_says_why_and_leaves_nothing_open(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, error: int
 ) -> None:
-    open_before = os.listdir("/proc/self/fd")
+    open_before = open_files()
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, failing(error))
         with pytest.raises(CleaningFailedError) as raised:
             WorkerPool(2)
     assert str(raised.value).startswith("no worker process can be started: ")
     assert str(raised.value).endswith(os.strerror(error))
-    assert os.listdir("/proc/self/fd") == open_before
+    assert open_files() == open_before
 
 
 def test_a_run_that_can_start_no_process_changes_nothing(

@@ -34,7 +34,7 @@ JAVA_DIES = 0  # in the place of a signal
 POLL_SECONDS = 0.05
 # What comes at once may take as long; only where something is wrong does it take longer.
 ENDING_SECONDS = 200.0
-DYING_SECONDS = 20.0
+DYING_SECONDS = 60.0
 
 AT_START = "start"  # of Java: the earliest moment at which there is something to be left behind
 AT_FIRST_USE = "first use"  # while kernels are compiled

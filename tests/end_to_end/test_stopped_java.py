@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -81,7 +82,8 @@ def _java_of(pid: int) -> psutil.Process:
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         for process in psutil.Process(pid).children():
-            if process.name() == "java":
-                return process
+            with suppress(psutil.NoSuchProcess):  # it has ended since
+                if process.name() == "java":
+                    return process
         time.sleep(0.02)
     raise AssertionError("no Java was started")

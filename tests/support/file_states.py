@@ -1,9 +1,12 @@
 """What every file is, to see that nothing was changed, and which files this process has open."""
 
 import contextlib
+import gc
 import os
 from pathlib import Path
 from typing import NamedTuple
+
+from storage.files.disk_hints import wait_until_freed
 
 
 class FileState(NamedTuple):
@@ -35,3 +38,13 @@ def open_below(path: Path) -> list[str]:
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
             found.append(os.readlink(f"/proc/self/fd/{name}"))
     return [target for target in found if target.startswith(f"{path}/")]
+
+
+def open_files() -> set[str]:
+    """Return the numbers of all descriptors, of none that is about to be closed by itself.
+
+    What tests before have left may still be closed in the background, or by the collector.
+    """
+    wait_until_freed()
+    gc.collect()
+    return set(os.listdir("/proc/self/fd"))

@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +22,19 @@ LAUNCHES = ("sh", "-c", "sleep 1000; exec sleep 1000")  # as Spark's launcher, w
 NOTHING = Waiting()
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_left(tmp_path: Path) -> Iterator[None]:
+    before = processes_below_this()
+    yield
+    assert os.listdir(tmp_path) == ["log"]
+    assert processes_below_this() <= before
+
+
+def processes_below_this() -> set[psutil.Process]:
+    """Some may be those of other tests."""
+    return set(psutil.Process().children(recursive=True))
+
+
 def start(tmp_path: Path, *words: str, waiting: Waiting = NOTHING) -> None:
     with (tmp_path / "log").open("wb") as log:
         start_java(words, os.environ, log, waiting)
@@ -36,7 +50,6 @@ def test_port_and_secret_are_what_java_writes(tmp_path: Path) -> None:
         started = start_java(["sh", "-c", script], os.environ, log)
     started.process.communicate()
     assert (started.port, started.secret) == (258, "abc")
-    assert _none_is_left(tmp_path)
 
 
 def test_one_that_cannot_write_where_it_listens_is_no_wait(
@@ -54,7 +67,6 @@ def test_one_that_cannot_write_where_it_listens_is_no_wait(
     with pytest.raises(OSError, match="No space left on device") as raised:
         start(tmp_path, *SLEEPS)
     assert raised.value.filename == str(tmp_path)
-    assert _none_is_left(tmp_path)
 
 
 def test_one_that_does_not_listen_ends_after_the_bound(
@@ -65,7 +77,6 @@ def test_one_that_does_not_listen_ends_after_the_bound(
     said: list[str] = []
     with pytest.raises(JavaStartError, match="has not come to listen within"):
         start(tmp_path, *SLEEPS, waiting=Waiting(said.append))
-    assert _none_is_left(tmp_path)
     [line] = said
     assert line.startswith("waiting: Java, which was started, does not listen yet. The run ends")
 
@@ -74,14 +85,15 @@ def test_one_that_does_not_listen_ends_after_the_bound(
 def test_a_signal_ends_the_wait_and_all_that_was_started(
     words: tuple[str, ...], tmp_path: Path
 ) -> None:
+    before = processes_below_this()
+
     def interrupt_once_all_is_there() -> None:
-        if len(psutil.Process().children(recursive=True)) == 1 + (words == LAUNCHES):
+        if len(processes_below_this() - before) == 1 + (words == LAUNCHES):
             os.kill(os.getpid(), signal.SIGINT)
         let_signals_through()
 
     with pytest.raises(KeyboardInterrupt), deferred_signals() as let_signals_through:
         start(tmp_path, *words, waiting=Waiting(lambda _: None, interrupt_once_all_is_there))
-    assert _none_is_left(tmp_path)
 
 
 @pytest.mark.parametrize("code", ["0", "1"])
@@ -90,8 +102,3 @@ def test_one_that_has_ended_is_no_wait(code: str, tmp_path: Path) -> None:
     with pytest.raises(JavaStartError, match="ended before it listened"):
         start(tmp_path, "sh", "-c", f"exit {code}")
     assert time.monotonic() - began < 20
-
-
-def _none_is_left(tmp_path: Path) -> bool:
-    assert os.listdir(tmp_path) == ["log"]
-    return not psutil.Process().children()

@@ -12,7 +12,8 @@ import pytest
 from compactor.errors import CleaningFailedError
 from compactor.jobs import work_dir
 from compactor.jobs.work_dir import OWNER, SUBDIRECTORIES, open_work_dir
-from storage.files.disk_hints import background_closes_deferred, wait_until_freed
+from storage.files.disk_hints import background_closes_deferred
+from tests.support.file_states import open_files
 
 
 def test_it_is_made_private_and_removed_with_all_that_is_in_it(tmp_path: Path) -> None:
@@ -32,14 +33,12 @@ def test_nobody_waits_for_the_room_of_what_is_in_it(
     """It is all removed, and then closed; of what cannot be held open the room is waited for."""
     monkeypatch.setattr(work_dir, "MOST_HELD", most_held)
     monkeypatch.setattr(work_dir, "can_remove_while_open", lambda *_: True)
-    wait_until_freed()
-    before = set(os.listdir("/proc/self/fd"))
+    before = open_files()
     with background_closes_deferred(), open_work_dir(str(tmp_path), "cafe") as path:
         for name in "abc":
             Path(path, "parts", name).write_bytes(b"x")
     assert os.listdir(tmp_path) == []
-    wait_until_freed()
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert open_files() == before
 
 
 def test_it_is_removed_when_the_run_fails(tmp_path: Path) -> None:

@@ -359,13 +359,22 @@ def held(path: Path) -> "Iterator[subprocess.Popen[str]]":
 
 
 def test_the_lock_is_taken_as_soon_as_it_is_free(tmp_path: Path) -> None:
-    path, told = log_dir(tmp_path), list[str]()
+    path, told, is_let_go = log_dir(tmp_path), list[str](), threading.Event()
     with held(path) as holder:
         assert holder.stdin is not None
-        threading.Timer(1.0, holder.stdin.close).start()
+        into_holder = holder.stdin
+
+        def let_go() -> None:
+            is_let_go.set()
+            into_holder.close()
+
+        def tell(line: str) -> None:
+            told.append(line)
+            threading.Timer(1.0, let_go).start()
+
         began = time.monotonic()
-        with lock_log_dirs([str(path)], patience=Patience(60, told.append)):
-            assert 0.9 < time.monotonic() - began < 30
+        with lock_log_dirs([str(path)], patience=Patience(60, tell)):
+            assert is_let_go.is_set() and time.monotonic() - began < 50
         holder.stdin = None
     (line,) = told
     assert line.startswith("Waiting up to 60 s: ") and f"process {holder.pid}" in line

@@ -50,7 +50,7 @@ def test_a_forked_child_closes_its_own_files() -> None:
     if not child:
         code = 1
         try:
-            signal.alarm(10)  # ends it if it waits for a thread that is not there
+            signal.alarm(50)  # ends it if it waits for a thread that is not there
             own = Slow(is_told=True)
             close_in_background([own.close])
             wait_until_freed()

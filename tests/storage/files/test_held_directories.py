@@ -12,6 +12,7 @@ from storage.files.held_directories import (
 )
 from storage.files.local import LOCAL
 from tests.support.exchanged import Exchange
+from tests.support.file_states import open_files
 
 
 @pytest.fixture
@@ -21,10 +22,6 @@ def partition(tmp_path: Path) -> Path:
     for name in "abc":
         (path / name).write_text(name)
     return path
-
-
-def open_files() -> set[str]:
-    return set(os.listdir("/proc/self/fd"))
 
 
 @pytest.mark.parametrize("for_a_link", [True, False])
