@@ -12,11 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-import pyarrow as pa
 import pytest
 
 from cleaner_jobs.patience import VARIABLE
-from compactor import LogManager, append_table
 from demo.workload import write_log_dir
 from tests.end_to_end.bad_input_logs import swapped_logs
 from tests.end_to_end.test_bad_input_ends import AT_START, Ended, Running
@@ -101,21 +99,14 @@ def test_workers_that_stay_stopped_are_ended_after_the_bound_and_their_tasks_don
 
 def dry_run(data: Path, *more: str) -> list[str]:
     words = ["run", str(data), "--include", "orders", "--set", "cleanup.policy=compact"]
-    words += ["--assume-fully-replicated", "--dry-run"]
-    return [*LAUNCHER, *words, *ENGINE, *more]
+    return [*LAUNCHER, *words, *ENGINE, "--dry-run", *more]
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log of 40 MB, on a machine whose kernels are compiled: then workers start early."""
+    """A log directory, on a machine whose kernels are compiled: then workers start early."""
     data = tmp_path_factory.mktemp("shop") / "data"
-    data.mkdir()
-    with LogManager([str(data)]) as manager:
-        log = manager.create(("orders", 0))
-        for first in range(0, 40_000, 10_000):
-            keys = [b"%d" % key for key in range(first, first + 10_000)]
-            append_table(log, pa.table({"key": keys, "value": [bytes(1000)] * 10_000}))
-        log.roll()
+    write_log_dir(str(data), 60_000, int(time.time() * 1000))
     subprocess.run(dry_run(data), cwd=PROJECT, capture_output=True, check=True)
     return data
 
@@ -128,7 +119,7 @@ def test_no_process_outlives_a_command_that_is_killed_while_it_starts(
     """The process of the workers is started before anything else, and loads kernels by then."""
     before = state_of(shop)
     run = subprocess.Popen(
-        dry_run(shop, "--io-limit", "1MB/s"),  # no worker ends because its task does
+        dry_run(shop, "--io-limit", "1MB/s"),
         cwd=PROJECT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 LINGER_SECONDS = 60.0  # that Spark's processes may take to end behind a driver
-LOCAL_LINGER_SECONDS = 20.0  # those of the local engine, where the machine is busy
+LOCAL_LINGER_SECONDS = 3.0  # those of the local engine: one, and two for a busy machine
 _LOOK_SECONDS = 0.02
 _HOST = b"cleaner_jobs.local.worker_host"
 _PARENTS = (b"cleaner_jobs.spark.worker_daemon", b"pyspark.daemon", _HOST)  # of workers
