@@ -94,7 +94,8 @@ def is_done_here(options: EngineOptions, wanted: Sequence[MappedLog]) -> bool:
         return True
     if options.engine is not EngineChoice.AUTO or SUBMITTED_VARIABLE in os.environ:
         return False
-    if any(each is not None for each in (options.master, options.session, options.workers)):
+    choices = options.spark_from, options.master, options.session, options.workers
+    if any(each is not None for each in choices):
         return False
     sizes = [each.log_bytes for each in wanted if each.log_bytes]
     return len(sizes) < 2 or sum(sizes) < ENGINE_FROM_BYTES

@@ -163,6 +163,7 @@ def sized(*sizes: int) -> list[MappedLog]:
         (TaskOptions(engine=EngineChoice.LOCAL), (1,), False),
         (TaskOptions(engine=EngineChoice.SPARK), (1,), False),
         (TaskOptions(master="local[2]"), (1,), False),
+        (TaskOptions(spark_from=1), (1,), False),
     ],
 )
 def test_what_is_small_and_what_is_one_log_stays_in_this_process(
