@@ -205,20 +205,17 @@ class Stages:
             else:
                 self._transactions[log_id] = of_log
 
-    def _is_own(self, log_id: int, *paths: str) -> bool:
-        """Say whether a task of this round may have written files; if not, stop the log.
+    def _require_own(self, plan: LogPlan, *paths: str) -> None:
+        """Raise WorkFileError for a file that no task of this round writes for a log.
 
         What a task names is changed here, punched or renamed, before it is proved.
         """
         work_dir, marker = self._settings.work_dir, staged_suffix(self._settings.run_id, "")
         for path in filter(None, paths):
             directory, name = os.path.split(path)
-            is_staged = directory == self._plans[log_id].path and marker in name
+            is_staged = directory == plan.path and marker in name
             if not is_staged and os.path.dirname(directory) != work_dir:
-                error = WorkFileError(path, 0, "no task of this round writes a file of this name")
-                self.stop(log_id, problem_of(log_id, error))
-                return False
-        return True
+                raise WorkFileError(path, 0, "no task of this round writes a file of this name")
 
     @contextmanager
     def _or_stop(self, plan: LogPlan) -> Iterator[None]:
@@ -241,7 +238,8 @@ class Stages:
         parts: dict[int, list[Part]] = defaultdict(list)
         for values in self._run(stage, [{"stretches": own} for own in tasks]):
             part = value_of(Part, values)
-            if self._is_own(part.log_id, part.file):
+            with self._or_stop(self._plans[part.log_id]):
+                self._require_own(self._plans[part.log_id], part.file)
                 parts[part.log_id].append(part)
         for log_id, aborted_file in aborted_files.items():
             self._scans[log_id] = Scan(tuple(sorted(parts[log_id], key=_place)), aborted_file)
@@ -311,14 +309,16 @@ class Stages:
             group.numbers.remove(piece.number)
             group.rewritten.append(piece)
             self._rewritten[piece.log_id].append(piece)
-            files = (*piece.staged_files, piece.log_file, piece.facts_file)
-            if not self._is_own(piece.log_id, *files) or self.is_stopped(piece.log_id):
+            plan = self._plans[piece.log_id]
+            with self._or_stop(plan):
+                self._require_own(plan, *piece.staged_files, piece.log_file, piece.facts_file)
+            if self.is_stopped(piece.log_id):
                 return
-            take_piece(self._plans[piece.log_id], piece)
+            take_piece(plan, piece)
             if not group.numbers:
                 group.rewritten.sort(key=lambda piece: piece.number)
                 finished = self._finished(piece.log_id, piece.group, group)
-                take(self._plans[piece.log_id], finished)
+                take(plan, finished)
 
         for values in self._run(REWRITE, tasks, take_rewritten):
             take_rewritten(values)
