@@ -4,7 +4,8 @@ All values are text for the library (click). The declarations decide what they m
 each may be used, and what is said of a wrong one.
 """
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections import UserDict
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -109,36 +110,16 @@ class CommandParser(click.Command):
         return Request(self.kind, values, output_of(self.kind, values))
 
 
-class CommandsByName(MutableMapping[str, click.Command]):
-    """Commands of a group, each loaded when it is first asked for."""
+class CommandsByName(UserDict[str, Any]):
+    """Commands of a group by name, each MODULE:CLASS until it is first asked for."""
 
-    def __init__(self, commands: Mapping[str, str | click.Command]) -> None:
-        """commands: by name, what is loaded already, or MODULE:CLASS."""
-        self._commands = dict(commands)
-
-    def __getitem__(self, name: str) -> click.Command:
-        found = self._commands[name]
-        if isinstance(found, click.Command):
-            return found
-        module, _, kind = found.partition(":")
-        parser = CommandParser(name, getattr(import_module(module), kind))
-        self._commands[name] = parser
-        return parser
-
-    def __setitem__(self, name: str, command: click.Command) -> None:
-        self._commands[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._commands[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._commands)
-
-    def __len__(self) -> int:
-        return len(self._commands)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._commands
+    def __getitem__(self, name: str) -> Any:
+        """Return the parser of a command."""
+        found = super().__getitem__(name)
+        if isinstance(found, str):
+            module, _, kind = found.partition(":")
+            self[name] = found = CommandParser(name, getattr(import_module(module), kind))
+        return found
 
 
 class GroupParser(click.Group):

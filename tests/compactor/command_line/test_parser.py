@@ -59,6 +59,14 @@ def test_each_field_has_an_option_of_run(record: Any, without: set[str]) -> None
     assert [each.name for each in declared.values() if each.name not in taken] == []
 
 
+def test_a_command_has_one_name_where_it_is_declared_and_where_it_is_typed() -> None:
+    typed: dict[str, Any] = dict(app.commands)
+    of_log = typed.pop("log").commands
+    typed |= {f"log {name}": each for name, each in of_log.items()}
+    assert len(typed) == 19
+    assert {name: each.kind.NAME for name, each in typed.items()} == {name: name for name in typed}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
