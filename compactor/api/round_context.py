@@ -213,8 +213,12 @@ def plan_of(
     """
     plans, are_several = [], len(context.of_brokers) > 1
     for broker, config in context.of_brokers:
-        asked = replace(judging_of(context, broker, config), with_files=with_files, only=only)
-        asked = replace(asked, problems=problems or {})
+        asked = replace(
+            judging_of(context, broker, config),
+            problems=problems or {},
+            with_files=with_files,
+            only=only,
+        )
         plan = replace(plan_round(asked), kafka=(_kafka_of(BrokerContext(broker, config)),))
         name = f"{broker.name}: {', '.join(broker.log_dirs)}"
         plans.append(replace(plan, brokers=(name,)) if are_several else plan)

@@ -13,9 +13,8 @@ LogManager.isStrayKraftReplica; spec F-16.4, each case seen with a broker 4.3.1.
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, compress, filterfalse
+from itertools import chain, compress
 
 from compactor.broker_start.topics import problems_of_topics, topic_id_in
 from compactor.host.printable import printable
@@ -42,7 +41,6 @@ from storage.log.cluster_metadata import METADATA_DIR
 from storage.log.log_dir import is_unloadable
 
 QUORUM_STATE = "quorum-state"  # of the metadata log: JSON
-_LOADABLE = re.compile(r"0{10}\d{10}\.(?:log|index|timeindex|snapshot)", re.ASCII)  # most files
 _SKIPPED_DIRS = ("remote-log-index-cache", UNFINISHED, NO_BROKER)
 _NO_DIRECTORIES = {  # by file of a log: what mends it
     LEADER_EPOCH_CHECKPOINT: "Move it away: a broker makes a new file, and no record is lost.",
@@ -236,7 +234,7 @@ def _of_log_files(log_dir: str, log: PartitionFiles) -> Iterator[StartProblem]:
     if epochs is not None:
         yield epochs
         return  # nothing else of it is looked at
-    for name in filter(is_unloadable, filterfalse(_LOADABLE.fullmatch, log.names)):
+    for name in filter(is_unloadable, log.names):
         offset = offset_of(name)
         if offset is None:
             problem = "a broker looks for an offset in this name, and there is none"

@@ -47,6 +47,7 @@ _LIVE_SUFFIXES = frozenset((*SEGMENT_SUFFIXES, SNAPSHOT))
 # Kafka takes the offset from every name that ends so, and fails where there is none (F-2.5).
 _NUMBERED = (*SEGMENT_SUFFIXES, SNAPSHOT, *UNFINISHED_SUFFIXES[:2])
 
+_LOADABLE = re.compile(r"0{10}\d{10}\.(?:log|index|timeindex|snapshot)", re.ASCII)  # most files
 _UNLOADABLE = "a broker cannot load a log that has a file of this name"
 _NOT_KAFKAS = "no broker writes a file of this name: an offset in one has 20 digits"
 
@@ -228,7 +229,7 @@ def is_of_file(name: str) -> bool:
 
 def is_unloadable(name: str) -> bool:
     """Say whether a loading broker would trip over a file of that name."""
-    if not name.endswith(_NUMBERED):
+    if _LOADABLE.fullmatch(name) or not name.endswith(_NUMBERED):
         return False
     return name[OFFSET_DIGITS : OFFSET_DIGITS + 1] != "." or not is_offset(name[:OFFSET_DIGITS])
 
